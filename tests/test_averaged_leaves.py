@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 
 from bayesgen import AveragedClassifier, NaiveBayesClassifier, inspection, load, plot
-from bayesgen.averaging.leaves import Leaves
+from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.models import (
@@ -195,10 +195,10 @@ def test_leaving_out_a_row_is_a_refit(whole, outlier):
     removed = rows.weight if whole else np.minimum(rows.weight, 1.0)
     at = np.arange(30)[::-2]
     held = replace(HeldOut.of(rows, at), gone=rows.take(at, removed[at]))
-    left = Leaves.of(model, ["wait"], rows.e, rows.codes, rows.weight).left_out(held)
+    left = ColumnModels.of(model, ["wait"], rows.e, rows.codes, rows.weight).loo_log_density(held)
     for j, (i, own) in enumerate(zip(at, left, strict=True)):
         rest = held.rest(j)
-        refit = Leaves.of(model, ["wait"], rest.e, rest.codes, rest.weight).settled()
+        refit = ColumnModels.of(model, ["wait"], rest.e, rest.codes, rest.weight).settled()
         np.testing.assert_allclose(own, refit.log_density(rows.e[i : i + 1])[0], rtol=1e-9, atol=1e-9)
 
 
@@ -206,10 +206,10 @@ def test_leaving_out_a_group_is_a_refit():
     model, rows = rows_of_leaves(np.random.default_rng(1).uniform(0.3, 3.0, 30))
     rows = replace(rows, group=np.random.default_rng(2).integers(0, 7, 30))
     held = HeldOut.of(rows, np.arange(30))
-    left = Leaves.of(model, ["wait"], rows.e, rows.codes, rows.weight).left_out(held)
+    left = ColumnModels.of(model, ["wait"], rows.e, rows.codes, rows.weight).loo_log_density(held)
     for departure in range(7):
         rest, here = held.rest(departure), held.at == departure
-        refit = Leaves.of(model, ["wait"], rest.e, rest.codes, rest.weight).settled()
+        refit = ColumnModels.of(model, ["wait"], rest.e, rest.codes, rest.weight).settled()
         np.testing.assert_allclose(left[here], refit.log_density(rows.e[here]), rtol=1e-9, atol=1e-9)
 
 

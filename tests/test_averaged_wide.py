@@ -75,7 +75,7 @@ def test_a_row_leaves_by_subtraction_as_if_it_had_not_been_there(settings, gaps)
         rows.x[i, ::3] = np.nan if gaps else rows.x[i, ::3]
         held = HeldOut.of(rows, [i])
         rest = held.rest(0)  # the scale is learned without the row, like the bends
-        left = WideView.fit(MEMBERS, Training(rest, rows)).left_out(held)
+        left = WideView.fit(MEMBERS, Training(rest, rows)).loo_log_density(held)
         anew = both(Training(rest, rest))[1].log_density(held.rows.x, held.rows.c, EVERY)
         np.testing.assert_allclose(left, anew, rtol=1e-9, atol=1e-9)
 
@@ -85,7 +85,7 @@ def test_a_row_that_holds_all_of_the_spread_leaves_without_loss_of_digits():
     rows.x[7] *= 1e3
     held = HeldOut.of(rows, [7])
     rest = held.rest(0)
-    left = WideView.fit(MEMBERS, Training(rest, rows, bend=False)).left_out(held)
+    left = WideView.fit(MEMBERS, Training(rest, rows, bend=False)).loo_log_density(held)
     anew = both(Training(rest, rest, bend=False))[1].log_density(held.rows.x, held.rows.c, EVERY)
     np.testing.assert_allclose(left, anew, rtol=1e-9)
 

@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 
 import bayesgen as bg
 from bayesgen.averaging import families
-from bayesgen.averaging.member import Member, Together
+from bayesgen.averaging.member import FittedMembers, Member
 from bayesgen.inspection import impute, next_measurement, typicality
 from bayesgen.models.gaps import conditional_student, fill_student
 from bayesgen.numerics.student import log_density_with_gaps
@@ -246,7 +246,7 @@ class PlainOfTables(Plain):
 
 
 @dataclass(frozen=True, eq=False)
-class PlainFit(Together):
+class PlainFit(FittedMembers):
     members: tuple
     mean: np.ndarray
     warp: Any

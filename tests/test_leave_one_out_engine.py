@@ -20,7 +20,7 @@ from bayesgen.averaging.students import log_density
 from bayesgen.averaging.training import Setting, Training
 from bayesgen.averaging.view import View, fit_components, nearest_group
 from bayesgen.averaging.views import FittedView
-from bayesgen.averaging.warp import Warp
+from bayesgen.averaging.warp import YeoJohnson
 from bayesgen.models.moments import moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.numerics import folds
@@ -85,7 +85,7 @@ def test_leave_one_out_is_a_refit(count, gaps, whole, monkeypatch):
     view = viewed(x, codes, weight, count, bend=True)
     fitted = fit(view, x, codes, weight)
     removed = weight if whole else np.minimum(weight, 1.0)
-    left = fitted.left_out(held(table(x, codes, weight), removed))
+    left = fitted.loo_log_density(held(table(x, codes, weight), removed))
     for i in range(0, len(x), 4):
         expected = without(view, x, codes, weight, removed[i], i).log_density(x[i : i + 1], NONE, EVERY)[:, 0]
         np.testing.assert_allclose(left[:, i], expected, rtol=1e-9, atol=1e-9)
@@ -98,7 +98,7 @@ def test_leaving_out_a_group_is_a_refit(count, gaps):
     group = np.random.default_rng(3).integers(0, 9, len(x))  # most hold rows of all classes
     rows = replace(table(x, codes, weight), group=group)
     view = viewed(x, codes, weight, count, bend=True)
-    left = fit(view, x, codes, weight).left_out(HeldOut.of(rows, np.arange(len(x))))
+    left = fit(view, x, codes, weight).loo_log_density(HeldOut.of(rows, np.arange(len(x))))
     for g in range(9):
         own = group == g
         refit = fit(view, x[~own], codes[~own], weight[~own])
@@ -111,7 +111,7 @@ def test_a_group_that_holds_a_class_or_the_spread_leaves_too():
     group = np.where(codes == 2, 0, 1 + np.arange(len(x)) % 5)
     rows = replace(table(x, codes, weight), group=group)
     view = viewed(x, codes, weight)
-    left = fit(view, x, codes, weight).left_out(HeldOut.of(rows, np.arange(len(x))))
+    left = fit(view, x, codes, weight).loo_log_density(HeldOut.of(rows, np.arange(len(x))))
     for g in range(6):
         own = group == g
         refit = fit(view, x[~own], codes[~own], weight[~own])
@@ -123,8 +123,8 @@ def test_a_row_leaves_with_one_row_of_each_other_class_as_in_a_refit(count):
     x, codes, weight = vectors(25)
     codes = np.repeat([0, 1, 2], [12, 8, 5])
     view = viewed(x, codes, weight, count)
-    even = HeldOut.evenly(table(x, codes, weight), np.arange(25))
-    left = fit(view, x, codes, weight).left_out(even)
+    even = HeldOut.balanced(table(x, codes, weight), np.arange(25))
+    left = fit(view, x, codes, weight).loo_log_density(even)
     for i in range(25):
         own = even.leaves == even.at[i]
         assert i in even.places[own] and sorted(codes[even.places[own]]) == [0, 1, 2]
@@ -138,14 +138,14 @@ def test_a_row_leaves_with_one_row_of_each_other_class_as_in_a_refit(count):
 def test_rows_of_equal_classes_leave_with_rows_of_their_fold():
     x, codes, weight = vectors(30)
     fold = np.arange(30) // 3 % 5
-    even = HeldOut.evenly(table(x, codes, weight), np.arange(30), fold)
+    even = HeldOut.balanced(table(x, codes, weight), np.arange(30), fold)
     assert len(even.leaves) == 30 and (fold[even.places] == fold[even.places[:10]][even.leaves]).all()
 
 
 def test_a_class_of_one_row_leaves_only_when_it_is_predicted():
     x, codes, _ = vectors(13)
     codes = np.where(np.arange(13) == 5, 2, codes % 2)
-    even = HeldOut.evenly(table(x, codes, np.ones(13)), np.arange(13))
+    even = HeldOut.balanced(table(x, codes, np.ones(13)), np.arange(13))
     assert np.flatnonzero(even.places == 5).size == 1 and even.leaves[even.places == 5] == even.at[5]
     some = even.take(np.arange(13) < 4)
     assert len(some) == 4 and [*np.bincount(some.gone.codes, minlength=2)[:2]] == [len(set(some.at))] * 2
@@ -155,8 +155,8 @@ def test_groups_of_one_row_are_rows():
     x, codes, weight = vectors(gaps=True)
     rows = table(x, codes, weight)
     fitted = fit(viewed(x, codes, weight), x, codes, weight)
-    alone = fitted.left_out(held(rows, weight))
-    grouped = fitted.left_out(HeldOut.of(replace(rows, group=np.arange(len(x))[::-1]), np.arange(len(x))))
+    alone = fitted.loo_log_density(held(rows, weight))
+    grouped = fitted.loo_log_density(HeldOut.of(replace(rows, group=np.arange(len(x))[::-1]), np.arange(len(x))))
     np.testing.assert_allclose(grouped, alone, rtol=0.02)  # what completed entries add to the scatter leaves too
 
 
@@ -164,7 +164,7 @@ def test_leaving_out_a_class_of_one_row_leaves_its_prior():
     x, codes, weight = vectors(13)
     codes = np.where(np.arange(13) == 5, 2, codes % 2)
     view = viewed(x, codes, weight)
-    left = fit(view, x, codes, weight).left_out(held(table(x, codes, weight), weight))
+    left = fit(view, x, codes, weight).loo_log_density(held(table(x, codes, weight), weight))
     expected = without(view, x, codes, weight, weight[5], 5).log_density(x[5:6], NONE, EVERY)[:, 0]
     np.testing.assert_allclose(left[:, 5], expected, rtol=1e-9, atol=1e-9)
     assert np.isfinite(left).all()
@@ -176,7 +176,7 @@ def test_where_subtraction_loses_digits_the_rows_are_summed_anew(monkeypatch):
     view = viewed(x, codes, weight)
     fitted, called = fit(view, x, codes, weight), []
     monkeypatch.setattr(HeldOut, "rest", lambda self, b, rest=HeldOut.rest: called.append(b) or rest(self, b))
-    left = fitted.left_out(held(table(x, codes, weight), weight))
+    left = fitted.loo_log_density(held(table(x, codes, weight), weight))
     expected = without(view, x, codes, weight, weight[7], 7).log_density(x[7:8], NONE, EVERY)[:, 0]
     np.testing.assert_allclose(left[:, 7], expected, rtol=1e-9)
     assert called == [7]
@@ -189,7 +189,7 @@ def test_leave_one_out_of_categories_is_a_refit(columns):
     x = np.stack([rng.integers(-1, n, 40) for n in levels], axis=1)
     codes, weight = np.arange(40) % 3, rng.uniform(0.3, 2.0, 40)
     members = CategoryMembers.of(x, levels, codes, 3, weight)
-    left = members.left_out(held(table(np.empty((40, 0)), codes, weight, x, tuple(levels)), weight))
+    left = members.loo_log_density(held(table(np.empty((40, 0)), codes, weight, x, tuple(levels)), weight))
     for i in range(40):
         rest = CategoryMembers.of(
             *(np.delete(a, i, 0) if a is not levels else a for a in (x, levels, codes)), 3, np.delete(weight, i)
@@ -206,7 +206,7 @@ def test_leaving_out_a_group_of_categories_is_a_refit():
     codes, weight, group = np.arange(40) % 3, rng.uniform(0.3, 2.0, 40), rng.integers(0, 7, 40)
     members = CategoryMembers.of(x, levels, codes, 3, weight)
     rows = replace(table(np.empty((40, 0)), codes, weight, x, tuple(levels)), group=group)
-    left = members.left_out(HeldOut.of(rows, np.arange(40)))
+    left = members.loo_log_density(HeldOut.of(rows, np.arange(40)))
     for g in range(7):
         own = group == g
         rest = CategoryMembers.of(x[~own], levels, codes[~own], 3, weight[~own])
@@ -408,7 +408,7 @@ def test_densities_of_categories_sum_to_one_and_gaps_are_summed_over():
 
 def test_warps_are_increasing_and_their_slopes_are_derivatives():
     x = np.random.default_rng(0).normal(size=(40, 21)) * 3
-    warp = Warp(np.zeros(21), np.full(21, 1.5), np.linspace(0, 2, 21))
+    warp = YeoJohnson(np.zeros(21), np.full(21, 1.5), np.linspace(0, 2, 21))
     step = 1e-6
     slope = (warp.forward(x + step) - warp.forward(x - step)) / (2 * step)
     assert (slope > 0).all()
@@ -419,9 +419,9 @@ def test_warps_are_increasing_and_their_slopes_are_derivatives():
 def test_a_skewed_column_is_straightened_and_a_normal_one_left():
     rng = np.random.default_rng(0)
     x = np.column_stack([np.exp(rng.normal(size=400)), rng.normal(size=400)])
-    power = Warp.learn(x, np.arange(400) % 2, 2, np.ones(400)).power
+    power = YeoJohnson.learn(x, np.arange(400) % 2, 2, np.ones(400)).power
     assert power[0] < 0.3 and abs(power[1] - 1) < 0.35
-    assert Warp.learn(x[:1], np.zeros(1, int), 2, np.ones(1)).power.tolist() == [1.0, 1.0]
+    assert YeoJohnson.learn(x[:1], np.zeros(1, int), 2, np.ones(1)).power.tolist() == [1.0, 1.0]
 
 
 def test_components_find_what_is_apart():

@@ -21,7 +21,7 @@ def noise(weight):
 def test_every_row_leaves_the_fit_that_predicts_it(weight):
     x, y, weights = noise(weight)
     rows = Rows(x, np.empty((57, 0), np.intp), y, weights, (), 3)
-    held = HeldOut.evenly(rows, np.arange(57))
+    held = HeldOut.balanced(rows, np.arange(57))
     for i, departure in enumerate(held.at):
         assert i in held.places[held.leaves == departure]
 

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from bayesgen.averaging import draws
-from bayesgen.averaging.leaves import Leaves
-from bayesgen.averaging.member import Member, Product, Together
+from bayesgen.averaging.leaves import ColumnModels
+from bayesgen.averaging.member import FittedMembers, Member, Product
 from bayesgen.averaging.views import FittedView
 from bayesgen.core.registry import saveable
 from bayesgen.numerics.pieces import grouped_patterns, one_blas_thread, pieces, split_rows, taken
@@ -44,7 +44,7 @@ class Average(Predictive):
 
     Attributes
     ----------
-    parts : tuple of Together
+    parts : tuple of FittedMembers
         The members, grouped by family and fit.
     class_weight : array, shape (K,)
         Weight of the rows of each class.
@@ -56,11 +56,11 @@ class Average(Predictive):
         β, the exponent of the average; see `tempering`.
     given : array, shape (K,), optional
         Class probabilities in place of the learned ones.
-    leaves : Leaves, optional
+    leaves : ColumnModels, optional
         Leaves of columns that belong to no other member.
     """
 
-    parts: tuple[Together, ...]
+    parts: tuple[FittedMembers, ...]
     class_weight: np.ndarray
     concentration: np.ndarray
     exponents: np.ndarray
@@ -68,7 +68,7 @@ class Average(Predictive):
     density_weights: np.ndarray
     sharpening: float = 1.0
     given: np.ndarray | None = None
-    leaves: Leaves | None = None
+    leaves: ColumnModels | None = None
 
     kind = "average"
 
@@ -280,7 +280,7 @@ def product_parts(numbers: int, categories: int, used) -> tuple[np.ndarray, np.n
     return np.divmod(np.minimum(used, pairs - 1), 1 + categories)
 
 
-def members_of(parts, leaves: Leaves | None = None) -> list[Product | Member]:
+def members_of(parts, leaves: ColumnModels | None = None) -> list[Product | Member]:
     """List all members: products of each of the numbers, then none, with each of the categories, then none; others."""
     first, second, others = (
         [member for part in taking(parts, columns) for member in part.members]
@@ -290,13 +290,13 @@ def members_of(parts, leaves: Leaves | None = None) -> list[Product | Member]:
     return [*(Product(a, b, names) for a in [*first, None] for b in [*second, None]), *base, *others]
 
 
-def carries(members, leaves: Leaves | None) -> np.ndarray:
+def carries(members, leaves: ColumnModels | None) -> np.ndarray:
     """Return True for each member with the leaves among its factors, shape (M,): all that have a density."""
     own = [bool(m.leaves) if isinstance(m, Product) else m.generative for m in members]
     return np.array(own) & (leaves is not None)
 
 
-def least(parts, leaves: Leaves | None = None) -> np.ndarray:
+def least(parts, leaves: ColumnModels | None = None) -> np.ndarray:
     """Return the s of every member, (M,): that of its part for a member of the table, and 0 for a product."""
     numbers, categories, others = (taking(parts, columns) for columns in ("numbers", "categories", "table"))
     pairs = (1 + _count(numbers)) * (1 + _count(categories)) + (leaves is not None)
@@ -330,7 +330,7 @@ def products(numbers, categories, rows: int, classes: int) -> np.ndarray:
     return (first[:, None] + second[None]).reshape(-1, rows, classes)
 
 
-def with_leaves(density, leaf, members, leaves: Leaves) -> np.ndarray:
+def with_leaves(density, leaf, members, leaves: ColumnModels) -> np.ndarray:
     """Return the log densities of all members, (M, n, K), from those without leaves, and without the base rate.
 
     Parameters
@@ -340,7 +340,7 @@ def with_leaves(density, leaf, members, leaves: Leaves) -> np.ndarray:
         Log density of the leaves.
     members : list
         All members.
-    leaves : Leaves
+    leaves : ColumnModels
     """
     result = np.insert(density, sum(isinstance(member, Product) for member in members) - 1, 0.0, axis=0)
     result[carries(members, leaves)] += leaf

@@ -18,7 +18,7 @@ from scipy.special import log_softmax
 from threadpoolctl import threadpool_limits
 
 from bayesgen.averaging.forest import Trees
-from bayesgen.averaging.member import Member, Together
+from bayesgen.averaging.member import FittedMembers, Member
 from bayesgen.averaging.rows import Rows, log_frequencies, numbered, without_entries
 
 _FEWEST = 1000  # distinct rows; below, they gain nothing beside a forest
@@ -68,7 +68,7 @@ class BoostedMember(Member):
 
 
 @dataclass(frozen=True, eq=False)
-class BoostedMembers(Together):
+class BoostedMembers(FittedMembers):
     """Boosted trees of several capacities.
 
     Attributes

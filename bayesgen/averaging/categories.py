@@ -28,7 +28,7 @@ from scipy.special import logsumexp
 
 from bayesgen.averaging.draws import tables
 from bayesgen.averaging.factors import CategoryFactor, codes_of
-from bayesgen.averaging.member import Member, Together
+from bayesgen.averaging.member import FittedMembers, Member
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.categorical import DirichletCategorical
@@ -93,7 +93,7 @@ def few_pairs(levels, classes: int) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class CategoryMembers(Together):
+class CategoryMembers(FittedMembers):
     """Counts of levels and of pairs of them, by class.
 
     Attributes
@@ -154,7 +154,7 @@ class CategoryMembers(Together):
         return (self.column[:, None] == np.arange(len(self.levels))).astype(float)
 
     def claims(self, dim, levels, classes):
-        """Yield the shapes of the counts; see `Together.claims`."""
+        """Yield the shapes of the counts; see `FittedMembers.claims`."""
         total = sum(levels)
         yield "the members have other categories than schema_", self.levels.tolist() == list(levels), None
         yield "the counts of categories", self.single, (classes, total)
@@ -274,7 +274,7 @@ class CategoryMembers(Together):
         seen = (pairs @ self.by_column)[..., self.column]  # n_kai at each level of column i, (K, L, L)
         return level, (pairs + member.strength * level[:, None]) / (seen + member.strength)
 
-    def left_out(self, held: HeldOut) -> np.ndarray:
+    def loo_log_density(self, held: HeldOut) -> np.ndarray:
         """Return log p(x_i | k) of rows held out, each without the rows that leave with it, shape (M, n, K)."""
         rows, every = held.rows, np.arange(len(self.members))
         if not held.single:

@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesgen.averaging.categories import CategoryMember, CategoryMembers
 from bayesgen.averaging.gaussian import GaussianMember
-from bayesgen.averaging.member import Member, Together
+from bayesgen.averaging.member import FittedMembers, Member
 from bayesgen.averaging.softmax import LogisticMembers, SoftmaxMember
 from bayesgen.averaging.training import Training
 from bayesgen.averaging.views import FittedView
@@ -50,7 +50,7 @@ class ComposedMember(Member):
 
 
 @dataclass(frozen=True, eq=False)
-class ComposedMembers(Together):
+class ComposedMembers(FittedMembers):
     """Composed members on the same table.
 
     Attributes
@@ -103,7 +103,7 @@ class ComposedMembers(Together):
         return result
 
     @functools.cached_property
-    def _parts(self) -> list[tuple[Together, np.ndarray]]:
+    def _parts(self) -> list[tuple[FittedMembers, np.ndarray]]:
         """The fitted members of each kind, and the place of each member's among them, or -1."""
         result = []
         for name in _KINDS:
@@ -114,7 +114,7 @@ class ComposedMembers(Together):
         return result
 
     def claims_of_parts(self, dim: int, levels, classes: int):
-        """Yield the conditions of the members, given the table that is made; see `Together.claims`."""
+        """Yield the conditions of the members, given the table that is made; see `FittedMembers.claims`."""
         for part, places in self._parts:
             yield "a composed member is none", len(part.members) > places.max(), None
             yield from part.claims(dim, levels, classes)

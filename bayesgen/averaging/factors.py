@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.averaging.draws import shares as drawn_shares
-from bayesgen.averaging.leaves import Leaves
+from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.numerics.pieces import taken
 from bayesgen.posterior.component import Components, Factor, Gap, Rows, gaps
 from bayesgen.posterior.conditional import Listed
@@ -26,12 +26,12 @@ def codes_of(rows: Rows) -> np.ndarray:
     return np.where(np.isnan(c), -1, c).astype(np.intp)
 
 
-def leaf_blocks(leaves: Leaves, e) -> dict[str, np.ndarray]:
+def leaf_blocks(leaves: ColumnModels, e) -> dict[str, np.ndarray]:
     """Return the blocks of the leaves from their columns side by side, (n, E)."""
     return {LEAF + name: entries for name, entries in leaves.blocks(e).items()}
 
 
-def joined_leaves(leaves: Leaves, rows: Rows) -> np.ndarray:
+def joined_leaves(leaves: ColumnModels, rows: Rows) -> np.ndarray:
     """Return the columns of the leaves side by side, (n, E)."""
     return leaves.joined({name.removeprefix(LEAF): entries for name, entries in rows.items()})
 
@@ -143,7 +143,7 @@ class MemberSums:
         Weight of each class, with its concentration.
     parts : tuple of (FittedMembers, int)
         The fits that its factors are members of, and its places there.
-    leaves : Leaves or None
+    leaves : ColumnModels or None
         The leaves of other columns.
     labels : collection of str
         Names of the leaves that model categories.
@@ -151,7 +151,7 @@ class MemberSums:
 
     classes: np.ndarray
     parts: tuple[tuple[Any, int], ...]
-    leaves: Leaves | None
+    leaves: ColumnModels | None
     labels: Any
 
     @classmethod

@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesgen.averaging.member import Member, Together
+from bayesgen.averaging.member import FittedMembers, Member
 from bayesgen.averaging.rows import Order, Rows, log_frequencies, without_entries
 from bayesgen.core.program import Record
 from bayesgen.numerics.pieces import pieces
@@ -223,7 +223,7 @@ class Trees(Record):
             yield part, (place - nodes).reshape(-1, count)
 
     def claims(self, columns: int, values: int) -> Iterator[tuple[str, Any, Any]]:
-        """Yield the conditions of trees of so many columns and values; see `bayesgen.averaging.member.Together`."""
+        """Yield the conditions of trees of so many columns and values; see `FittedMembers`."""
         arrays = self.root, self.column, self.gap, self.child
         whole = all(isinstance(own, np.ndarray) and own.dtype.kind == "i" for own in arrays)
         yield "the trees do not lead by places", whole, None
@@ -267,7 +267,7 @@ class ForestMember(Member):
 
 
 @dataclass(frozen=True, eq=False)
-class ForestMembers(Together):
+class ForestMembers(FittedMembers):
     """A random forest.
 
     Attributes

@@ -5,7 +5,7 @@ out; sums (moments, counts) subtract the row. One set of folds serves all views;
 the same for the same rows, so that a seed has no part in what is learned from them.
 
 A row leaves by one unit of its weight, min(1, weight), so a weight of 2 is two rows, one of which stays. Where a class
-has fewer than _EVEN rows for each number, one row of each other class leaves with it (`HeldOut.evenly`). A row that
+has fewer than _EVEN rows for each number, one row of each other class leaves with it (`HeldOut.balanced`). A row that
 belongs to a group leaves with the whole group, and no fold parts a group. The exponents to expect and the strength of
 the prior on weights follow the number of rows, or (Σ w_g)²/Σ w_g² of the weights of groups. Beyond _FOLDED rows, views
 are learned once, since a row moves them by no more than its share, and beyond _LEARN from a stratified sample of so
@@ -23,8 +23,8 @@ import numpy as np
 from bayesgen.averaging import average, families
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.given import Given
-from bayesgen.averaging.leaves import Leaves
-from bayesgen.averaging.member import NOTHING, Member, Together
+from bayesgen.averaging.leaves import ColumnModels
+from bayesgen.averaging.member import NOTHING, FittedMembers, Member
 from bayesgen.averaging.rows import HeldOut, Rows, weighted_back
 from bayesgen.averaging.training import Setting, Training
 from bayesgen.averaging.weights import LeftOut, by_evidence, by_stacking, prior_mass
@@ -147,7 +147,7 @@ class Fit:
     Attributes
     ----------
     proposal : Proposal
-    parts : sequence of Together
+    parts : sequence of FittedMembers
         The fitted members.
     learned : int
         Number of distinct rows that they learned from.
@@ -156,7 +156,7 @@ class Fit:
     """
 
     proposal: Proposal
-    parts: Sequence[Together]
+    parts: Sequence[FittedMembers]
     learned: int
     density: Sequence[np.ndarray] | None = None
 
@@ -170,7 +170,7 @@ def fit_average(
     bend: bool,
     members: Any = "all",
     given: Given | None = None,
-    leaves: Leaves | None = None,
+    leaves: ColumnModels | None = None,
     concentration,
     seed: int,
     jobs: int | None = None,
@@ -194,7 +194,7 @@ def fit_average(
         Dirichlet prior of the class probabilities.
     seed : int
         Seed of folds, samples and starts.
-    leaves : Leaves, optional
+    leaves : ColumnModels, optional
         Leaves of the columns ``data.e``, with the statistics of all rows.
     jobs : int, optional
         Classifiers of the user's that are fitted side by side.
@@ -249,7 +249,7 @@ def propose(sample: Rows, members, setting: Setting) -> list[Proposal]:
 # -- stage 2: split ----------------------------------------------------------------------------------------------------
 
 
-def split_rows(sample: Sample, proposals: Sequence[Proposal], leaves: Leaves | None, rng) -> Split:
+def split_rows(sample: Sample, proposals: Sequence[Proposal], leaves: ColumnModels | None, rng) -> Split:
     """Choose folds and the rows to leave out, as many as time allows."""
     learn, data = sample.rows, sample.summed
     seeds, few = rng.integers(1 << 32, size=FOLDS + 1), sample.places is None
@@ -262,7 +262,7 @@ def split_rows(sample: Sample, proposals: Sequence[Proposal], leaves: Leaves | N
     held, predicted = HeldOut.of(data, places[out]), learn.take(out)
     even, smallest = held, np.bincount(data.codes, data.weight, data.classes).min()
     if data.group is None and data.classes > 1 and smallest < _EVEN * data.x.shape[1]:
-        even = HeldOut.evenly(data, places[out], None if fold is None else fold[out])
+        even = HeldOut.balanced(data, places[out], None if fold is None else fold[out])
     scored = predicted.weight if few and len(predicted) == len(data) else weighted_back(predicted, data)
     if fold is not None and sample.which is not None:
         distinct = learn, sample.which, out, fold[out]
@@ -347,13 +347,15 @@ def _write_left_out(fit: Fit, split: Split, predicted, parts) -> None:
     """Write the log densities of some rows held out into those of a fit."""
     held = split.leaving(fit.proposal.family).take(predicted)
     for part, density in zip(parts, fit.density or (), strict=True):
-        density[:, predicted] = part.left_out(held)
+        density[:, predicted] = part.loo_log_density(held)
 
 
 # -- stage 5: weigh ----------------------------------------------------------------------------------------------------
 
 
-def weigh(fits: Sequence[Fit], split: Split, leaves: Leaves | None, concentration, method) -> tuple[Average, dict]:
+def weigh(
+    fits: Sequence[Fit], split: Split, leaves: ColumnModels | None, concentration, method
+) -> tuple[Average, dict]:
     """Choose exponents and weights; return the average and its scores on the rows left out."""
     data, parts = split.held.data, tuple(chain.from_iterable(fit.parts for fit in fits))
     members = average.members_of(parts, leaves)
@@ -379,7 +381,7 @@ def weigh(fits: Sequence[Fit], split: Split, leaves: Leaves | None, concentratio
     return Average(parts, count, concentration, exponents, weights, density_weights, sharpening, leaves=leaves), scores
 
 
-def _left_out(fits: Sequence[Fit], split: Split, leaves: Leaves | None, concentration) -> LeftOut:
+def _left_out(fits: Sequence[Fit], split: Split, leaves: ColumnModels | None, concentration) -> LeftOut:
     """Return the densities of the rows held out under every member."""
     held, even, data = split.held, split.even, split.held.data
     class_weight = np.bincount(data.codes, data.weight, data.classes)
@@ -393,5 +395,5 @@ def _left_out(fits: Sequence[Fit], split: Split, leaves: Leaves | None, concentr
     density = np.concatenate([average.products(numbers, categories, len(held), data.classes), *others])
     parts = [part for fit in fits for part in fit.parts]
     if leaves is not None and data.e is not None:
-        density = average.with_leaves(density, leaves.left_out(held), average.members_of(parts, leaves), leaves)
+        density = average.with_leaves(density, leaves.loo_log_density(held), average.members_of(parts, leaves), leaves)
     return LeftOut(density, log_prior, held.rows, split.scored, average.least(parts, leaves))

@@ -29,7 +29,7 @@ _CELLS = 1 << 20  # parameters drawn at a time
 
 
 @dataclass(frozen=True, eq=False)
-class Leaves(Record):
+class ColumnModels(Record):
     """Leaves of some blocks of columns, and the statistics of their rows by class.
 
     Rows are arrays e (n, E) of all columns of the blocks, side by side, NaN where missing.
@@ -49,13 +49,13 @@ class Leaves(Record):
     single: tuple[str, ...] = static(default=())
 
     @classmethod
-    def of(cls, model: NaiveBayes, single, e, codes, weight) -> "Leaves":
+    def of(cls, model: NaiveBayes, single, e, codes, weight) -> "ColumnModels":
         """Check and sum rows; weak priors are still to come."""
         blocks = _split(model, single, e)
         rows = Grouping.of(len(e), codes, len(model.class_names), weight)
         return cls(model, model.sum_rows(blocks, rows), tuple(single))
 
-    def settled(self) -> "Leaves":
+    def settled(self) -> "ColumnModels":
         """Return the leaves with weak priors that follow the statistics; raise if one has no exact posterior."""
         model = self.model.with_prior(self.statistics)
         for name, leaf in model.leaves.items():
@@ -83,9 +83,9 @@ class Leaves(Record):
         """All leaves with their posteriors."""
         return self.model.update(self.statistics)
 
-    def of_rows(self, e, codes) -> "Leaves":
+    def of_rows(self, e, codes) -> "ColumnModels":
         """Return the same leaves, with the statistics of other rows."""
-        return Leaves.of(self.model, self.single, e, codes, np.ones(len(e)))
+        return ColumnModels.of(self.model, self.single, e, codes, np.ones(len(e)))
 
     def has_closed_form(self, e) -> bool:
         """Tell if the leaves have a posterior in closed form given rows with these gaps."""
@@ -128,7 +128,7 @@ class Leaves(Record):
         each = self.posterior._leafwise(lambda name, leaf: leaf.log_predictive(x[name]).reshape(len(e), -1))
         return sum(each.values(), np.zeros((len(e), len(self.model.class_names))))
 
-    def left_out(self, held: HeldOut) -> np.ndarray:
+    def loo_log_density(self, held: HeldOut) -> np.ndarray:
         """Return the log density of rows held out, (n, K), each without the rows that leave with it.
 
         Weak priors follow the rows that are left.

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesgen.averaging.rows import HeldOut, Rows, without_entries
 from bayesgen.averaging.training import Setting, Training
-from bayesgen.averaging.warp import Warp
+from bayesgen.averaging.warp import YeoJohnson
 from bayesgen.core.errors import named
 from bayesgen.core.program import Record
 from bayesgen.numerics.tempering import expected_exponent
@@ -29,7 +29,7 @@ class Member(Record, abc.ABC):
 
     1. `family`, a name that members share whatever their strengths: the prior weight is even over families;
     2. `propose`, the members that suit a table, in tuples that are fitted together;
-    3. `fit`, which makes a `Together` of each tuple: the statistics of the rows, and the densities.
+    3. `fit`, which makes a `FittedMembers` of each tuple: the statistics of the rows, and the densities.
 
     Attributes
     ----------
@@ -70,13 +70,13 @@ class Member(Record, abc.ABC):
 
     @classmethod
     @abc.abstractmethod
-    def fit(cls, groups: Sequence[tuple[Self, ...]], training: Training) -> "Sequence[Together]":
+    def fit(cls, groups: Sequence[tuple[Self, ...]], training: Training) -> "Sequence[FittedMembers]":
         """Fit the proposed tuples of members."""
 
     @classmethod
     def fit_each(
         cls, groups: Sequence[tuple[Self, ...]], trainings: Iterable[Training]
-    ) -> "Iterable[Sequence[Together]]":
+    ) -> "Iterable[Sequence[FittedMembers]]":
         """Yield what `fit` makes of each of several trainings."""
         return (cls.fit(groups, training) for training in trainings)
 
@@ -88,7 +88,7 @@ class Member(Record, abc.ABC):
     @classmethod
     def fit_and_leave_out(
         cls, groups: Sequence[tuple[Self, ...]], training: Training, out, fold
-    ) -> "tuple[Sequence[Together], list[np.ndarray]]":
+    ) -> "tuple[Sequence[FittedMembers], list[np.ndarray]]":
         """Fit members that do not subtract, and return log p(x_i | k) of some rows without their folds, (M, n, K) each.
 
         Parameters
@@ -127,7 +127,7 @@ class Member(Record, abc.ABC):
         return {"kind": self.family} | {name: v for name, v in strengths.items() if isinstance(v, bool | int | float)}
 
 
-class Together(Record, abc.ABC):
+class FittedMembers(Record, abc.ABC):
     """Members of a family fitted to the same rows: the statistics of these rows, and densities of others."""
 
     keeps_rows: ClassVar[bool] = False  # True: only its owner may read a file of them
@@ -152,7 +152,7 @@ class Together(Record, abc.ABC):
             Places of the members.
         """
 
-    def left_out(self, held: HeldOut) -> np.ndarray:
+    def loo_log_density(self, held: HeldOut) -> np.ndarray:
         """Return log p(x_i | k) of rows held out, each without the rows that leave with it, (M, n, K).
 
         By default the rows are a fold that the fit did not see.
@@ -162,14 +162,14 @@ class Together(Record, abc.ABC):
     # -- for questions about rows and missing entries -----------------------------------------------------------------
 
     @property
-    def bend(self) -> Warp | None:
+    def bend(self) -> YeoJohnson | None:
         """The bends of the numbers, `Training.warp`, if the density is that of the bent numbers; else None."""
         return None
 
     @property
     def generates(self) -> bool:
         """True if the members are factors of the density of rows."""
-        return type(self).factor is not Together.factor
+        return type(self).factor is not FittedMembers.factor
 
     def factor(self, place: int) -> Factor | None:
         """Return a member as a factor, its parameters integrated out; None where it has no part in the density of rows.
@@ -274,16 +274,16 @@ class SingleMember(Member):
 
     @abc.abstractmethod
     def log_density(self, x, c) -> np.ndarray:
-        """Return log p(x | k) under the settled member, (n, K); see `Together.log_density`."""
+        """Return log p(x | k) under the settled member, (n, K); see `FittedMembers.log_density`."""
 
     @classmethod
     def fit(cls, groups, training):
         """Settle the members one by one."""
-        return [Alone(tuple(member.settle(training.rows) for member in group)) for group in groups]
+        return [Independent(tuple(member.settle(training.rows) for member in group)) for group in groups]
 
 
 @dataclass(frozen=True, eq=False)
-class Alone(Together):
+class Independent(FittedMembers):
     """Members that share nothing.
 
     Attributes

@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from bayesgen.averaging.given import Shape
-from bayesgen.averaging.member import Member, Together
+from bayesgen.averaging.member import FittedMembers, Member
 from bayesgen.averaging.rows import Rows, log_frequencies, without_entries
 from bayesgen.core.errors import warn
 
@@ -86,7 +86,7 @@ class OutsideMember(Member):
 
 
 @dataclass(frozen=True, eq=False)
-class OutsideMembers(Together):
+class OutsideMembers(FittedMembers):
     """A classifier of the user's, fitted.
 
     Attributes

@@ -187,7 +187,7 @@ class HeldOut:
         return cls(data, rows, data.take(leaving), leaving, own, at, False)
 
     @classmethod
-    def evenly(cls, data: Rows, places, fold=None) -> "HeldOut":
+    def balanced(cls, data: Rows, places, fold=None) -> "HeldOut":
         """Hold out the rows at some places, each with one row of every other class.
 
         If a row left by itself, its class would always be the one that lacks a row. Under a full covariance with a

@@ -25,9 +25,9 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from bayesgen.averaging.gaps import WIDE
-from bayesgen.averaging.member import Member, Together
+from bayesgen.averaging.member import FittedMembers, Member
 from bayesgen.averaging.rows import Rows, log_frequencies, without_entries
-from bayesgen.averaging.warp import Warp, far_rows
+from bayesgen.averaging.warp import YeoJohnson, far_rows
 
 _FARTHEST = 1e250  # largest entry: its products with coefficients stay within float64, and hide those of near entries
 _RANK = 1e-12  # share of the largest square below which a direction is none
@@ -72,14 +72,14 @@ class SoftmaxMember(Member):
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticMembers(Together):
+class LogisticMembers(FittedMembers):
     """Softmax regressions, one of each strength.
 
     Attributes
     ----------
     members : tuple of SoftmaxMember
         The strengths.
-    warp : Warp
+    warp : YeoJohnson
         The transformation of the numeric columns.
     centre, scale : array, shape (D,)
         Mean and standard deviation of the bent columns.
@@ -92,7 +92,7 @@ class LogisticMembers(Together):
     """
 
     members: tuple[SoftmaxMember, ...]
-    warp: Warp
+    warp: YeoJohnson
     centre: np.ndarray
     scale: np.ndarray
     levels: np.ndarray

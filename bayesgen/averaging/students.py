@@ -82,7 +82,7 @@ def log_density_far(members, reference: Reference, sign, size, seen=None) -> np.
     members, reference, seen
         As in `log_density`.
     sign, size : array, shape (n, D)
-        Signs and log sizes, from `Warp.polar`.
+        Signs and log sizes, from `YeoJohnson.polar`.
 
     Returns
     -------

@@ -10,7 +10,7 @@ import numpy as np
 from bayesgen.averaging.gaps import Filling, Missing, cells
 from bayesgen.averaging.given import Given
 from bayesgen.averaging.rows import Rows, weighted_back
-from bayesgen.averaging.warp import Warp
+from bayesgen.averaging.warp import YeoJohnson
 from bayesgen.numerics.folds import sample
 from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.numerics.sums import finite
@@ -83,7 +83,7 @@ class Training:
     bend: bool = True
     seed: int = 0
     given: Given | None = None
-    bends: dict[tuple[bytes, ...], Warp] = field(default_factory=dict)
+    bends: dict[tuple[bytes, ...], YeoJohnson] = field(default_factory=dict)
     places: tuple[bytes, ...] = ()
     jobs: int | None = None
 
@@ -134,11 +134,11 @@ class Training:
         return Training(rows, rows, self.bend, self.seed), np.searchsorted(places, out)
 
     @functools.cached_property
-    def warp(self) -> Warp:
+    def warp(self) -> YeoJohnson:
         """The bends of the columns."""
         rows = self.rows
         if self.places not in self.bends:
-            self.bends[self.places] = Warp.learn(rows.x, rows.codes, rows.classes, rows.weight, self.bend)
+            self.bends[self.places] = YeoJohnson.learn(rows.x, rows.codes, rows.classes, rows.weight, self.bend)
         return self.bends[self.places]
 
     @functools.cached_property
@@ -177,7 +177,7 @@ class Training:
         return list(bent(self.summed, self.warp, self.filling))
 
 
-def bent(rows: Rows, warp: Warp, filling: Filling | None) -> Iterator[Bent]:
+def bent(rows: Rows, warp: YeoJohnson, filling: Filling | None) -> Iterator[Bent]:
     """Yield rows bent and completed, in pieces."""
     kind, weight = np.min_scalar_type(rows.classes - 1), None if (rows.weight == 1).all() else rows.weight
     for part in pieces(len(rows), _cells(rows, filling)):

@@ -17,7 +17,7 @@ import numpy as np
 from bayesgen.averaging.gaps import WIDE, Filling, Missing
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.training import Bent, Training, bent
-from bayesgen.averaging.warp import Warp, far_rows
+from bayesgen.averaging.warp import YeoJohnson, far_rows
 from bayesgen.core.program import Record
 from bayesgen.models.moments import Moments, moments
 
@@ -28,7 +28,7 @@ class View(Record):
 
     Attributes
     ----------
-    warp : Warp
+    warp : YeoJohnson
         The transformation of the columns.
     filling : Filling or None
         Means and covariance to complete gaps from; None where no row has any.
@@ -40,7 +40,7 @@ class View(Record):
         True if all members take the columns as independent.
     """
 
-    warp: Warp
+    warp: YeoJohnson
     filling: Filling | None
     centres: np.ndarray
     owner: np.ndarray
@@ -97,7 +97,7 @@ class View(Record):
         return missing.moments(y, place, size, weight)
 
     def claims(self, dim: int, classes: int):
-        """Yield the conditions on bends and completion of ``dim`` columns; see `Together.claims`."""
+        """Yield the conditions on bends and completion of ``dim`` columns; see `FittedMembers.claims`."""
         yield from self.warp.claims(dim)
         if self.filling is not None:
             own = self.filling.covariance

@@ -16,7 +16,7 @@ import numpy as np
 
 from bayesgen.averaging.factors import view_factor
 from bayesgen.averaging.marginals import Marginals
-from bayesgen.averaging.member import Together
+from bayesgen.averaging.member import FittedMembers
 from bayesgen.averaging.quadratics import WIDEST, Quadratics, within
 from bayesgen.averaging.reference import Reference, squares, weights
 from bayesgen.averaging.rotations import FEWEST, Rotations
@@ -42,7 +42,7 @@ _ALIKE = 8  # rows per pattern of gaps from which one factorisation for each pat
 
 
 @dataclass(frozen=True, eq=False)
-class FittedView(Together):
+class FittedView(FittedMembers):
     """A view with the statistics of its groups and the members that share them.
 
     Attributes
@@ -102,7 +102,7 @@ class FittedView(Together):
         return np.log(n / np.bincount(self.view.owner, n)[self.view.owner])
 
     def claims(self, dim, levels, classes):
-        """Yield the groups of the classes, and the shapes of their arrays; see `Together.claims`."""
+        """Yield the groups of the classes, and the shapes of their arrays; see `FittedMembers.claims`."""
         view, owner, moments = self.view, self.view.owner, self.statistics
         yield "the groups have no classes", owner.ndim == 1 and owner.dtype.kind == "i", None
         every = np.array_equal(np.unique(owner), np.arange(classes))
@@ -345,7 +345,7 @@ class FittedView(Together):
                 density = model.log_predictive(y[part]).reshape(-1, len(places), groups)
                 result[places, :, part] = self.mix(density.transpose(1, 2, 0), self.log_share, 1)
 
-    def left_out(self, held: HeldOut) -> np.ndarray:
+    def loo_log_density(self, held: HeldOut) -> np.ndarray:
         """Return log p(x_i | k) of rows held out, each without the rows that leave with it, (M, n, K).
 
         Without one row, the log density of that row in its own group of n_g rows falls by about D/2n_g. Where what

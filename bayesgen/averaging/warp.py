@@ -29,7 +29,7 @@ _COLUMNS = 128  # bent at a time: more leave the cache
 
 
 @dataclass(frozen=True, eq=False)
-class Warp(Record):
+class YeoJohnson(Record):
     """The transformation of each column; z = (x - location)/scale.
 
     Attributes
@@ -43,7 +43,7 @@ class Warp(Record):
     power: np.ndarray
 
     @classmethod
-    def learn(cls, x, codes, classes: int, weight, bend: bool = True, few: bool = True) -> "Warp":
+    def learn(cls, x, codes, classes: int, weight, bend: bool = True, few: bool = True) -> "YeoJohnson":
         """Choose λ from rows, NaN where missing, and their classes; without ``bend``, standardise only.
 
         Unless columns are ``few`` the steps are of a fifth.
@@ -95,7 +95,7 @@ class Warp(Record):
         return z
 
     def claims(self, dim: int):
-        """Yield the conditions on a transformation of ``dim`` columns; see `Together.claims`."""
+        """Yield the conditions on a transformation of ``dim`` columns; see `FittedMembers.claims`."""
         for name in _FIELDS:
             yield f"the bend of the columns has no {name} of each", getattr(self, name), (dim,)
         yield "the bend is none", (self.scale > 0).all() and (self.power >= 0).all() and (self.power <= 2).all(), None
@@ -122,9 +122,9 @@ class Warp(Record):
         """True if no column is bent."""
         return bool((self.power == 1).all())
 
-    def take(self, columns) -> "Warp":
+    def take(self, columns) -> "YeoJohnson":
         """Return the transformation of some columns."""
-        return Warp(self.location[columns], self.scale[columns], self.power[columns])
+        return YeoJohnson(self.location[columns], self.scale[columns], self.power[columns])
 
     def moments(self, statistics: Moments) -> Moments:
         """Return the moments of standardised columns, none of them bent, from the moments of the columns as given."""

@@ -35,7 +35,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from bayesgen.averaging.member import Together
+from bayesgen.averaging.member import FittedMembers
 from bayesgen.averaging.reference import Reference, freedom
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.averaging.students import gamma_ratio, log_student
@@ -144,7 +144,7 @@ class Departure:
 
 
 @dataclass(frozen=True, eq=False)
-class WideView(Together):
+class WideView(FittedMembers):
     """Full and shared Gaussians of many columns.
 
     Attributes
@@ -201,7 +201,7 @@ class WideView(Together):
         return moments(span.of_rows(y)[0], codes, self.view.classes, weight, vector=True)
 
     def claims(self, dim, levels, classes):
-        """Yield the shapes of the arrays; see `Together.claims`."""
+        """Yield the shapes of the arrays; see `FittedMembers.claims`."""
         yield from self.view.claims(dim, classes)
         rows, count = len(self.codes), len({member.shrinkage for member in self.members})
         yield "the wide Gaussians have other classes", self.view.owner.tolist() == list(range(classes)), None
@@ -235,7 +235,7 @@ class WideView(Together):
             own[far] -= (dof + width[:, None]) * beyond
         return result
 
-    def left_out(self, held: HeldOut) -> np.ndarray:
+    def loo_log_density(self, held: HeldOut) -> np.ndarray:
         """Return log p(x_i | k) of rows held out, each without the rows that leave with it, (M, n, K)."""
         (y, seen), used = self.view.read(held.rows.x), np.arange(len(self.members))
         result = np.empty((len(used), len(y), self.view.classes))

@@ -6,7 +6,7 @@ from numbers import Integral
 import numpy as np
 
 from bayesgen.averaging import columns, families
-from bayesgen.averaging.leaves import Leaves
+from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.rows import Rows
 from bayesgen.core.errors import listed, warn
 from bayesgen.core.names import by_name
@@ -60,7 +60,7 @@ def _numbers(value) -> np.ndarray:
         return np.array(np.nan)
 
 
-def learn_leaves(classifier, rows: Rows) -> Leaves | None:
+def learn_leaves(classifier, rows: Rows) -> ColumnModels | None:
     """Return the leaves of the columns that have their own, with their statistics; None where there are none."""
     if rows.e is None:
         return None
@@ -71,7 +71,7 @@ def learn_leaves(classifier, rows: Rows) -> Leaves | None:
         columns={block.name: block.columns for block in own},
     )
     single = [block.name for block in own if block.single]
-    leaves = Leaves.of(model, single, rows.e, rows.codes, rows.weight)
+    leaves = ColumnModels.of(model, single, rows.e, rows.codes, rows.weight)
     leaves.settled()  # or raise, before anything is learned
     warn_of_constant_columns(replace(classifier.schema_, blocks=own), leaves.statistics)
     return leaves

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesgen.averaging import columns
 from bayesgen.averaging.average import Average
-from bayesgen.averaging.leaves import Leaves
+from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.core.registry import ours
 from bayesgen.core.statistics import Rows
 from bayesgen.models import LogNormal, NaiveBayes
@@ -189,7 +189,7 @@ def _check_leaves(leaves, blocks, labels) -> np.ndarray | None:
     if not blocks:
         _require(leaves is None, "the average has leaves, schema_ no column for them")
         return None
-    _require(isinstance(leaves, Leaves), f"leaves are a {type(leaves).__name__}")
+    _require(isinstance(leaves, ColumnModels), f"leaves are a {type(leaves).__name__}")
     model, statistics, names = leaves.model, leaves.statistics, [block.name for block in blocks]
     _require(isinstance(model, NaiveBayes) and list(model.class_names) == labels, "the leaves have other classes")
     right = [(name, model.columns_of(name)) for name in model.leaves] == [(b.name, b.columns) for b in blocks]
