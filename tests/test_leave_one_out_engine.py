@@ -264,7 +264,7 @@ def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, mon
     rng = np.random.default_rng(5)
     rows = np.concatenate([x, x[:5] * 40, np.where(rng.random((9, 4)) < 0.3, np.nan, x[:9])])
     found = fit(view, x, codes, weights)
-    some = np.array([0, 3, 5, 20, 37, 40, 50, 57, 58])
+    some = np.array([0, 3, 5, 20, 25, 28, 34, 38, 39])
     every = found.log_density(rows, NONE, some)
     forms, others = found.forms(some)
     own = np.concatenate([np.empty(0, int), *(places for places, _ in forms)])
@@ -292,7 +292,7 @@ def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, mon
 def test_what_rows_lack_is_eliminated_for_all_groups_at_once(count, columns, monkeypatch):
     x, codes, weight = vectors(300, columns, seed=5)
     x[:, 1] = x[:, 0] + 0.01 * x[:, 1]  # nearly the same as another: the means given the seen entries may be far out
-    view, some = viewed(x, codes, weight, count), np.array([0, 1, 2, 5, 13, 30, 35, 40, 50])
+    view, some = viewed(x, codes, weight, count), np.array([0, 1, 3, 6, 9, 16, 17, 27, 33])
     new = np.where(np.random.default_rng(6).random(x.shape) < 0.4, np.nan, x)
     new[0], new[1, 1:], new[2, 1:], new[2, 0] = np.nan, np.nan, np.nan, 1e4  # nothing, one entry, one that is far out
     fitted = fit(view, x, codes, weight)
@@ -344,7 +344,7 @@ def test_one_rotation_serves_all_full_covariances_of_a_shrinkage(count, columns,
     weight = np.ones(rows)
     view = viewed(x, codes, weight, count)
     fitted = fit(view, x, codes, weight)
-    some = np.array([0, 1, 2, 5, 13, 30, 35, 40, 50])  # ragged: not every kappa of every rho
+    some = np.array([0, 1, 3, 6, 9, 16, 17, 27, 33])  # ragged: not every kappa of every rho
     forms, _ = fitted.forms(some)
     own, rotations = next((places, form) for places, form in forms if isinstance(form, Rotations))
     assert {fitted.members[m].structure for m in some[own]} == {"full"}
