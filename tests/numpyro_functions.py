@@ -173,11 +173,11 @@ def gibbs(kernel) -> Callable:
     """Classes that are not known, as discrete sites of a sampler."""
 
     def use(case):
-        x, _ = data(case)
-        mcmc = MCMC(kernel(case.model), num_warmup=10, num_samples=10, progress_bar=False)
-        mcmc.run(random.key(0), x)
+        x, _ = case.data(6)
+        mcmc = MCMC(kernel(case.model), num_warmup=3, num_samples=10, progress_bar=False)
+        mcmc.run(random.key(0), jax.tree_util.tree_map(lambda a: jnp.asarray(a, jnp.float32), x))
         drawn = mcmc.get_samples()
-        assert drawn["t"].shape == (10, N) and "t_log_joint" not in drawn
+        assert drawn["t"].shape == (10, 6) and "t_log_joint" not in drawn
         assert all(jnp.isfinite(v).all() for v in drawn.values())
 
     return use

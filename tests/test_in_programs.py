@@ -30,7 +30,9 @@ def float64():
 
 
 def over(*names):
-    return pytest.mark.parametrize("case", [CASES[name] for name in names], ids=lambda case: case.name)
+    """Over the cases of these names; those with a star are slow tests, since another line runs the same code."""
+    marks = {name.rstrip("*"): pytest.mark.slow if name.endswith("*") else () for name in names}
+    return pytest.mark.parametrize("case", [pytest.param(CASES[n], id=n, marks=m) for n, m in marks.items()])
 
 
 def draw(case, i=0):
@@ -70,7 +72,7 @@ def test_a_row_of_a_full_discriminant_with_a_gap_has_the_density_of_the_entries_
 # -- the class of a new row --------------------------------------------------------------------------------------------
 
 
-@over("naive Bayes", "naive Bayes of counts", "full shared", "isotropic shared")
+@over("naive Bayes", "naive Bayes of counts", "full shared", "isotropic shared*")
 def test_the_joint_of_a_program_averages_to_the_predictive(case):
     x = case.data(7, "entries")[0]
     draws = laws.parameters(case, 5)
@@ -120,12 +122,16 @@ def test_the_joint_is_recorded_only_where_the_class_is_drawn_or_one_asks():
     assert "t_log_joint" not in sites(size=3)
     assert "t_log_joint" not in sites(x, model=handlers.condition(case.model, {"t": t}))
     assert "t_log_joint" not in sites(x, model=enum(config_enumerate(case.model), -4))
+    assert "t_log_joint" not in sites(x, model=handlers.do(case.model, {"t": t}))
+    # As samplers of discrete sites collect their draws: every site has a value, and there is no seed.
+    drawn = handlers.substitute(case.model, {**sampled(case.model, draw(case)), "t": t})
+    assert "t_log_joint" not in handlers.trace(drawn).get_trace(x)
 
 
 # -- enumeration -------------------------------------------------------------------------------------------------------
 
 
-@over("naive Bayes", "naive Bayes of counts", "full", "diagonal shared")
+@over("naive Bayes", "naive Bayes of counts", "full", "diagonal shared*")
 def test_enumerated_classes_are_summed_out(case):
     """All classes unknown, and some: the sum over classes of the algebra's densities, to rounding."""
     x, t = case.data(6, "entries")
@@ -189,7 +195,7 @@ def padded(data, length):
     )
 
 
-@over("coins", "bags of four", "gaussian plane", "naive Bayes", "full shared", "isotropic shared", "separation shared")
+@over("coins", "bags of four", "gaussian plane", "naive Bayes", "full shared", "isotropic shared", "separation shared*")
 def test_in_a_plate_the_density_is_the_sum_over_its_elements(case):
     """Hospitals of five and three rows, by the algebra's likelihood of each; parameters lead with the hospital."""
     hospitals = [case.data(5, "entries"), case.data(3, "entries", seed=1)]

@@ -223,7 +223,7 @@ class ClassProgram(Model):
         return result
 
     def _sample_classes(self, params: Params, t: Any, empty: Any, partly: bool):
-        """Sample or observe the classes; return them, and True if they are drawn, not given nor enumerated.
+        """Sample or observe the classes; return them, and True if they are drawn: not given, substituted or enumerated.
 
         Where some are known and some are not, "t" holds all of them: of a row whose class is known, which "t_known"
         observes, it can take no other value. So the sum over all values of "t" is over the unknown classes alone.
@@ -243,8 +243,9 @@ class ClassProgram(Model):
             prior, t = prior.mask(known | ~empty), jnp.where(known, t, jnp.where(empty, 0, count))
         with program.handlers.trace() as site:
             t = numpyro.sample("t", prior, obs=None if t is None else jnp.asarray(t))
-        (message,) = (m for m in site.values() if m["type"] == "sample")
-        return t, not message["is_observed"] and not message["infer"].get("enumerate")
+        *_, message = (m for m in site.values() if m["type"] == "sample")  # two of an intervention (`handlers.do`)
+        seeded = message["kwargs"].get("rng_key") is not None  # samplers of discrete sites run without a seed
+        return t, seeded and not message["is_observed"] and not message["infer"].get("enumerate")
 
     def _log_joint(self, params: Params, x: Mapping[str, Any], told, layout):
         """Return log p(x, t = k | params), and of the recorded label where it is given: (rows..., K)."""
