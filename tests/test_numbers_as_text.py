@@ -160,6 +160,8 @@ def test_a_row_number_that_is_no_longer_in_order_is_left_out_and_told(tmp_path):
     data.to_csv(tmp_path / "train.csv")  # pandas' index, under no name
     table, account = bg.read_table(tmp_path / "train.csv", "species")
     assert "Unnamed: 0" not in table and "Unnamed: 0' left out: a row number" in str(account)
+    _, account = notes(tmp_path, {"id": np.random.default_rng(0).permutation(60) + 1.0})  # as 1.0, 2.0, ...
+    assert "id left out: a row number" in str(account)
     frame = pd.read_csv(tmp_path / "train.csv")
     X, y = frame.drop(columns="species"), frame["species"]
     assert any("'Unnamed: 0' seems to number the rows" in text for text in told(lambda: NB().fit(X, y)))

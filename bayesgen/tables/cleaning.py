@@ -261,7 +261,7 @@ class _Look:
             kinds = _kinds(seen)
         if kinds == {"str"} and not hasattr(values, "cat"):
             verdict = of_labels(seen.unique(), len(seen))
-        elif values.dtype.kind in "iu" and len(seen) == len(rows) > _FEW:
+        elif values.dtype.kind in "iuf" and len(seen) == len(rows) > _FEW and (np.floor(seen) == seen).all():
             verdict = of_whole(np.asarray(seen), rows, column)
         return cls(values, seen, kinds, verdict)
 

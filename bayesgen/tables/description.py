@@ -142,6 +142,6 @@ def _of_named(values: np.ndarray, name: str) -> Verdict | None:
     if not (_INDEX.match(name) or NAMES.search(name)):
         return None
     count, most = len(np.unique(values)), len(values)
-    if count == most and _INDEX.match(name) and int(values.max()) - int(values.min()) < _SPARSE * most:
+    if count == most and _INDEX.match(name) and float(values.max()) - float(values.min()) < _SPARSE * most:
         return Verdict("counts")
     return Verdict("ids", count, most) if count > max(most // 2, 2 * FEW) else None
