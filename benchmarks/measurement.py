@@ -44,6 +44,6 @@ def run(quick: bool = False) -> list[Table]:
         time = medians(contenders, 3, 1, process_time)
         ratio = time["rows filled in"] / 2 * count / time["ours"]
         cell = f"{name}, {gaps} gaps of {X.shape[1]} columns"
-        table.add(cell, "rows filled in", ratio)
+        table.add(cell, "rows filled in", ratio, None)
         table.note += f" {cell}: {1e3 * time['ours'] / (count * gaps):.2g} ms an entry."
     return [table]

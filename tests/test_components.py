@@ -103,7 +103,7 @@ def test_a_mixture_is_the_sum_of_its_products():
 def test_entries_are_those_of_rows_with_the_entry_and_sum_to_rows_without():
     joint, seen = np.exp(logsumexp(MIXTURE.given(ROWS).log_joint, axis=0)), set()
     for entry in MIXTURE.given(ROWS).entries():
-        values, log_joint, log_width = entry.along()
+        values, log_joint, log_width, _ = entry.along()
         block, place, rows = entry.gap
         total = np.exp(log_joint + log_width).sum(2)
         np.testing.assert_allclose(total, joint[:, rows], rtol=2e-3)  # the line ends at quantiles of 1e-6
@@ -204,7 +204,7 @@ def test_the_components_of_an_average_are_its_density_and_that_of_rows_with_an_e
     given, slope = joint.components().given(rows), average.bend.log_slope(x)
     np.testing.assert_allclose(logsumexp(given.log_joint, axis=0) + slope, whole(rows), rtol=1e-10, atol=1e-10)
     for entry in given.entries():
-        values, log_joint, _ = entry.along()
+        values, log_joint, *_ = entry.along()
         block, place, own = entry.gap
         line = np.broadcast_to(values, log_joint.shape[1:])
         for q in range(0, line.shape[1], max(1, line.shape[1] // 4)):
@@ -212,6 +212,25 @@ def test_the_components_of_an_average_are_its_density_and_that_of_rows_with_an_e
             filled[block].reshape(len(own), -1)[:, place] = line[:, q]
             straight = whole(filled) - average.bend.log_slope(filled["numbers"])
             np.testing.assert_allclose(log_joint[..., q], straight, rtol=1e-8, atol=1e-8)
+
+
+def test_an_average_reports_along_an_entry_what_it_reports_of_rows_with_it():
+    pool = ["gaussian", "category", "softmax"]
+    classifier = bg.AveragedClassifier(members=pool, features={"c": "poisson"}, priors=[0.5, 0.3, 0.2]).fit(TABLE, Y)
+    joint = classifier._density()
+    rows = joint.read(TABLE.mask(np.random.default_rng(2).random(TABLE.shape) < 0.3)[:12])
+    given, answer = joint.valued().given(rows), joint._answer
+    np.testing.assert_allclose(
+        np.exp(joint.log_probability(given)).T, answer.probability(*joint.arrays(rows)), rtol=1e-9
+    )
+    for entry in given.entries():
+        found, (block, place, own) = np.exp(joint.log_probability(given, entry, along := entry.along())), entry.gap
+        line = np.broadcast_to(along.values, found.shape[1:])
+        for q in range(0, line.shape[1], max(1, line.shape[1] // 3)):
+            filled = {name: v[own].copy() for name, v in rows.items()}
+            filled[block].reshape(len(own), -1)[:, place] = line[:, q]
+            straight = answer.probability(*joint.arrays(filled)).T
+            np.testing.assert_allclose(found[..., q], straight, rtol=1e-7, atol=1e-9)
 
 
 # -- families of one's own -------------------------------------------------------------------------------------------

@@ -180,6 +180,22 @@ class Average(Predictive):
             result *= self.given / prior
         return result / result.sum(1, keepdims=True)
 
+    @np.errstate(under="ignore")
+    def of_density(self, density, members) -> np.ndarray:
+        """Return p(k | x), (K, ...), from log p(x | k), (m, K, ...), under members that have all of the weight."""
+        least, prior = self.least[members], np.exp(self.log_class_prior)
+        weights, axes = self.weights[members] / (1 + least), (1,) * (density.ndim - 2)
+        q = density * self.exponents[members].reshape(-1, 1, *axes)
+        q += self.log_class_prior.reshape(-1, *axes)
+        q -= q.max(1, keepdims=True)
+        np.exp(q, out=q)
+        q /= q.sum(1, keepdims=True)
+        prior = prior.reshape(-1, *axes)
+        result = sharpened(np.tensordot(weights, q, 1) + weights @ least * prior, prior, self.sharpening)
+        if self.given is not None:
+            result *= self.given.reshape(-1, *axes) / prior
+        return result / result.sum(0)
+
     @one_blas_thread()
     @np.errstate(under="ignore")
     def log_joint(self, x, c, e=None) -> np.ndarray:

@@ -96,19 +96,29 @@ def view_factor(view, place: int, rng=None) -> LeafFactor:
     return LeafFactor(NUMBERS, (), posterior, view.view.owner, params, shares=shares, bend=view.view.warp)
 
 
-def components_of(average, labels, share: float = 1.0) -> Components:
-    """Return the mixture of the untempered members.
+def places_of(average, weights, besides=None) -> np.ndarray:
+    """Return the places of the members of a mixture under some weights; see `components_of`."""
+    used = weights > 0
+    if besides is not None:
+        used = used | (besides > 0)
+    factors = [all(part.generates for part, _ in average.places(member)) for member in average.members]
+    return np.flatnonzero(used & np.array(factors))
+
+
+def components_of(average, labels, weights, besides=None) -> Components:
+    """Return the mixture of untempered members.
 
     Parameters
     ----------
     average : Average
     labels : collection of str
         Names of the leaves of columns that model categories.
-    share : float
-        Weight that the heaviest members have, which stand for all.
+    weights : array, shape (M,)
+        Weights of the members, which sum to 1: members of weight 0 are left out.
+    besides : array, shape (M,), optional
+        Members for which this is above 0 are in the mixture with the weight 0, if all their factors are known.
     """
-    weights = heaviest(average.density_weights, share)
-    used, made = np.flatnonzero(weights), {}
+    used, made = places_of(average, weights, besides), {}
     for m in used[np.argsort(-weights[used], kind="stable")]:  # the heaviest first, which cut a line
         for part, place in average.places(average.members[m]):
             if (id(part), place) not in made:
@@ -117,9 +127,11 @@ def components_of(average, labels, share: float = 1.0) -> Components:
     for row, m in enumerate(used):
         choice[row, [order.index((id(part), place)) for part, place in average.places(average.members[m])]] = 0
     leaves = [] if average.leaves is None else leaf_factors(average.leaves.posterior, labels, before=LEAF)
-    choice = np.concatenate([choice, np.zeros((len(used), len(leaves)), np.intp)], axis=1)
+    carried = np.where(average.carries[used, None], 0, -1) + np.zeros((1, len(leaves)), int)
     log_class = np.broadcast_to(average.log_class_prior, (len(used), len(average.class_weight)))
-    return Components(np.log(weights[used]), log_class, [*made.values(), *leaves], choice)
+    with np.errstate(divide="ignore"):
+        log_member = np.log(weights[used])
+    return Components(log_member, log_class, [*made.values(), *leaves], np.concatenate([choice, carried], axis=1))
 
 
 def heaviest(weights, share: float) -> np.ndarray:

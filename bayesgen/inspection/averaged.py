@@ -18,6 +18,7 @@ from bayesgen.averaging.factors import (
     joined_leaves,
     knows,
     leaf_blocks,
+    places_of,
 )
 from bayesgen.averaging.warp import far_rows
 from bayesgen.inspection.missing import SHARE, Joint, gibbs
@@ -81,18 +82,34 @@ class JointOfAverage(Joint):
         """Return the log density under the members, in the units of the columns."""
         return self.average.log_joint(*self.arrays(rows)) - self.log_prior
 
-    def components(self, draws=None, share=1.0, even=False):
+    def components(self, draws=None, even=False):
         """Return the members that have a density; class probabilities are the same in all."""
-        return components_of(self.average, self.labels, share)
+        return components_of(self.average, self.labels, self.average.density_weights)
 
-    def log_probability(self, log_joint, rows, gap=None, values=None):
-        """Ask the tempered members that have nearly all of the weight."""
-        if gap is not None:
-            shape = log_joint.shape[1:]
-            rows = select_rows(rows, np.repeat(gap.rows, shape[1]))
-            rows[gap.block].reshape(shape[0] * shape[1], -1)[:, gap.place] = np.broadcast_to(values, shape).ravel()
+    def valued(self):
+        """Return the heaviest members that have a density, and besides the heaviest that predict the class by one."""
+        weights = heaviest(self.average.density_weights, SHARE)
+        return components_of(self.average, self.labels, weights, self._answer.weights)
+
+    def log_probability(self, given, entry=None, along=None):
+        """Ask the tempered members that have nearly all of the weight; those that are no factors by whole rows."""
+        rows = given.rows
+        if entry is None or along is None:
+            density = given.by_member()
+        else:
+            density, rows = given.along_members(entry, along.log_density), select_rows(rows, entry.gap.rows)
+            rows = select_rows(rows, np.repeat(np.arange(density.shape[2]), density.shape[3]))
+            values = np.broadcast_to(along.values, density.shape[2:]).ravel()
+            rows[entry.gap.block].reshape(len(values), -1)[:, entry.gap.place] = values
+        members = places_of(self.average, heaviest(self.average.density_weights, SHARE), self._answer.weights)
+        others = self._answer.weights > 0
+        others[members] = False
+        if others.any():
+            x, c, e = self.arrays(rows)
+            more = self.average.log_density(x, c, others, e).swapaxes(1, 2)
+            density = np.concatenate([density, more.reshape(*more.shape[:2], *density.shape[2:])])
         with np.errstate(divide="ignore"):
-            return np.log(self._answer.probability(*self.arrays(rows))).T.reshape(log_joint.shape)
+            return np.log(self._answer.of_density(density, np.append(members, np.flatnonzero(others))))
 
     @functools.cached_property
     def _answer(self):

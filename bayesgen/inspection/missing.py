@@ -46,7 +46,7 @@ from bayesgen.inspection.probabilities import FewDrawsWarning
 from bayesgen.numerics.checks import check_flag
 from bayesgen.numerics.draws import rounds_apart
 from bayesgen.numerics.pieces import CELLS, DENSITIES, count_rows, pieces, select_rows, taken
-from bayesgen.posterior.component import Components, Gap, Rows
+from bayesgen.posterior.component import Along, Components, Entry, Gap, Given, Rows
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables.labels import codes_of
 
@@ -95,15 +95,13 @@ class Joint(abc.ABC):
         """Return log p(x | t = k, data), shape (n, K), missing entries integrated out."""
 
     @abc.abstractmethod
-    def components(self, draws: int | None = None, share: float = 1.0, even: bool = False) -> Components:
+    def components(self, draws: int | None = None, even: bool = False) -> Components:
         """Return the mixture.
 
         Parameters
         ----------
         draws : int, optional
             Number of draws that stand for a sampled posterior; by default all.
-        share : float
-            Weight of the heaviest members, which stand for all members of an average.
         even : bool
             True for even class probabilities.
         """
@@ -123,17 +121,15 @@ class Joint(abc.ABC):
         """Return True if these are the rows and classes of the fit, as sums and sums of squares show."""
 
     @abc.abstractmethod
-    def log_probability(self, log_joint, rows: Rows, gap: Gap | None = None, values: Any = None) -> np.ndarray:
-        """Return the log class probabilities that the classifier reports.
+    def log_probability(self, given: Given, entry: Entry | None = None, along: Along | None = None) -> np.ndarray:
+        """Return the log class probabilities that the classifier reports of rows, (K, n).
 
-        Parameters
-        ----------
-        log_joint : array, shape (K, n), or (K, E, Q)
-            Log p(x, t = k) under the components.
-        rows : mapping from block to array (n, ...)
-        gap : Gap, optional
-            The rows, E of them, have ``values`` (E, Q) or (Q,) in this gap.
+        With an entry they are those of its rows with each of the values along it, (K, E, Q).
         """
+
+    def valued(self) -> Components:
+        """Return the mixture by which entries are valued: a part that stands for the whole."""
+        return self.components(_VALUES)
 
     def check(self, rows: Rows, question: str) -> None:
         """Raise if a question about missing entries has no answer for these rows."""
@@ -223,14 +219,14 @@ class Joint(abc.ABC):
         weight : array, shape (E, Q)
             Probabilities of these values.
         """
-        components = self.components(_VALUES, SHARE)
+        components = self.valued()
         for piece in pieces(count_rows(rows), components.nodes, 2 * CELLS):
             given = components.given(select_rows(rows, piece))
-            now = self.log_probability(logsumexp(given.log_joint, axis=0), given.rows)
+            now = self.log_probability(given)
             for entry in given.entries():
-                gap, (values, log_joint, log_width) = entry.gap, entry.along()
-                weight = softmax(logsumexp(log_joint, axis=0) + log_width, axis=1)
-                then = self.log_probability(log_joint, given.rows, gap, values)
+                gap, along = entry.gap, entry.along()
+                weight = softmax(logsumexp(along.log_joint, axis=0) + along.log_width, axis=1)
+                then = self.log_probability(given, entry, along)
                 yield (piece.start + gap.rows, self.column(gap)), now[:, gap.rows], then, weight
 
     def member_chances(self, components: Components, rows: Rows, codes) -> np.ndarray:

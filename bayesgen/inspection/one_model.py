@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 from scipy import sparse
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logsumexp
 
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.inspection.leave_one_out import check_rows
@@ -65,7 +65,7 @@ class JointOfModel(Joint):
         except NoClosedForm:
             return None
 
-    def components(self, draws=None, share=1.0, even=False):
+    def components(self, draws=None, even=False):
         """Integrate the parameters of an exact posterior out; a point needs one draw, others take some, or all."""
         posterior = self.even if even else self.posterior
         if posterior.kind == "exact":
@@ -88,8 +88,9 @@ class JointOfModel(Joint):
         choice = np.repeat(np.arange(members)[:, None], len(factors), axis=1)
         return Components(np.full(members, -np.log(members)), log_class, factors, choice)
 
-    def log_probability(self, log_joint, rows, gap=None, values=None):
+    def log_probability(self, given, entry=None, along=None):
         """Temper the joint density, and normalise it."""
+        log_joint = logsumexp(given.log_joint, axis=0) if along is None else along.log_joint
         prior = self.log_prior.reshape(-1, *[1] * (log_joint.ndim - 1))
         return log_softmax(tempered(log_joint, prior, getattr(self.classifier, "exponent_", 1.0)), axis=0)
 

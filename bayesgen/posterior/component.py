@@ -27,7 +27,7 @@ from scipy.special import softmax
 
 from bayesgen.numerics.draws import choose
 from bayesgen.numerics.pieces import count_rows, select_rows
-from bayesgen.posterior.conditional import NODES, Conditional
+from bayesgen.posterior.conditional import NODES, Conditional, summed_by_class
 
 Rows = Mapping[str, np.ndarray]  # name of a block -> its entries (n, ...) as floats, NaN where missing
 
@@ -64,6 +64,8 @@ class Entry(NamedTuple):
         Class of each group.
     cutting : bool array, shape (G,)
         Groups at whose quantiles a line is cut.
+    used : list of int
+        Places of the factors of the block, whose groups they are, one after the other.
     """
 
     gap: Gap
@@ -71,14 +73,38 @@ class Entry(NamedTuple):
     log_weight: np.ndarray
     owner: np.ndarray
     cutting: np.ndarray
+    used: list[int]
 
     def expected(self) -> np.ndarray:
         """Return the values to fill in, (E,)."""
         return self.conditional.expected(softmax(self.log_weight, axis=0))
 
-    def along(self):
-        """Return values (E, Q), log p(x_o, v, t = k) there (K, E, Q), and the log of their widths."""
-        return self.conditional.along(self.log_weight, self.owner, self.cutting)
+    def along(self) -> "Along":
+        """Return the joint density along the entries."""
+        values, z, log_width = self.conditional.nodes(self.cutting)
+        log_density = self.conditional.log_density(z)
+        log_joint = summed_by_class(log_density + self.log_weight[..., None], self.owner)
+        return Along(values, log_joint, log_width, log_density)
+
+
+class Along(NamedTuple):
+    """The joint density of rows and classes at Q values of E entries.
+
+    Attributes
+    ----------
+    values : array, shape (E, Q) or (Q,)
+    log_joint : array, shape (K, E, Q)
+        Log p(x_o, v, t = k), up to the slope of bent columns.
+    log_width : array, shape (E, Q), or 0
+        Log of the width of the piece of a line for which a node stands.
+    log_density : array, shape (G, E, Q) or (G, 1, Q)
+        Log density of the values under each group.
+    """
+
+    values: np.ndarray
+    log_joint: np.ndarray
+    log_width: Any
+    log_density: np.ndarray
 
 
 class Density(abc.ABC):
@@ -368,6 +394,27 @@ class Given:
         others = others.reshape(-1, others.shape[-1])[factor.alternative * factor.classes + factor.owner]
         return others + factor.log_share[:, None] + self.densities[f]
 
+    def by_member(self, rows: Any = slice(None)) -> np.ndarray:
+        """Return log p(x_o | m, k) of some rows under every product, (M, K, n)."""
+        result = np.zeros(self.log_joint[..., rows].shape)
+        for own, choice in zip(self.by_class, self.components.choice.T, strict=True):
+            result[choice >= 0] += own[choice[choice >= 0]][..., rows]
+        return result
+
+    def along_members(self, entry: Entry, log_density) -> np.ndarray:
+        """Return log p(x_o, v | m, k), (M, K, E, Q), from `Along.log_density` of an entry."""
+        rows, start = entry.gap.rows, 0
+        shape = len(rows), log_density.shape[2]
+        result = np.repeat(self.by_member(rows)[..., None], shape[1], axis=-1)
+        for f in entry.used:
+            factor, choice = self.components.factors[f], self.components.choice[:, f]
+            own = self.densities[f][:, rows, None] + log_density[start : start + len(factor.owner)]
+            gain = factor.by_class(own.reshape(len(own), -1)).reshape(-1, factor.classes, *shape)
+            gain = gain - self.by_class[f][..., rows, None]
+            result[choice >= 0] += gain[choice[choice >= 0]]
+            start += len(factor.owner)
+        return result
+
     def entries(self) -> Iterator[Entry]:
         """Yield the columns with missing entries, block by block."""
         factors = self.components.factors
@@ -380,7 +427,7 @@ class Given:
             every = (factors[f].conditionals(self.rows, block) for f in used)
             for (gap, first), *others in zip(*every, strict=True):
                 joined = type(first).joined([first, *(own for _, own in others)]) if others else first
-                yield Entry(gap, joined, log_weight[:, gap.rows], owner, cutting)
+                yield Entry(gap, joined, log_weight[:, gap.rows], owner, cutting, used)
 
 
 def gaps(block: str, entries) -> Iterator[Gap]:

@@ -40,26 +40,24 @@ class Conditional(abc.ABC):
         """Return the value to fill in for each entry, (E,), from the probabilities of the groups, (G, E)."""
 
     @abc.abstractmethod
-    def along(self, log_weight, owner, cutting) -> tuple[np.ndarray, np.ndarray, Any]:
-        """Return values of the entries, their joint density with each class, and how much a value stands for.
+    def nodes(self, cutting) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Return values of the entries, the numbers z that `back` maps to them, and how much a value stands for.
 
         Parameters
         ----------
-        log_weight : array, shape (G, E)
-            Log p(x_o, k, g).
-        owner : int array, shape (G,)
-            Class of each group.
         cutting : bool array, shape (G,)
             Groups at whose quantiles a line is cut.
 
         Returns
         -------
-        values : array, shape (E, Q) or (Q,)
-        log_joint : array, shape (K, E, Q)
-            Log p(x_o, v, t = k).
+        values, z : array, shape (E, Q) or (Q,)
         log_width : array, shape (E, Q), or 0
             Log of the width of the piece of the line for which a node stands.
         """
+
+    @abc.abstractmethod
+    def log_density(self, z) -> np.ndarray:
+        """Return log p(z | g, x_o) at nodes that `nodes` returned, (G, E, Q); of a list (G, 1, Q) may do."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +90,13 @@ class Listed(Conditional):
         chance = np.einsum("ge,geq->eq", weight, mass) if several else weight.T @ mass[:, 0]
         return self.values[chance.argmax(1)] if self.label else chance @ self.values / chance.sum(1)
 
-    def along(self, log_weight, owner, cutting):
+    def nodes(self, cutting):
         """Return all values."""
-        return self.values, summed_by_class(log_weight[..., None] + self.log_mass, owner), 0.0
+        return self.values, self.values, 0.0
+
+    def log_density(self, z):
+        """Return the log probabilities of all values."""
+        return self.log_mass
 
 
 @dataclass(frozen=True)
@@ -138,22 +140,27 @@ class Line(Conditional):
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return (low + high) / 2
 
-    def along(self, log_weight, owner, cutting):
-        """Return two nodes in each piece of the line, as they are mapped; the joint density is that of z."""
-        kinds, place = np.unique(self.dof, return_inverse=True)
-        place, dof = place.reshape(self.dof.shape), self.dof
-        quantiles = stats.t.ppf(_CUTS, kinds[:, None])[place[cutting]]
+    def nodes(self, cutting):
+        """Return two nodes in each piece of the line."""
+        kinds, place = np.unique(self.dof[cutting], return_inverse=True)
+        quantiles = stats.t.ppf(_CUTS, kinds[:, None])[place.reshape(-1, self.dof.shape[1])]
         cuts = self.location[cutting][..., None] + self.spread[cutting][..., None] * quantiles
-        cuts = np.sort(np.moveaxis(cuts, 1, 0).reshape(dof.shape[-1], -1), axis=1)
+        cuts = np.sort(np.moveaxis(cuts, 1, 0).reshape(self.dof.shape[-1], -1), axis=1)
         if self.bent and cuts.shape[1] > PIECES:
             cuts = cuts[:, np.linspace(0, cuts.shape[1] - 1, PIECES + 1).round().astype(int)]
         half, middle = np.diff(cuts, axis=1) / 2, (cuts[:, 1:] + cuts[:, :-1]) / 2
-        v = np.concatenate([middle - half / np.sqrt(3), middle + half / np.sqrt(3)], axis=1)
+        z = np.concatenate([middle - half / np.sqrt(3), middle + half / np.sqrt(3)], axis=1)
         with np.errstate(divide="ignore"):
             log_width = np.log(np.concatenate([half, half], axis=1))
+        return self.back(z), z, log_width
+
+    def log_density(self, z):
+        """Return the log densities of the Student-t's."""
+        kinds, place = np.unique(self.dof, return_inverse=True)
+        place, dof = place.reshape(self.dof.shape), self.dof
         finite, gauss = np.where(np.isinf(kinds), 1.0, kinds), -0.5 * np.log(2 * np.pi)
         level = np.where(np.isinf(kinds), gauss, log_gamma_ratio(finite / 2, 0.5) - 0.5 * np.log(np.pi * finite))
-        z = (v - self.location[..., None]) / self.spread[..., None]
+        z = (z - self.location[..., None]) / self.spread[..., None]
         with np.errstate(over="ignore"):
             z *= z
         np.minimum(z, _SQUARE, out=z)
@@ -166,8 +173,8 @@ class Line(Conditional):
             np.log1p(z, out=z)
             z *= -0.5 * (nu + 1)
             np.copyto(z, half_square, where=gaussian)
-        z += (level[place] - np.log(self.spread) + log_weight)[..., None]
-        return self.back(v), summed_by_class(z, owner), log_width
+        z += (level[place] - np.log(self.spread))[..., None]
+        return z
 
 
 def summed_by_class(log_terms, owner) -> np.ndarray:
