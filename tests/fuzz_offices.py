@@ -18,6 +18,7 @@ import re
 import tempfile
 import warnings
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -193,13 +194,19 @@ def one(seed: int, folder: Path) -> dict[str, tuple[str, str]]:
     return dict(zip(WAYS, found, strict=True))
 
 
+def tried(seed: int) -> dict[str, tuple[str, str]]:
+    """The outcomes of one seed, in a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), contextlib.chdir(folder):
+        warnings.simplefilter("ignore")
+        return one(seed, Path(folder))
+
+
 def main(count: int = 2000, only: int | None = None) -> bool:
     """Try so many seeds, or one; print what was told of a file in the style of the fit, and every failure."""
-    counts, failed = Counter(), False
-    for seed in range(count) if only is None else [only]:
-        with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), contextlib.chdir(folder):
-            warnings.simplefilter("ignore")
-            found = one(seed, Path(folder))
+    counts, failed, seeds = Counter(), False, range(count) if only is None else [only]
+    with ProcessPoolExecutor() as pool:
+        outcomes = [*pool.map(tried, seeds, chunksize=10)]
+    for seed, found in zip(seeds, outcomes, strict=True):
         for way, (result, text) in found.items():
             counts[way, result] += 1
             failed |= result == "wrong"

@@ -77,6 +77,10 @@ def test_a_later_file_is_read_as_that_of_the_fit(folder):
     assert run(saved, "new.csv", "--target", "kind", "--of", "confusion", command="plot")[0] == 0
     batches = pd.concat(classifier.predict_batches("new.csv", progress=False))
     np.testing.assert_allclose(batches.filter(like="p_"), want(classifier, plain), rtol=1e-9)
+    plain.to_parquet("new.parquet")
+    out, got = predicted(folder, "new.parquet")
+    np.testing.assert_allclose(got.filter(like="p_"), want(classifier, plain), rtol=1e-9)
+    assert "Parquet, whose columns" not in out
     assert run(saved, "new.csv", "--target", "kind", "--output", "more.safetensors", command="update")[0] == 0
     both = pd.concat([office()[1], office(20, 1)[1]])
     both.to_csv("both.csv", sep=";", index=False)
@@ -101,6 +105,32 @@ def test_what_read_table_knows_reaches_the_file_of_the_fit(folder):
     X = office(20, 1)[0]
     own = NB({"when": "date"}).fit(X[COLUMNS], X["kind"])
     np.testing.assert_allclose(want(again, X), own.predict_proba(X[COLUMNS]), rtol=1e-9)
+
+
+def test_read_table_reads_later_files_as_that_of_the_fit(folder):
+    table, account = bg.read_table("de.csv", "kind", date="when", sep=";", decimal=",", thousands=".")
+    classifier = NB(account.features).fit(table[COLUMNS], table["kind"])
+    later, told = bg.read_table("new.csv", like=classifier)
+    plain, written = office(20, 1)
+    np.testing.assert_allclose(classifier.predict_proba(later), want(classifier, plain), rtol=1e-9)
+    assert told.notes == () and list(later) == list(table[COLUMNS]) and told.rows.tolist() == list(range(20))
+    plain.assign(rate=plain["rate"].astype(str) + "%").to_csv("plain.csv", index=False)
+    for options in ({"decimal": "."}, {"sep": ",", "decimal": ".", "thousands": ""}):
+        later, told = bg.read_table("plain.csv", "kind", like=classifier, id="kind", **options)
+        np.testing.assert_allclose(classifier.predict_proba(later[COLUMNS]), want(classifier, plain), rtol=1e-9)
+        assert later["kind"].tolist() == told.ids["kind"].tolist() == plain["kind"].tolist()
+    written.assign(rate=written["rate"].str.strip("%")).to_csv("bare.csv", sep=";", index=False)
+    with pytest.raises(
+        ValueError, match=r"column 'rate': '.*' in row 0 has no percent sign, which the numbers of the fit"
+    ):
+        bg.read_table("bare.csv", like=classifier)
+    with pytest.raises(ValueError, match="drop= is of a fit"):
+        bg.read_table("new.csv", like=classifier, drop="rate")
+    bare, _ = bg.read_table("bare.csv", date="when", drop="kind", sep=";", decimal=",", thousands=".")
+    with pytest.raises(
+        ValueError, match="column 'rate': the fit had percent signs, and this table has no; write all in"
+    ):
+        classifier.predict_proba(bare[list(later[COLUMNS])])
 
 
 CONTRADICTIONS = {  # a column of the later file: written how; and the words of the refusal

@@ -11,15 +11,11 @@ import pandas as pd
 from bayesgen import data, decision
 from bayesgen.cli import folders
 from bayesgen.cli.formats import Csv
-from bayesgen.core.errors import named
 from bayesgen.files import disk, storage
 from bayesgen.inference import INFERENCES
 from bayesgen.tables import files
-from bayesgen.tables.account import cleaned
-from bayesgen.tables.cleaning import how_read, split
-from bayesgen.tables.columns import is_number
-from bayesgen.tables.numerals import unread
-from bayesgen.tables.sources import kinds_of
+from bayesgen.tables.account import cleaned, read_like
+from bayesgen.tables.cleaning import split
 
 Values = Sequence[str] | None  # of an option that may be given several times, or not at all
 
@@ -89,29 +85,8 @@ def prepared(
 
 def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequence[str] = ()):
     """Return the file as it was read, with some ``others``, and the columns of the fit, text categories as text."""
-    schema = estimator.schema_
-    used = schema.used().columns
-    kinds = {column: "text" if kind == "O" else "number" for column, kind in kinds_of(schema).items()}
-    kinds |= dict.fromkeys(others, "text")
-    csv = csv._replace(limits=csv.limits_among(used))
-    read = table(file, [*split(missing), *schema.missing], kinds, csv)
-    if absent := [column for column in used if column not in read.table.columns]:
-        raise ValueError(f"{file}: lacks the columns {named(absent)} of the fit; it has {named(read.table.columns)}")
-    if unknown := [column for column in others if column not in read.table.columns]:
-        raise ValueError(f"no column {unknown[0]!r}; there are: {named(read.table.columns)}")
-    X = read.table.reindex(columns=list(schema.columns))  # one that the fit left out may be absent
-    numbers = [c for block in schema.blocks if block.categories is None for c in block.columns if c not in schema.dates]
-    for column in numbers:
-        seen = X[column].dropna()
-        if X[column].dtype.kind in "iuf" or (X[column].dtype.kind == "b" and column in schema.bools) or not len(seen):
-            continue
-        if found := unread(seen.astype(str).unique()):
-            raise ValueError(f"column {column!r} holds numbers as text{how_read(found, csv.numerals())}")
-        row, word = next(
-            (row, value) for row, value in seen.items() if not (isinstance(value, str) and is_number(value))
-        )
-        raise ValueError(f"column {column!r}: {str(word)!r} in row {row} is no number, and the fit had numbers there")
-    return read, X
+    csv = csv._replace(limits=csv.limits_among(estimator.schema_.used().columns))
+    return read_like(estimator.schema_, file, split(missing), others, content(file, csv), **csv.options())
 
 
 def classes(classifier, column):

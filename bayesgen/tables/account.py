@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import counted
+from bayesgen.core.errors import counted, named
 from bayesgen.tables import files
-from bayesgen.tables.cleaning import Prepared, Roles, prepare, split
+from bayesgen.tables.cleaning import Prepared, Roles, how_read, prepare, split
+from bayesgen.tables.columns import is_number
+from bayesgen.tables.numerals import unread
+from bayesgen.tables.reading import Reading
+from bayesgen.tables.sources import kinds_of
 
 _READ_AS = {"categorical": "category", "count": "number", "log": "number"} | dict.fromkeys(
     ("drop", "id", "date"), "text"
@@ -58,10 +62,11 @@ def read_table(
     log: str | Collection[str] = (),
     date: str | Collection[str] = (),
     missing: str | Collection[str] = (),
-    sep: str = ",",
-    decimal: str = ".",
-    thousands: str = "",
-    limits: bool = False,
+    sep: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    limits: bool | None = None,
+    like: Any = None,
 ) -> tuple[pd.DataFrame, Account]:
     r"""Read a CSV or Parquet file as the command line does, with its options and its account of the columns.
 
@@ -94,11 +99,15 @@ def read_table(
     limits : bool, default False
         True to read limits of detection as numbers: <0.5 as half of 0.5, and >9 as 9. A column of the same name with
         "_limit", of True and False, tells which entries are limits.
+    like : fitted estimator, optional
+        Read a later file as the table of its fit: the same columns, written in the same way unless an argument says
+        otherwise; all rows, and no roles of columns but ``id``.
 
     Returns
     -------
     table : pandas.DataFrame
-        The columns to learn from, and the target as the last one.
+        The columns to learn from, and the target as the last one. For a fit it carries an account of how the file was
+        written, by which later files are read.
     account : Account
         What was done; ``print(account)`` tells it.
 
@@ -106,7 +115,7 @@ def read_table(
     ------
     ValueError
         If there is no such file or column, or the file cannot be read; if nothing is left to learn from, or the target
-        holds no two classes.
+        holds no two classes; with ``like``, if an entry contradicts the account of the fit.
 
     Examples
     --------
@@ -125,10 +134,22 @@ def read_table(
     >>> account.notes
     ("rate: % dropped, as in '10,5%'",)
     >>> classifier = bg.NaiveBayesClassifier(account.features).fit(table[["rate", "dose"]], table["result"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "later.csv"
+    ...     _ = path.write_text("dose;rate\n1.205,5;11,5%\n")
+    ...     later, _ = bg.read_table(path, like=classifier)
+    >>> later
+       rate    dose
+    0  11.5  1205.5
     """
     roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
     given = {role: _several(columns) for role, columns in roles.items()}
-    csv: dict[str, Any] = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits)
+    options = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits)
+    if like is not None:
+        if said := [role for role, columns in given.items() if columns and role != "id"]:
+            raise ValueError(f"{said[0]}= is of a fit; with like= the columns are those of the fit")
+        return _later(os.fspath(path), target, like, given["id"], _several(missing), options)
+    csv: dict[str, Any] = {name: getattr(Reading(), name) if v is None else v for name, v in options.items()}
     try:
         read, prepared = cleaned(os.fspath(path), target, "nb", given, _several(missing), **csv)
     except ValueError as error:
@@ -137,6 +158,57 @@ def read_table(
     features = prepared.features | dict.fromkeys(prepared.dates, "date")
     notes = tuple(map(_in_python, (*read.notes, *prepared.notes)))
     return table, Account(read.source, prepared.rows, prepared.names, features, notes)
+
+
+def _later(name: str, target: str | None, like, ids: list[str], missing: list[str], options: dict[str, Any]):
+    """Return the columns of a fit, read from a later file, and an account of it."""
+    schema = like.schema_
+    reading = schema.reading.given(**options)
+    used = schema.used().columns
+    csv: dict[str, Any] = {option: getattr(reading, option) for option in options}
+    csv["limits"] = [*files.limited(used), *(used if reading.limits else ())]
+    others = [*ids, *([] if target is None else [target])]
+    try:
+        read, X = read_like(schema, name, missing, others, like=reading, **csv)
+    except ValueError as error:
+        raise ValueError(_in_python(str(error))) from None
+    X = X[list(used)].copy()
+    for column in schema.reading.days:
+        values: Any = X[column]
+        X[column] = schema.days_of(values.to_numpy(dtype=object), column)
+    table = read.reading.attached(X if target is None else X.assign(**{target: read.table[target]}))
+    names: Any = read.table[ids]
+    return table, Account(read.source, np.arange(len(X)), names, {}, tuple(map(_in_python, read.notes)))
+
+
+def read_like(
+    schema, name: str, missing: Collection[str], others: Collection[str] = (), content: bytes | None = None, **csv: Any
+) -> tuple[files.TableFile, pd.DataFrame]:
+    """Return a later file as it was read, with some ``others``, and the columns of the schema of a fit.
+
+    All else is as in `files.read`. Text categories and dates are text. Raise ValueError, which names the column and
+    mostly the row and its entry, where numbers are none.
+    """
+    used = schema.used().columns
+    kinds: dict[str, Any] = {column: "text" if kind == "O" else "number" for column, kind in kinds_of(schema).items()}
+    kinds |= dict.fromkeys(others, "text")
+    read = files.read(name, [*missing, *schema.missing], kinds, content=content, **csv)
+    if absent := [column for column in used if column not in read.table.columns]:
+        raise ValueError(f"{name}: lacks the columns {named(absent)} of the fit; it has {named(read.table.columns)}")
+    if unknown := [column for column in others if column not in read.table.columns]:
+        raise ValueError(f"no column {unknown[0]!r}; there are: {named(read.table.columns)}")
+    X = read.table.reindex(columns=list(schema.columns))  # one that the fit left out may be absent
+    for column in [c for block in schema.blocks if block.categories is None for c in block.columns]:
+        seen = X[column].dropna()
+        numbers = X[column].dtype.kind in "iuf" or (X[column].dtype.kind == "b" and column in schema.bools)
+        if numbers or column in schema.dates or not len(seen):
+            continue
+        if found := unread(seen.astype(str).unique()):
+            raise ValueError(f"column {column!r} holds numbers as text{how_read(found, read.reading.numerals())}")
+        words = ((row, value) for row, value in seen.items() if not (isinstance(value, str) and is_number(value)))
+        row, word = next(words)
+        raise ValueError(f"column {column!r}: {str(word)!r} in row {row} is no number, and the fit had numbers there")
+    return read, X
 
 
 def cleaned(

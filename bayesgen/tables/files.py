@@ -90,7 +90,7 @@ def read(
         own = {name: _parquet_column(v, name in declared, set(missing), (kinds or {}).get(name)) for name, v in table}
         columns, gaps = ({name: found[place] for name, found in own.items()} for place in (0, 1))
         notes, reading = list(_lost_levels(columns, declared)), Reading()
-        if how != Numerals():
+        if how != Numerals() and like is None:
             notes.append("Parquet, whose columns have types: --decimal, --thousands and --limits are for CSV")
     else:
         wanted: dict[str, Kind] = {} if like is None else {name: "text" for name, _ in table}

@@ -124,7 +124,7 @@ def _whole_codes(fields: pa.Array, missing) -> pa.Array:
 def thousands_apart(fields: pa.Array, sign: str = ".") -> str:
     """Return a field of a column of numbers whose points (or another sign) may all stand between thousands, else ""."""
     texts = [text for text in first_texts(fields.unique().to_pylist()) if sign in text]
-    apart = re.compile(rf"[+-]?[1-9][0-9]{{0,2}}({re.escape(sign)}[0-9]{{3}})+$")
+    apart = re.compile(rf"[^0-9.,]*[1-9][0-9]{{0,2}}({re.escape(sign)}[0-9]{{3}})+[^0-9.,]*$")
     return texts[0] if texts and all(map(apart.match, texts)) else ""
 
 

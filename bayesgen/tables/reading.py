@@ -129,6 +129,16 @@ class Reading:
             if fraction and sign == how.thousands and whole:
                 yield f"{quoted(name)} ambiguous: {entry!r} was read as thousands, and the fit had fractions there"
 
+    def check_percent(self, other: "Reading", columns: Collection[str]) -> None:
+        """Raise `InputError` where a later table dropped percent signs in other columns than that of the fit."""
+        if self.percent is None or other.percent is None or self.percent == other.percent:
+            return
+        for column in (c for c in columns if c in self.fractions and c in other.fractions):
+            if (column in self.percent) != (column in other.percent):
+                had, has = ("had", "no") if column in self.percent else ("had no", "some")
+                text = f"column {column!r}: the fit {had} percent signs, and this table has {has}; write all in one way"
+                raise InputError(text, column=column)
+
     def attached(self, frame: Any) -> Any:
         """Return a pandas DataFrame that carries the account, for a fit to keep."""
         frame.attrs[_ATTRIBUTE] = _Kept((name, value) for name, value in asdict(self).items() if value is not None)

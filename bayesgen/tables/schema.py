@@ -168,6 +168,7 @@ class Schema:
 
     def read(self, table: Table, unseen: str = "error") -> dict[str, np.ndarray]:
         """Return one array a block, NaN where missing; an unseen category is an error, or missing with a warning."""
+        self.reading.check_percent(table.reading, table.columns)
         table, result = table.renamed(self.columns), {}
         new: dict[str, dict] | None = {} if unseen == "missing" else None
         for block in self.blocks:
