@@ -1,6 +1,8 @@
 """Every notebook runs from its first cell to its last: `pytest -m notebook`."""
 
 import re
+import sys
+import types
 import warnings
 from pathlib import Path
 
@@ -19,17 +21,19 @@ CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?::[^\n]*\n)*(.*?)^```$", re.MULTI
 @pytest.mark.notebook
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_runs(path):
+def test_runs(path, monkeypatch):
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    text, names = path.read_text(encoding="utf-8"), {"__name__": "__main__"}
+    main = types.ModuleType("__main__")  # as in a kernel, where what a cell defines can be pickled
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    text = path.read_text(encoding="utf-8")
     cells = CELL.findall(text)
     assert len(cells) == text.count("```{code-cell}") > 0
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # a notebook may show a warning on purpose
         for number, cell in enumerate(cells, 1):
-            exec(compile(cell, f"{path.name}[{number}]", "exec"), names)
+            exec(compile(cell, f"{path.name}[{number}]", "exec"), vars(main))
             plt.close("all")
 
 
