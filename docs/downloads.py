@@ -115,6 +115,8 @@ def execute(page) -> None:
         NotebookClient(page, timeout=240, record_timing=False, resources={"metadata": {"path": folder}}).execute()
     for cell in page.cells:
         words = cell.metadata.get("mystnb", {}).get("image", {}).get("alt")
+        if cell.cell_type == "code":
+            cell.outputs = _merged(cell.outputs)
         for output in cell.get("outputs", []):
             output.pop("execution_count", None)
             if output.output_type == "execute_result":
@@ -126,6 +128,16 @@ def execute(page) -> None:
                     raise ValueError(f"a picture without words for those who do not see it: {cell.source[:200]}")
                 output.data = {"image/png": _small(output.data["image/png"]), "text/plain": words}
                 output.metadata = {"image/png": {"alt": words}}
+
+
+def _merged(outputs: list) -> list:
+    """Put pieces of one stream together, which a busy machine sends one by one: what is printed, then warnings."""
+    streams: dict = {}
+    for output in outputs:
+        if output.output_type == "stream":
+            stream = streams.setdefault(output.name, nbformat.v4.new_output("stream", name=output.name, text=""))
+            stream.text += output.text
+    return [*streams.values(), *(output for output in outputs if output.output_type != "stream")]
 
 
 def _small(picture: str) -> str:
