@@ -123,9 +123,10 @@ def test_the_joint_is_recorded_only_where_the_class_is_drawn_or_one_asks():
     assert "t_log_joint" not in sites(x, model=handlers.condition(case.model, {"t": t}))
     assert "t_log_joint" not in sites(x, model=enum(config_enumerate(case.model), -4))
     assert "t_log_joint" not in sites(x, model=handlers.do(case.model, {"t": t}))
-    # As samplers of discrete sites collect their draws: every site has a value, and there is no seed.
-    drawn = handlers.substitute(case.model, {**sampled(case.model, draw(case)), "t": t})
-    assert "t_log_joint" not in handlers.trace(drawn).get_trace(x)
+    # As samplers of discrete sites collect their draws: every site has a value, with a seed or without.
+    values = {**sampled(case.model, draw(case)), "t": t}
+    assert "t_log_joint" not in handlers.trace(handlers.substitute(case.model, values)).get_trace(x)
+    assert "t_log_joint" not in handlers.trace(handlers.substitute(handlers.seed(case.model, 0), values)).get_trace(x)
 
 
 # -- enumeration -------------------------------------------------------------------------------------------------------

@@ -191,6 +191,34 @@ def _event_axes():
     return EventAxes
 
 
+def watch():
+    """Return a handler for one site, whose ``drawn`` tells whether the site was sampled from its distribution.
+
+    It was not where it is observed, substituted, intervened on or enumerated. Nothing in a message says so but its
+    intermediate results, a list that sampling makes anew.
+    """
+    return _watch()()
+
+
+@functools.cache
+def _watch():
+    class Watch(_this.numpyro.primitives.Messenger):
+        def __init__(self):
+            super().__init__(None)
+            self.drawn, self._before = False, []
+
+        def process_message(self, msg):
+            if msg["type"] == "sample":
+                msg["intermediates"] = self._before
+
+        def postprocess_message(self, msg):
+            if msg["type"] == "sample":
+                sampled = msg["intermediates"] is not self._before
+                self.drawn = sampled and not msg["is_observed"] and not msg["infer"].get("enumerate")
+
+    return Watch
+
+
 @contextlib.contextmanager
 def unique_names(cure: str = ""):
     """Restate NumPyro's error where a program has two sites of one name; it also decorates a model function."""

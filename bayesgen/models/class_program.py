@@ -241,11 +241,10 @@ class ClassProgram(Model):
         elif t is not None and (program.is_abstract(t) or (t < 0).any()):
             # An unknown class that nobody could see when the program was compiled has code K: its density is NaN.
             prior, t = prior.mask(known | ~empty), jnp.where(known, t, jnp.where(empty, 0, count))
-        with program.handlers.trace() as site:
+        site = program.watch()
+        with site:
             t = numpyro.sample("t", prior, obs=None if t is None else jnp.asarray(t))
-        *_, message = (m for m in site.values() if m["type"] == "sample")  # two of an intervention (`handlers.do`)
-        seeded = message["kwargs"].get("rng_key") is not None  # samplers of discrete sites run without a seed
-        return t, seeded and not message["is_observed"] and not message["infer"].get("enumerate")
+        return t, site.drawn
 
     def _log_joint(self, params: Params, x: Mapping[str, Any], told, layout):
         """Return log p(x, t = k | params), and of the recorded label where it is given: (rows..., K)."""
