@@ -15,8 +15,7 @@ import bayesgen as bg
 from bayesgen.averaging import families
 from bayesgen.averaging.member import FittedMembers, Member
 from bayesgen.inspection import impute, next_measurement, typicality
-from bayesgen.models.gaps import conditional_student, fill_student
-from bayesgen.numerics.student import log_density_with_gaps
+from bayesgen.numerics.student import conditional_student, fill_student, log_density_with_gaps
 from bayesgen.posterior.component import Components, Density, Factor, Scorer, gaps
 from bayesgen.posterior.conditional import Line, Listed
 

@@ -12,12 +12,13 @@ import numpy as np
 
 from bayesgen.core import program
 from bayesgen.core.errors import DataError, refuse_where
-from bayesgen.models.gaps import PatternMoments, conditional_student, em, fill_student
+from bayesgen.models.gaps import PatternMoments, em
 from bayesgen.models.gaussian import LOG_2PI
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.models.moments import Moments, grouped_moments
 from bayesgen.numerics.pieces import patterns
 from bayesgen.numerics.special import namespace
+from bayesgen.numerics.student import conditional_student, fill_student
 from bayesgen.numerics.sums import finite
 
 

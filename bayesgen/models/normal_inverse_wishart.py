@@ -20,7 +20,7 @@ from bayesgen.core import program
 from bayesgen.core.errors import Argument, DataError
 from bayesgen.core.names import by_name, names_along
 from bayesgen.core.program import is_abstract, static
-from bayesgen.models.gaps import PatternMoments, conditional_student, em, fill_student
+from bayesgen.models.gaps import PatternMoments, em
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
 from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter
 from bayesgen.numerics.monomials import Quadratic, write_quadratic_log_density
@@ -29,6 +29,8 @@ from bayesgen.numerics.special import multivariate_log_gamma_ratio, namespace
 from bayesgen.numerics.student import (
     SharedWhitener,
     Whitener,
+    conditional_student,
+    fill_student,
     log_density_with_gaps,
     tail_with_gaps,
     triangular_inverse,

@@ -6,6 +6,15 @@ For ν degrees of freedom, centre m and scale matrix S, with ν S = c L L' and W
    - \frac{\nu + D}{2} \log(1 + |W (x - m)|^2)
 
 Missing entries are integrated out: the observed ones have their block of S, and the same ν.
+
+Given its d observed entries o, with δ² = (x_o - m_o)' S_oo⁻¹ (x_o - m_o), the other entries u of a row are a Student-t
+with ν + d degrees of freedom about m_u + S_uo S_oo⁻¹ (x_o - m_o), whose squared scale is
+
+.. math:: \frac{\nu + \delta^2}{\nu + d} \big(S_{uu} - S_{uo} S_{oo}^{-1} S_{ou}\big)
+
+(Ding 2016, *The American Statistician* 70, 293-295; ν is infinite for a Gaussian.) As a vector, x_u is a Student-t of
+this scale matrix. Its draw is x_u = m_u + B (x_o - m_o) + √f (e_u - B e_o), with B = S_uo S_oo⁻¹, e ~ N(0, S) a whole
+row, and f = (ν + δ²)/χ²_{ν+d}, or 1 for a Gaussian: e_u - B e_o has the covariance of x_u given x_o, and none with e_o.
 """
 
 from typing import NamedTuple
@@ -293,4 +302,80 @@ def tail_with_gaps(x, mean, scale, dof) -> np.ndarray:
             with np.errstate(over="ignore"):
                 square = (z * z).sum(1)
             result[:, rows] = student_tail(square, len(seen), dof[:, None])
+    return result
+
+
+def conditional_student(x, mean, scale, dof):
+    """Return the Student-t of each missing entry, given the observed entries of its row.
+
+    Parameters
+    ----------
+    x : array, shape (n, D)
+        Rows, NaN where missing.
+    mean : array, shape (..., D)
+    scale : array, shape (..., D, D)
+        Scale matrices, or covariances where ``dof`` is infinite.
+    dof : array, shape (...)
+
+    Returns
+    -------
+    location, spread : array, shape (..., n, D)
+        Centre of the Student-t of each missing entry, and square root of its squared scale; NaN where it is observed.
+    freedom : array, shape (..., n, 1)
+        Degrees of freedom.
+    """
+    lead = mean.shape[:-1]
+    location, spread = np.full((2, *lead, *x.shape), np.nan)
+    freedom, dof = np.empty((*lead, len(x), 1)), np.broadcast_to(dof, lead)[..., None]
+    for seen, rows in patterns(~np.isnan(x)):
+        gone = np.setdiff1d(np.arange(x.shape[1]), seen)
+        z = x[np.ix_(rows, seen)] - mean[..., None, seen]
+        across, block = scale[..., seen[:, None], gone], scale[..., seen[:, None], seen]
+        regress = np.linalg.solve(block, across)
+        left = np.diagonal(scale, axis1=-2, axis2=-1)[..., gone] - (across * regress).sum(-2)
+        location[..., rows[:, None], gone] = mean[..., None, gone] + z @ regress
+        factor = _widening(z, np.linalg.cholesky(block), dof)
+        spread[..., rows[:, None], gone] = np.sqrt(left)[..., None, :] * factor[..., None]
+        freedom[..., rows, 0] = dof + len(seen)
+    return location, spread, freedom
+
+
+def _widening(z, root, dof):
+    """Return √((ν + δ²)/(ν + d)), (..., n), from rows z (..., n, d) less the mean, and 1 where ν (..., 1) is infinite.
+
+    ``root`` (..., d, d) is the Cholesky factor of S_oo. Rows are scaled, for their squares may lie beyond float64.
+    """
+    unit = np.abs(z).max(-1, keepdims=True, initial=1.0)
+    distance = unit[..., 0] * np.sqrt((np.linalg.solve(root, (z / unit).mT) ** 2).sum(-2))
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isinf(dof), 1.0, np.hypot(np.sqrt(dof), distance) / np.sqrt(dof + z.shape[-1]))
+
+
+def fill_student(x, group, mean, scale, dof, rng) -> np.ndarray:
+    """Draw the missing entries of rows, each a Student-t or Gaussian vector, given the observed entries of the row.
+
+    Parameters
+    ----------
+    x : array, shape (n, D)
+        Rows, NaN where missing.
+    group : int array, shape (n,)
+        The distribution of each row.
+    mean : array, shape (G, D)
+    scale : array, shape (G, D, D)
+        Scale matrices, or covariances where ``dof`` is infinite.
+    dof : array, shape (G,)
+    """
+    result, dof = x.copy(), np.broadcast_to(dof, len(mean))
+    for seen, rows in patterns(~np.isnan(x)):
+        gone = np.setdiff1d(np.arange(x.shape[1]), seen)
+        own, place = np.unique(group[rows], return_inverse=True)  # each is factorised once
+        block = scale[own[:, None, None], seen[:, None], seen]
+        regress = np.linalg.solve(block, scale[own[:, None, None], seen[:, None], gone])[place]
+        z, freedom = x[np.ix_(rows, seen)] - mean[group[rows][:, None], seen], dof[group[rows]]
+        noise = (np.linalg.cholesky(scale[own])[place] @ rng.standard_normal((len(rows), x.shape[1], 1)))[..., 0]
+        if not np.isinf(freedom).all():
+            widening = _widening(z[:, None], np.linalg.cholesky(block)[place], freedom[:, None])
+            noise *= widening * np.sqrt((freedom + len(seen)) / rng.chisquare(freedom + len(seen)))[:, None]
+        moved = ((z - noise[:, seen])[:, None] @ regress)[:, 0]
+        result[np.ix_(rows, gone)] = mean[group[rows][:, None], gone] + moved + noise[:, gone]
     return result
