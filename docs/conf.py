@@ -58,7 +58,7 @@ html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-html_sidebars = {page: [] for page in ("index", "reliability", "scaling", "comparison", "design")}
+html_sidebars = {page: [] for page in ("index", "lectures", "reliability", "scaling", "comparison", "design")}
 html_theme_options = {
     "navbar_align": "left",
     "show_toc_level": 2,
