@@ -145,7 +145,7 @@ def outcome(want, got, told: bool) -> str:
 
 def named(text: str) -> bool:
     """True if a text names a column and quotes a value."""
-    return any(name in text for name in COLUMNS) and bool(re.search("'[^']*'", text))
+    return any(name in text for name in COLUMNS) and bool(re.search("'[^']*'|\"[^\"]*\"", text))
 
 
 def predict(model: Path, file: Path, folder: Path, want, options=()) -> tuple[str, str]:
