@@ -109,8 +109,8 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
         inference = resolve(self.inference)
         labels, (columns, z, y, weight) = y, self._rows(X, y, sample_weight)
         self.classes_, codes = class_codes(y, classes)
-        warn_of_weightless(labels, self.classes_, sample_weight)
         self._check_classes(classes)
+        warn_of_weightless(labels, self.classes_, sample_weight)
         if isinstance(inference, NUTS) and z.size > _LONG:
             warn(
                 f"NUTS over {z.shape[0]} rows of {z.shape[1]} columns may take minutes; inference='map' takes seconds, "

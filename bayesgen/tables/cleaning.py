@@ -130,7 +130,7 @@ def prepare(
             written = values.to_numpy(dtype=object)
             forms[column] = dates.format_of(dates.formats_of(written, column), column)
             values = pd.Series(dates.days(written, column, forms[column]), X.index)
-        found = _Look.at(values, rows, column)
+        found = _Look.at(values, rows, column, days=column in roles.date)
         if why := _unusable(found, model, column in roles.categorical):
             told[f"left out: {why}"].append(column)
             continue
@@ -249,7 +249,7 @@ class _Look:
         return bool((values == values[0]).all()) if isinstance(values, np.ndarray) else self.distinct == 1
 
     @classmethod
-    def at(cls, values, rows, column: str) -> "_Look":
+    def at(cls, values, rows, column: str, days: bool) -> "_Look":
         verdict = None
         if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf":
             seen = values.to_numpy()
@@ -262,7 +262,7 @@ class _Look:
         if kinds == {"str"} and not hasattr(values, "cat"):
             verdict = of_labels(seen.unique(), len(seen))
         elif values.dtype.kind in "iuf" and len(seen) == len(rows) > _FEW and (np.floor(seen) == seen).all():
-            verdict = of_whole(np.asarray(seen), rows, column)
+            verdict = None if days else of_whole(np.asarray(seen), rows, column)  # a row a day counts no rows
         return cls(values, seen, kinds, verdict)
 
 
