@@ -58,7 +58,8 @@ html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-html_sidebars = {page: [] for page in ("index", "lectures", "reliability", "scaling", "comparison", "design")}
+_WITHOUT = ("index", "lectures", "reliability", "scaling", "comparison", "design", "gallery", "contents", "tabarena")
+html_sidebars = {page: [] for page in (*_WITHOUT, "ecosystem", "stability")}  # they have no pages below them
 html_theme_options = {
     "navbar_align": "left",
     "show_toc_level": 2,

@@ -71,9 +71,9 @@ def known_classes(priors, classes) -> KnownCategorical:
     labels = classes.tolist()
     priors = by_name("priors", priors, labels, expected="one probability for each of the classes")
     if np.shape(priors) != (len(labels),):
-        got = repr(priors) if np.ndim(priors) == 0 else f"an array of shape {np.shape(priors)}"
+        got = f"; got {priors!r}" if np.ndim(priors) == 0 else ""
         expected = f"one probability for each of the {len(labels)} classes {listed(labels)}"
-        raise ValueError(f"priors must hold {expected}; got {got}")
+        raise ValueError(f"priors must hold {expected}{got}")
     return KnownCategorical(check_shares("priors", priors), labels)
 
 
