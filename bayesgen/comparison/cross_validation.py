@@ -214,7 +214,7 @@ def held_out_importance(
     >>> X, y = table[["PID", "age"]], table["vote"]
     >>> result = compare_models(X, y, ["naive Bayes"], folds=3, return_estimators=True)
     >>> held_out_importance(result, "naive Bayes").mean().round(2).to_dict()
-    {'PID': 0.47, 'age': 0.0}
+    {'PID': 0.35, 'age': 0.0}
     """
     if name not in comparison.estimators:
         raise ValueError(f"no fitted classifiers of {name!r}: compare with return_estimators=True")

@@ -295,6 +295,7 @@ def refuse_totals(joint: Joint, question: str, rows: Rows | None = None) -> None
             )
 
 
+@np.errstate(under="ignore")
 def impute(classifier, X, y=None, draws: int = 0, joint: bool = False):
     """Fill the missing entries of rows with their expected values, or with draws.
 
@@ -357,6 +358,7 @@ def impute(classifier, X, y=None, draws: int = 0, joint: bool = False):
     return [_table(classifier, X, density.blocks(own)) for own in tables]
 
 
+@np.errstate(under="ignore")
 def draw_table(classifier, X, fitted=None):
     """Return rows with missing entries drawn, their classes unknown.
 
