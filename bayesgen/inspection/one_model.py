@@ -1,6 +1,7 @@
 """The joint density of rows and classes under one generative model: one member, or a member for each draw."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -90,7 +91,7 @@ class JointOfModel(Joint):
 
     def log_probability(self, given, entry=None, along=None):
         """Temper the joint density, and normalise it."""
-        log_joint = logsumexp(given.log_joint, axis=0) if along is None else along.log_joint
+        log_joint: Any = logsumexp(given.log_joint, axis=0) if along is None else along.log_joint
         prior = self.log_prior.reshape(-1, *[1] * (log_joint.ndim - 1))
         return log_softmax(tempered(log_joint, prior, getattr(self.classifier, "exponent_", 1.0)), axis=0)
 
