@@ -47,7 +47,8 @@ def digest(text: str, arrays: Mapping[str, np.ndarray]) -> bytes:
     for name in sorted(arrays):
         array = arrays[name]
         found.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        found.update(array.reshape(-1).view(np.uint8))
+        raw: Any = array.reshape(-1).view(np.uint8)
+        found.update(raw)
     return found.digest()
 
 

@@ -99,7 +99,8 @@ def _distinct(values) -> tuple[np.ndarray, Any, list[int]]:
     codes, distinct = pd.factorize(values)
     gaps = [isinstance(value, str) and value.strip().casefold() in GAP_WORDS for value in distinct]
     if any(gaps):
-        codes, distinct = pd.factorize(np.where(np.append(gaps, True)[codes], None, values))
+        gone: Any = None
+        codes, distinct = pd.factorize(np.where(np.append(gaps, True)[codes], gone, values))
     known = np.flatnonzero(codes >= 0)
     return codes, distinct, known[np.unique(codes[known], return_index=True)[1]].tolist()
 

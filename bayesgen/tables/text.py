@@ -142,7 +142,7 @@ def plain_columns(table: Mapping[str, pa.Array]) -> dict[str, np.ndarray]:
         if not names:
             continue
         joined = pa.concat_arrays([table[name] for name in names])
-        right = matches(joined, pattern if kind == pa.int64() else _ANY).reshape(len(names), rows).all(1)
+        right: Any = matches(joined, pattern if kind == pa.int64() else _ANY).reshape(len(names), rows).all(1)
         names = [name for name, own in zip(names, right, strict=True) if own]
         joined = joined.filter(pa.array(np.repeat(right, rows)))
         result |= dict(zip(names, joined.cast(kind).to_numpy().reshape(len(names), rows), strict=True))
