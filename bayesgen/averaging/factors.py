@@ -147,7 +147,7 @@ def heaviest(weights, share: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class MemberSums:
-    """What the parameters of one member follow: the sums of the rows.
+    """Sums of the rows, which the parameters of one member follow.
 
     Attributes
     ----------

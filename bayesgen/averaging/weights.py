@@ -1,4 +1,4 @@
-r"""What rows left out choose: exponents (`tempering`), and weights of the members by stacking.
+r"""Choices that rows left out make: exponents (`tempering`), and weights of the members by stacking.
 
 With p_im = q_m(t_i | x_i, all other rows), the weights maximise
 
@@ -98,7 +98,7 @@ class LeftOut:
 
 
 class Choice(NamedTuple):
-    """What rows left out choose.
+    """Choices that rows left out make.
 
     Attributes
     ----------

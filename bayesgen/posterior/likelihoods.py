@@ -1,4 +1,4 @@
-"""What draws of parameters say of rows: the groups of ArviZ that hold data, of any model."""
+"""Groups of ArviZ that hold data, of any model: densities and predictions of rows under draws of parameters."""
 
 import math
 from collections.abc import Callable, Collection

@@ -1,4 +1,4 @@
-"""What is known of rows and their classes after a fit, whether or not one model with parameters stands behind it."""
+"""Predictions of rows and their classes after a fit, by one model with parameters or by many."""
 
 import abc
 from collections.abc import Iterator

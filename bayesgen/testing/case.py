@@ -1,4 +1,4 @@
-"""What laws are made of: a case, its rows and parameters, its densities, and the error allowed to a mean over draws.
+"""Parts of a law: a case, its rows and parameters, its densities, and the error allowed to a mean over draws.
 
 Three kinds of models differ only here. A leaf has rows (x,); a classifier (x, t) with p(x, t); a regression (x, t) with
 p(t | x). ``t`` are codes where the model answers class by class, else a number.
