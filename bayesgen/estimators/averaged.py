@@ -25,6 +25,7 @@ from bayesgen.estimators.averaged_settings import (
     warn_of_fit,
 )
 from bayesgen.estimators.base import Estimator, sample, score_samples
+from bayesgen.estimators.callbacks import CallbackSupport
 from bayesgen.estimators.workers import stages
 from bayesgen.inspection.averaged import JointOfAverage, averaged_terms, refuse_far, summary, to_arviz
 from bayesgen.inspection.explain import explain
@@ -47,7 +48,7 @@ _ABSENT = {  # attributes of other classifiers, and why this one lacks them
 
 @registry.estimator
 @dataclass(eq=False, repr=False)
-class AveragedClassifier(ClassifierMixin, Estimator):
+class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
     """The average of conjugate generative and other classifiers, tempered, weighted by stacking on rows left out.
 
     The members model the classes differently: as Gaussians with full, shared, diagonal or shared diagonal covariances
@@ -206,6 +207,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         self
         """
         check_settings(self)
+        return self._told(X, y, sample_weight, groups)
+
+    def _learn(self, X, y, sample_weight, groups, tell):
         with self._whole():
             table, y = self._table(X, reset=True), class_labels(y)
             group = group_codes(groups, len(y), sample_weight)
@@ -239,7 +243,12 @@ class AveragedClassifier(ClassifierMixin, Estimator):
                 refuse_changed([name for name, _ in pairs], table, self.schema_)
             try:
                 far = np.errstate(over="ignore", invalid="ignore")  # values too far out, which `fit_average` refuses
-                with far, stages("averaging", self.progress) as stage:
+                with far, stages("averaging", self.progress) as show:
+
+                    def stage(done: int, total: int, text: str) -> None:
+                        show(done, total, text)
+                        tell(done, total, text)
+
                     self.average_, self.scores_ = fit_average(
                         rows,
                         method=self.weights,
