@@ -20,8 +20,9 @@ from bayesgen.core.statistics import Statistics
 from bayesgen.estimators.base import Estimator
 from bayesgen.inference.coordinates import LogOdds
 from bayesgen.models import BetaBernoulli
-from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily
+from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, Leaf
 from bayesgen.models.model import Conjugate, Hyperparameters, Model, Params, is_conjugate
+from bayesgen.models.row_leaf import RowLeaf
 from bayesgen.posterior import ParameterDraws, Posterior, Predictive
 
 ROOT = Path(__file__).parent.parent
@@ -85,6 +86,8 @@ class Empty(ConjugateFamily):
 
 REQUIRED = {
     Model: {"__call__", "latents", "statistics", "check", "log_likelihood", "log_likelihood_rows", "dims", "coords"},
+    Leaf: {"parameters", "likelihood", "sum_rows", "log_likelihood", "log_likelihood_rows"},
+    RowLeaf: {"parameters", "likelihood", "log_density"},
     ExponentialFamily: {"parameters", "likelihood", "sufficient_statistic", "natural_parameters"},
     ConjugateFamily: {"parameters", "likelihood", "sufficient_statistic", "natural_parameters", "update",
                       "log_evidence_terms", "sample_parameters"},

@@ -201,7 +201,7 @@ def test_without_log_prior_the_mode_is_that_of_the_program():
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        (("gaussian", WAITS), TypeError, "leaf must derive from ExponentialFamily or ConjugateFamily, got 'gaussian'"),
+        (("gaussian", WAITS), TypeError, "ConjugateFamily or RowLeaf, got 'gaussian'"),
         ((bg.models.HaldaneBernoulli(), [0, 1]), ValueError, "HaldaneBernoulli has an improper prior"),
         ((GammaExponential(3.0, 4.0), [1.0, np.nan]), ValueError, "ten or more without gaps, got 2 with 1 gaps"),
         ((GammaExponential(3.0, 4.0), WAITS[:, 0], None, ["gravity"]), ValueError, "laws has 'gravity'; the laws are"),

@@ -19,7 +19,7 @@ from bayesgen.core import program
 from bayesgen.inference import NUTS, Inference, SamplerWarning, resolve
 from bayesgen.inference.base import summarise
 from bayesgen.models.classifier import ClassConditional, NaiveBayes
-from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.leaf import Leaf
 from bayesgen.models.model import Model, Params, is_conjugate
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.draws import uniformity
@@ -191,7 +191,7 @@ def _rows(model, truths, size, missing, rng):
             own = {name: x[i] for name, x in rows.items()}
             yield (own if several else own.popitem()[1]), t
         return
-    if not isinstance(model, ExponentialFamily):
+    if not isinstance(model, Leaf):
         raise TypeError(f"{type(model).__name__} has no distribution of its columns: give simulate=")
     with program.x64():
         arguments = program.jax.random.PRNGKey(seed), {site: np.array(v) for site, v in truths.items()}
@@ -240,7 +240,7 @@ def _log_likelihood(model, params, data, statistics):
     if isinstance(model, ClassConditional):
         density = model.log_likelihood_rows(params, model.check(data[0]))
         return density[:, data[1], np.arange(len(data[1]))].sum(-1)
-    if isinstance(model, ExponentialFamily):
+    if isinstance(model, Leaf):
         return model.log_likelihood_rows(params, model.check(data)).sum(-1)
     draws = ({site: v[i] for site, v in params.items()} for i in range(len(next(iter(params.values())))))
     return np.array([model.log_likelihood(draw, statistics) for draw in draws])

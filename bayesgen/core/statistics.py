@@ -5,6 +5,7 @@ whatever the number of rows, so maximum likelihood, MAP, the exact posterior and
 a data set are the sum over its pieces. Arrays have an optional leading axis of groups (the classes).
 """
 
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -128,6 +129,96 @@ class Rows(Statistics):
     def over(self, function, add=operator.add):
         """Return ``function(data)``, which must add over pieces of the rows."""
         return function(self.data)
+
+
+@dataclass(frozen=True, eq=False)
+class RowsByGroup(Statistics):
+    """The rows of each group, for leaves that have no smaller sufficient statistic; addition appends rows.
+
+    Groups are padded to the length M of the largest, so that the parameters of a group meet its rows by broadcasting.
+
+    Attributes
+    ----------
+    x : array, shape (groups..., M, features..., event...)
+        Rows, 0 where an entry is missing, and where there is no row.
+    seen : bool array, shape of ``x``
+        True where there is an entry.
+    weight : array, shape (groups..., M)
+        Weights, 0 where there is no row.
+    patterns : bool array, shape (P, D), or None
+        Of vectors: the distinct rows of ``seen``; the last is of rows that lack nothing.
+    pattern : int array, shape (groups..., M), or None
+        Of vectors: the pattern of each row.
+    """
+
+    keeps_rows = True
+
+    x: np.ndarray
+    seen: np.ndarray
+    weight: np.ndarray
+    patterns: Any = None
+    pattern: Any = None
+
+    @classmethod
+    def of(cls, x, codes, weight, lead: tuple[int, ...], vector: bool = False) -> Self:
+        """Return rows (n, ...) by group; those without weight or entries are left out.
+
+        Parameters
+        ----------
+        x : array, shape (n, features..., event...)
+            NaN where missing.
+        codes : int array, shape (n,)
+            Group of each row.
+        weight : array, shape (n,), or None
+            Weight of each row.
+        lead : tuple of int
+            (number of groups,), or () where all rows are of one.
+        vector : bool
+            True if a row (n, D) is one observation, for which patterns are kept.
+        """
+        weight = np.ones(len(x)) if weight is None else weight
+        kept = (weight > 0) & ~np.isnan(x).all(tuple(range(1, x.ndim)))
+        order = np.flatnonzero(kept)[np.argsort(codes[kept], kind="stable")]
+        x, codes, weight = x[order], codes[order], weight[order]
+        sizes = np.bincount(codes, minlength=lead[0] if lead else 1)
+        place = np.arange(len(x)) - (np.cumsum(sizes) - sizes)[codes]
+
+        def padded(rows, filler):
+            result = np.full((len(sizes), int(sizes.max(initial=0)), *rows.shape[1:]), filler, rows.dtype)
+            result[codes, place] = rows
+            return result.reshape(*lead, *result.shape[1:])
+
+        seen = ~np.isnan(x)
+        rows = padded(np.where(seen, x, 0.0), 0.0), padded(seen, False), padded(weight, 0.0)
+        if not vector:
+            return cls(*rows)
+        whole = np.ones((1, x.shape[1]), bool)
+        patterns, own = np.unique(np.concatenate([seen, whole]), axis=0, return_inverse=True)
+        return cls(*rows, patterns, padded(own.ravel()[:-1], len(patterns) - 1))
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        """Shape of the groups."""
+        return self.weight.shape[:-1]
+
+    def flat(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return rows (n, ...), codes of their groups (n,) and weights (n,)."""
+        there = self.weight.reshape(math.prod(self.lead), -1 if self.weight.size else 0) > 0
+        x = self.x.reshape(*there.shape, *self.x.shape[self.weight.ndim :])
+        seen = self.seen.reshape(x.shape)[there]
+        return np.where(seen, x[there], np.nan), np.nonzero(there)[0], self.weight.reshape(there.shape)[there]
+
+    def _with(self, other, sign):
+        if not isinstance(other, RowsByGroup) or self.lead != other.lead:
+            return super()._with(other, sign)
+        if sign < 0:
+            raise ValueError("a leaf that keeps its rows cannot forget some of them: fit the rows that stay instead")
+        x, codes, weight = (np.concatenate(parts) for parts in zip(self.flat(), other.flat(), strict=True))
+        return RowsByGroup.of(x, codes, weight, self.lead, self.patterns is not None)
+
+    def scaled(self, factor):
+        """Return the rows with all weights times ``factor``."""
+        return replace(self, weight=self.weight * factor)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from bayesgen.models import (
     ReferencePoisson,
 )
 from bayesgen.models.class_program import ClassStatistics
-from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.leaf import Leaf
 from bayesgen.models.structures import WeakGaussian, WeakLogGaussian, WeakPoisson
 from bayesgen.numerics.checks import check_shares
 from bayesgen.tables.rows import fingerprint
@@ -143,7 +143,7 @@ def naive_bayes_of(classifier, schema) -> NaiveBayes:
     return NaiveBayes(class_prior(classifier), leaves, columns={b.name: b.columns for b in schema.blocks})
 
 
-def leaf_of(block: Block, prior: str = "weak") -> ExponentialFamily:
+def leaf_of(block: Block, prior: str = "weak") -> Leaf:
     """Return the leaf of a block of columns: the user's own, or the one of their family."""
     leaf: Any = block.leaf  # the model refuses anything else by name
     shape = () if block.single else (len(block.columns),)
@@ -153,9 +153,9 @@ def leaf_of(block: Block, prior: str = "weak") -> ExponentialFamily:
                 f"column {block.columns[0]!r}: there is no {prior} prior of {leaf!r} columns; give its leaf"
             )
         return PRIORS[prior][leaf](block, shape)
-    if isinstance(leaf, ExponentialFamily) and shape and not (leaf.event_dim or leaf.batch_shape):
+    if isinstance(leaf, Leaf) and shape and not (leaf.event_dim or leaf.batch_shape):
         return leaf._repeated(*shape)
-    return leaf.for_columns(block.columns) if isinstance(leaf, ExponentialFamily) else leaf
+    return leaf.for_columns(block.columns) if isinstance(leaf, Leaf) else leaf
 
 
 def _counted(alpha: float):

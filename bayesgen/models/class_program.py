@@ -16,7 +16,7 @@ from bayesgen.core import program
 from bayesgen.core.program import static
 from bayesgen.core.statistics import Statistics, SumStatistics
 from bayesgen.models.categorical import Categorical
-from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.leaf import Leaf
 from bayesgen.models.model import Model, Params
 
 _NEVER = -1e30  # log probability of a class that a row cannot have: sums over classes stay finite in single precision
@@ -46,6 +46,11 @@ class ClassStatistics(Statistics):
     squares: np.ndarray
     schema: str = static(default="")
     decayed: bool = static(default=False)
+
+    @property
+    def keeps_rows(self) -> bool:  # type: ignore[override]  # depends on the leaves
+        """True if some leaf keeps its rows."""
+        return any(own.keeps_rows for own in self.leaves.values())
 
     def _with(self, other, sign):
         if not isinstance(other, ClassStatistics) or self.leaves.keys() != other.leaves.keys():
@@ -98,7 +103,7 @@ class ClassProgram(Model):
                 f"got {type(self.classes).__name__}"
             )
         for name, leaf in self.leaves.items():
-            if not isinstance(leaf, ExponentialFamily):
+            if not isinstance(leaf, Leaf):
                 raise TypeError(
                     f"{type(self).__name__}: {name!r} must be a model of a feature such as BetaBernoulli(), "
                     f"got {type(leaf).__name__}"

@@ -34,7 +34,7 @@ from bayesgen.core.errors import Argument, DataError, InputError
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.class_program import ClassProgram, ClassStatistics
-from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.leaf import Leaf
 from bayesgen.models.model import Conjugate, Params, is_conjugate
 from bayesgen.models.structures import structure
 from bayesgen.models.unknown_labels import PartlyLabelled
@@ -47,7 +47,7 @@ class ClassConditional(ClassProgram, Conjugate):
     """A class prior and named leaves, which `NaiveBayes` and `GaussianDiscriminant` choose."""
 
     @abc.abstractmethod
-    def with_leaves(self, classes, leaves: Mapping[str, ExponentialFamily]) -> Self:
+    def with_leaves(self, classes, leaves: Mapping[str, Leaf]) -> Self:
         """Return the same model with other leaves of the same names."""
 
     def with_prior(self, statistics: ClassStatistics) -> Self:

@@ -1,7 +1,9 @@
-"""A leaf: the model of one feature, or of a block of features of one kind, as an exponential family.
+"""A leaf: the model of one feature, or of a block of features of one kind.
 
 `LeafProgram` is the program: parameters in their plates, rows given them, missing entries masked, names of the axes.
-`ExponentialFamily` adds statistics and densities, and `ConjugateFamily` the closed-form posterior.
+`Leaf` adds the rows, as classifiers, inferences and questions ask for them. There are two kinds: an `ExponentialFamily`
+needs only sums of its rows, and is a `ConjugateFamily` where its posterior has a closed form; a
+`bayesgen.models.row_leaf.RowLeaf` keeps the rows.
 """
 
 import abc
@@ -29,6 +31,7 @@ __all__ = [
     "DataError",
     "ExponentialFamily",
     "Hyperparameter",
+    "Leaf",
     "first",
     "hyperparameter",
     "log_or_floor",
@@ -42,7 +45,7 @@ _INFINITE = "is infinite; replace it, or give NaN where the value is missing"
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class LeafProgram(Model):
-    """A leaf as a NumPyro model function; every leaf is an `ExponentialFamily`, which derives from it."""
+    """A leaf as a NumPyro model function; every leaf is a `Leaf`, which derives from it."""
 
     event_dim: ClassVar[int] = 0
     site_dims: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # trailing dims of a parameter, besides class and feature
@@ -173,16 +176,16 @@ def _feature_names(shape) -> tuple[str, ...]:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ExponentialFamily(LeafProgram):
-    """A leaf: log p(x | params) = natural_parameters(params) . T(x) + log h(x), features independent given params.
+class Leaf(LeafProgram):
+    """A leaf: the model of one feature, or of a block of features of one kind, within a class.
 
     Axes are written ``...`` in front: draws, then groups (classes), then features; ``event_dim`` trailing axes are one
-    observation. A subclass must write, in this order, `parameters`, `likelihood`, `sufficient_statistic` and
-    `natural_parameters`. It may write
+    observation. Features are independent given the parameters, unless a leaf says otherwise. A subclass must write
+    `parameters`, `likelihood`, `sum_rows`, `log_likelihood` and `log_likelihood_rows`: an `ExponentialFamily` and a
+    `bayesgen.models.row_leaf.RowLeaf` have the last three. It may write
 
-    - `check` and `log_base_measure`;
-    - `sum_rows`, where there is a faster way than by T(x), and `draw`, where NumPy can;
-    - `ml` and `tail_probability`;
+    - `check`, and `draw`, where NumPy can;
+    - `ml`, `map` and `tail_probability`;
     - for questions about missing entries, `cardinality` of a finite feature or `student` of a numeric one, and `fill`
       where features depend on each other, or share parameters.
 
@@ -197,18 +200,6 @@ class ExponentialFamily(LeafProgram):
 
     density_kind: ClassVar[str] = "density"  # kind of p(x); evidences compare where it is the same
     takes_sparse: ClassVar[bool] = False  # True if rows may be a sparse array (n, columns)
-
-    @abc.abstractmethod
-    def sufficient_statistic(self, x, about: Any = 0.0) -> np.ndarray:
-        """Return T(x) of each entry, which contains a 1: (n, features..., event...) -> (n, features..., dim T)."""
-
-    @abc.abstractmethod
-    def natural_parameters(self, params: Params, about: Any = 0.0) -> Any:
-        """Return the natural parameters η of T(x), with the log partition: (..., features..., dim T). NumPy or JAX."""
-
-    def log_base_measure(self, x) -> np.ndarray:
-        """Return the log base measure log h(x) of each entry, (n, features...)."""
-        return np.zeros(x.shape[: x.ndim - self.event_dim])
 
     def check(self, x) -> Any:
         """Return the rows as an array, NaN where missing, or raise.
@@ -242,7 +233,7 @@ class ExponentialFamily(LeafProgram):
         return missing.all(tuple(range(-self.event_dim, 0))) if self.event_dim else missing
 
     def statistics(self, x, group=None, groups: int | None = None, weight=None) -> Any:
-        """Sum T(x) and log h(x) over rows, by group: one pass, additive over pieces of the data.
+        """Return what the leaf keeps of rows, by group: one pass, additive over pieces of the data.
 
         Parameters
         ----------
@@ -258,23 +249,11 @@ class ExponentialFamily(LeafProgram):
         x = self._shaped(x)
         return self.sum_rows(x, Grouping.of(x.shape[0], group, groups, weight))
 
+    @abc.abstractmethod
     def sum_rows(self, x, rows: Grouping) -> Any:
         """Do `statistics` under a grouping that is already checked; check the entries here."""
-        x = self.check(x)
-        result: Any = 0
-        for piece in pieces(max(len(x), 1), math.prod(x.shape[1:])):
-            part, own = x[piece], rows[piece]
-            w = np.ones(len(part)) if own.weight is None else own.weight
-            seen = ~self.missing(part) * w.reshape(-1, *[1] * (x.ndim - 1 - self.event_dim))
-            with np.errstate(invalid="ignore"):
-                terms = np.where(seen[..., None] > 0, self.sufficient_statistic(part) * seen[..., None], 0.0)
-                base = np.where(seen > 0, self.log_base_measure(part) * seen, 0.0)
-            unweighted = dataclasses.replace(own, weight=None)
-            total = unweighted.membership() @ terms.reshape(len(part), math.prod(terms.shape[1:]))
-            result += SumStatistics(total.reshape(*rows.lead, *terms.shape[1:]), base.sum())
-        return result
 
-    def with_prior(self, statistics: Statistics) -> "ExponentialFamily":
+    def with_prior(self, statistics: Statistics) -> "Leaf":
         """Return itself: only a `bayesgen.models.structures.WeakPrior` waits for rows."""
         return self
 
@@ -336,6 +315,58 @@ class ExponentialFamily(LeafProgram):
         """Return the same leaf with ``per_class`` set: its hyperparameters lead with the axis of classes."""
         return self._revised(per_class=True)
 
+    def _for_classes(self, groups: int) -> Self:
+        """Return the model with its hyperparameters repeated along a leading axis of classes."""
+        shape = (groups, *self.batch_shape)
+        changes = {}
+        for field in dataclasses.fields(self):
+            if "rank" in field.metadata:
+                value = getattr(self, field.name)
+                own = value.shape[value.ndim - field.metadata["rank"] :]
+                changes[field.name] = namespace(value).broadcast_to(value, shape + own)
+        return dataclasses.replace(self, **changes, per_class=True)
+
+    def _repeated(self, columns: int) -> Self:
+        """Return the prior of one feature as the prior of several columns."""
+        return dataclasses.replace(self._for_classes(columns), per_class=False)
+
+
+class ExponentialFamily(Leaf):
+    """A leaf: log p(x | params) = natural_parameters(params) . T(x) + log h(x), features independent given params.
+
+    Sums of T(x) and log h(x) are all that is kept of rows. A subclass must write, in this order, `parameters`,
+    `likelihood`, `sufficient_statistic` and `natural_parameters`. Beside what any `Leaf` may write, it may write
+    `log_base_measure`, and `sum_rows` where there is a faster way than by T(x).
+    """
+
+    @abc.abstractmethod
+    def sufficient_statistic(self, x, about: Any = 0.0) -> np.ndarray:
+        """Return T(x) of each entry, which contains a 1: (n, features..., event...) -> (n, features..., dim T)."""
+
+    @abc.abstractmethod
+    def natural_parameters(self, params: Params, about: Any = 0.0) -> Any:
+        """Return the natural parameters η of T(x), with the log partition: (..., features..., dim T). NumPy or JAX."""
+
+    def log_base_measure(self, x) -> np.ndarray:
+        """Return the log base measure log h(x) of each entry, (n, features...)."""
+        return np.zeros(x.shape[: x.ndim - self.event_dim])
+
+    def sum_rows(self, x, rows: Grouping) -> Any:
+        """Sum T(x) and log h(x) by group, under a grouping that is already checked; check the entries here."""
+        x = self.check(x)
+        result: Any = 0
+        for piece in pieces(max(len(x), 1), math.prod(x.shape[1:])):
+            part, own = x[piece], rows[piece]
+            w = np.ones(len(part)) if own.weight is None else own.weight
+            seen = ~self.missing(part) * w.reshape(-1, *[1] * (x.ndim - 1 - self.event_dim))
+            with np.errstate(invalid="ignore"):
+                terms = np.where(seen[..., None] > 0, self.sufficient_statistic(part) * seen[..., None], 0.0)
+                base = np.where(seen > 0, self.log_base_measure(part) * seen, 0.0)
+            unweighted = dataclasses.replace(own, weight=None)
+            total = unweighted.membership() @ terms.reshape(len(part), math.prod(terms.shape[1:]))
+            result += SumStatistics(total.reshape(*rows.lead, *terms.shape[1:]), base.sum())
+        return result
+
     def log_likelihood(self, params: Params, statistics):
         """Return log p(all rows | params) = natural_parameters . total + log h, without the rows. NumPy or JAX."""
         return (self.natural_parameters(params, statistics.centre) * statistics.total()).sum() + statistics.base
@@ -369,21 +400,6 @@ class ExponentialFamily(LeafProgram):
         result += base.reshape(len(x), math.prod(base.shape[1:])).sum(1)
         result[result < LOG_ZERO / 2] = -np.inf
         return result.reshape(*lead, len(x))
-
-    def _for_classes(self, groups: int) -> Self:
-        """Return the model with its hyperparameters repeated along a leading axis of classes."""
-        shape = (groups, *self.batch_shape)
-        changes = {}
-        for field in dataclasses.fields(self):
-            if "rank" in field.metadata:
-                value = getattr(self, field.name)
-                own = value.shape[value.ndim - field.metadata["rank"] :]
-                changes[field.name] = namespace(value).broadcast_to(value, shape + own)
-        return dataclasses.replace(self, **changes, per_class=True)
-
-    def _repeated(self, columns: int) -> Self:
-        """Return the prior of one feature as the prior of several columns."""
-        return dataclasses.replace(self._for_classes(columns), per_class=False)
 
 
 class ConjugateFamily(ExponentialFamily, Conjugate):

@@ -14,7 +14,7 @@ from bayesgen.core.errors import NoClosedForm
 from bayesgen.core.program import static
 from bayesgen.models.gaussian import Gaussian, NormalInverseGamma
 from bayesgen.models.gaussian_vector import GaussianVector
-from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.leaf import Leaf
 from bayesgen.models.log_normal import LogGaussian
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.poisson import Poisson
@@ -23,7 +23,7 @@ from bayesgen.models.separation import SeparationDiagonal, SeparationFull, Separ
 
 
 @dataclass(frozen=True, eq=False)
-class WeakPrior(ExponentialFamily):
+class WeakPrior(Leaf):
     """A family that has no prior yet.
 
     Parameters
@@ -32,7 +32,7 @@ class WeakPrior(ExponentialFamily):
         Returns the leaf, with a prior at the location and scale of the statistics that is worth a few rows.
     """
 
-    make: Callable[[Any], ExponentialFamily] = static()
+    make: Callable[[Any], Leaf] = static()
 
     def parameters(self):
         """Raise NoClosedForm: there is no prior to sample from."""
@@ -84,23 +84,23 @@ class Structure:
 
     name: str
     family: type[WeakPrior]
-    weak: Callable[[Any], ExponentialFamily]
-    leaves: Mapping[type, Callable[[Any, bool], ExponentialFamily]]
+    weak: Callable[[Any], Leaf]
+    leaves: Mapping[type, Callable[[Any, bool], Leaf]]
     count: Callable[[int], int]
-    reference: ExponentialFamily | None = None
-    made: tuple[type[ExponentialFamily], ...] = ()
+    reference: Leaf | None = None
+    made: tuple[type[Leaf], ...] = ()
 
     def template(self, shared: bool) -> WeakPrior:
         """Return the family that sums the rows which the weak prior follows."""
         return self.family(lambda statistics: self.leaf(self.weak(statistics), shared))
 
-    def reference_leaf(self, shared: bool) -> ExponentialFamily:
+    def reference_leaf(self, shared: bool) -> Leaf:
         """Return the leaf of the reference prior, or raise where there is none."""
         if self.reference is None:
             raise ValueError(f"covariance={self.name!r} has no reference prior: give a prior")
         return self.leaf(self.reference, shared)
 
-    def leaf(self, prior, shared: bool) -> ExponentialFamily:
+    def leaf(self, prior, shared: bool) -> Leaf:
         """Return the leaf that a prior makes."""
         if type(prior) in self.leaves:
             return self.leaves[type(prior)](prior, shared)

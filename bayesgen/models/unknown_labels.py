@@ -47,7 +47,7 @@ from bayesgen.core.errors import DataError, several
 from bayesgen.core.statistics import Statistics, SumStatistics
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.class_program import ClassStatistics
-from bayesgen.models.leaf import log_or_floor
+from bayesgen.models.leaf import ExponentialFamily, log_or_floor
 from bayesgen.models.model import Hyperparameter, Hyperparameters, hyperparameter
 from bayesgen.numerics.pieces import count_rows, select_rows
 from bayesgen.numerics.special import namespace
@@ -176,6 +176,12 @@ class PartlyLabelled(Statistics):
         if told is not None:
             check_identifiable(model)
             told = (np.asarray(told)[:, None] == np.arange(len(model.class_names))).astype(float)
+        for name, leaf in model.leaves.items():
+            if not isinstance(leaf, ExponentialFamily):
+                raise TypeError(
+                    f"{name!r}: {type(leaf).__name__} keeps its rows, and cannot learn from rows without a "
+                    f"{'certain ' if told is not None else ''}label: leave them out, or give another leaf"
+                )
         checked = model.check(x)
         rows = {name: np.asarray(v.toarray() if sparse.issparse(v) else v, float) for name, v in checked.items()}
         count = count_rows(rows)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.core.errors import NoClosedForm, listed
-from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.leaf import Leaf
 from bayesgen.models.model import Params
 from bayesgen.numerics.pieces import DENSITIES, pieces
 from bayesgen.posterior.component import Factor, Gap, gaps
@@ -28,7 +28,7 @@ class LeafFactor(Factor):
         Name of the block.
     columns : tuple of str
         Names of its columns, for messages.
-    leaf : ExponentialFamily
+    leaf : Leaf
         With its posterior by group where ``params`` is None.
     classes_of : int array, shape (g,)
         Class of each group; mostly each class is a group.
@@ -45,7 +45,7 @@ class LeafFactor(Factor):
 
     name: str
     columns: tuple[str, ...]
-    leaf: ExponentialFamily
+    leaf: Leaf
     classes_of: np.ndarray
     params: Params | None = None
     label: bool = False

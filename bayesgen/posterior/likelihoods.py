@@ -11,7 +11,7 @@ from bayesgen.core import program
 from bayesgen.core.errors import warn
 from bayesgen.models.class_program import ClassProgram
 from bayesgen.models.function import FunctionModel, plates
-from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.leaf import Leaf
 from bayesgen.models.linear_model import Discriminative
 from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
@@ -52,7 +52,7 @@ def data_groups(prior, data) -> DataGroups:
     if isinstance(prior, FunctionModel):
         arguments = prior.check(data)
         return _alike(arguments, lambda draws, rng: _function_groups(prior, draws, arguments, rng))
-    if isinstance(prior, ExponentialFamily):
+    if isinstance(prior, Leaf):
         return _alike(None, lambda draws, rng: _leaf_groups(prior, draws, data, rng))
     if not isinstance(data, tuple) or len(data) != 2:
         raise ValueError(f"the rows of a {type(prior).__name__} come with a target: give to_arviz(seed, (x, t))")

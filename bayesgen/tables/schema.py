@@ -14,7 +14,7 @@ from scipy import sparse
 from bayesgen.core.errors import Argument, InputWarning, counted, listed, several, warn
 from bayesgen.core.registry import saveable
 from bayesgen.models.bernoulli import BetaBernoulli
-from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.leaf import Leaf
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import days, moments
 from bayesgen.tables.description import SPARSE_FAMILIES, Columns, Verdict
@@ -48,7 +48,7 @@ class Block:
         Its columns, in order.
     single : bool
         True if the leaf takes (n,) rather than (n, columns).
-    leaf : ExponentialFamily or str
+    leaf : Leaf or str
         The leaf the user gave, or the family to make one of.
     categories : tuple or None
         Labels in the order of their codes, where the leaf is categorical.
@@ -57,7 +57,7 @@ class Block:
     name: str
     columns: tuple[str, ...]
     single: bool
-    leaf: ExponentialFamily | str
+    leaf: Leaf | str
     categories: tuple | None = None
 
     @property

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesgen.core.errors import NoClosedForm
-from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.leaf import Leaf
 from bayesgen.testing.bayes import (
     evidence_is_a_mean_over_the_prior,
     learning_goes_in_steps,
@@ -118,7 +118,7 @@ def check_leaf(
 
     Parameters
     ----------
-    leaf : ExponentialFamily
+    leaf : Leaf
         With a prior strong enough that means over draws from it converge, as in the example: its likelihoods should
         differ by a factor of a hundred at most.
     rows : array, shape (n, features..., event...)
@@ -176,8 +176,8 @@ def check_leaf(
 def _case(leaf, rows, log_prior) -> Case:
     """Return the case of a leaf, or raise an error where it cannot be put through the laws."""
     name = type(leaf).__name__
-    if not isinstance(leaf, ExponentialFamily):
-        raise TypeError(f"leaf must derive from ExponentialFamily or ConjugateFamily, got {leaf!r:.100}")
+    if not isinstance(leaf, Leaf):
+        raise TypeError(f"leaf must derive from ExponentialFamily, ConjugateFamily or RowLeaf, got {leaf!r:.100}")
     if not leaf.proper:
         raise ValueError(f"{name} has an improper prior: it has no draws and no evidence; give one that is proper")
     if leaf.per_class:

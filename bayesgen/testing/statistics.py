@@ -7,7 +7,6 @@ import numpy as np
 from numpyro import handlers
 
 from bayesgen.core import program
-from bayesgen.core.statistics import Rows
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.linear_model import LineStatistics
 from bayesgen.testing.case import blocks, compiled, log_joint_draws, one, parameters, pick, same
@@ -42,12 +41,12 @@ def a_weight_may_be_a_fraction(case):
 
 
 def say_the_same(case, a, b):
-    """Statistics are equal; where they are the rows themselves, so in any order, they give one likelihood."""
+    """Statistics are equal; where they are the rows themselves, in any order, they give one likelihood."""
     if isinstance(
         b, ClassStatistics | LineStatistics
     ):  # squares of weights tell weights from repeated rows: no likelihood has them
         a, b = (replace(s, squares=np.zeros(1)) for s in (a, b))
-    if not isinstance(b, Rows):
+    if not b.keeps_rows:
         return same(a, b, 1e-12, "statistics")
     for i in range(3):
         params = one(parameters(case, 3), i)
