@@ -17,7 +17,7 @@ def filled(average, rows):
     for row in rows:
         for column in np.flatnonzero(np.isnan(row)):
             x, c = np.repeat(row[None], NODES, axis=0), np.empty((NODES, 0), np.intp)
-            x[:, column] = average.taking("numbers")[0].view.warp.location[column]
+            x[:, column] = average.modelling("numbers")[0].view.warp.location[column]
             average.log_joint(x, c)
             average.probability(x, c)
 

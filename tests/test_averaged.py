@@ -18,7 +18,8 @@ from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, data, inspection, load, plot
-from bayesgen.averaging import average, boosted, draws, learning, softmax, views
+from bayesgen.averaging import boosted, learning, softmax, views
+from bayesgen.averaging.member import NOTHING, Product
 from bayesgen.core.program import same
 from bayesgen.numerics.special import log_mixture
 
@@ -113,9 +114,12 @@ def test_what_is_loaded_is_what_was_saved(fitted_mixed, tmp_path):
     ("change", "words"),
     [
         (lambda c: {"average_": replace(c.average_, weights=c.average_.weights[1:])}, "weights are not"),
-        (lambda c: {"average_": replace(c.average_, parts=c.average_.taking("numbers"))}, "not of 3 categories"),
         (
-            lambda c: {"average_": replace(c.average_, parts=c.average_.taking("categories"))},
+            lambda c: {"average_": replace(c.average_, parts=tuple(c.average_.modelling("numbers")))},
+            "not of 3 categories",
+        ),
+        (
+            lambda c: {"average_": replace(c.average_, parts=tuple(c.average_.modelling("categories")))},
             "not of 2 numeric columns",
         ),
         (lambda c: {"constant_": ("soil",)}, "constant_ are no numbers"),
@@ -152,7 +156,7 @@ def test_columns_that_are_no_sign_of_the_class_cost_little():
         p = classifier.predict_proba(rng.normal(size=(500, 5)))
         excess.append(-np.log(p).mean() - np.log(2))
         gain = 40 * (classifier.scores_["nested"] - classifier.scores_["base_rate"])
-        alone = [kind == (None, None, ()) for kind in classifier.members_].index(True)
+        alone = [kind == NOTHING for kind in classifier.members_].index(True)
         trusted.append(1 - classifier.weights_[alone] <= expit(gain + 1.5) + 1e-9)
     assert np.mean(excess) < 0.011  # .015 without the gate, .007 with it
     assert all(trusted)
@@ -178,8 +182,8 @@ def test_each_way_to_weigh_predicts(weights):
 
 def test_evidence_leaves_out_what_has_none():
     classifier = AveragedClassifier("evidence").fit(*mixed())
-    for (a, b, _), weight in zip(classifier.members_, classifier.weights_, strict=True):
-        if a is None or b is None or b.structure == "one parent":
+    for member, weight in zip(classifier.members_, classifier.weights_, strict=True):
+        if len(member.factors) < 2 or member.factors[1].structure == "one parent":
             assert weight == 0
     assert classifier.weights_.sum() == pytest.approx(1)
 
@@ -281,7 +285,7 @@ def test_density_of_a_row_integrates_to_one():
     y = np.arange(60) % 2
     X = np.exp(rng.normal(y, 0.7))[:, None]
     classifier = AveragedClassifier(members="generative").fit(X, y)
-    assert classifier.average_.taking("numbers")[0].view.warp.power[0] < 1
+    assert classifier.average_.modelling("numbers")[0].view.warp.power[0] < 1
     middle, scale = X.mean(), X.std()
     grid = middle + scale * np.sinh(np.linspace(-25, 25, 40001))
     density = np.exp(classifier.score_samples(grid[:, None]))
@@ -382,7 +386,7 @@ def test_wide_tables():
     X[rng.random(X.shape) < 0.05] = np.nan
     with pytest.warns(UserWarning, match="columns are many and have gaps"):
         classifier = AveragedClassifier().fit(X[:30], y[:30])
-    numbers = {own[0] for own in classifier.members_ if isinstance(own, average.Product) and own[0]}
+    numbers = {own.factors[0] for own in classifier.members_ if own.blocks == ("numbers",)}
     assert {own.structure for own in numbers} == {"full", "shared", "diagonal", "shared diagonal"}
     assert {own.components for own in numbers} == {1}
     assert log_loss(y[30:], classifier.predict_proba(X[30:])) < 0.6
@@ -420,9 +424,9 @@ def test_softmax_members_learn_from_all_rows_though_few_are_left_out(monkeypatch
     monkeypatch.setattr(learning, "_LEARN", learn)
     classifier = AveragedClassifier(members=[*FEW, "softmax"], bend=False).fit(X, y)
     assert classifier.scores_["rows"] == 100
-    np.testing.assert_allclose(classifier.average_.taking("table")[0].warp.location, X.mean(0))
+    np.testing.assert_allclose(classifier.average_.parts[-1].warp.location, X.mean(0))
     monkeypatch.setattr(softmax, "_CELLS", 6 * 200)  # two classes of three coefficients
-    part = clone(classifier).fit(X, y).average_.taking("table")[0]
+    part = clone(classifier).fit(X, y).average_.parts[-1]
     assert 0 < np.abs(part.warp.location - X.mean(0)).max() < 0.2
 
 
@@ -542,12 +546,12 @@ def test_parameters_of_the_members_have_names_and_pictures():
 
 
 def test_drawn_means_and_covariances_have_those_of_the_posterior(fitted):
-    view = fitted.average_.taking("numbers")[0]
+    view = fitted.average_.modelling("numbers")[0]
     for structure in ("full", "shared", "diagonal", "shared diagonal"):
         place = next(m for m, member in enumerate(view.members) if member.structure == structure)
         expected = view.posterior(place).expected()
-        own = average.Product(view.members[place], None)
-        drawn = draws.parameters(fitted.average_, own, (4000,), np.random.default_rng(0))
+        own = Product((view.members[place],))
+        drawn = fitted.average_.parameters(own, (4000,), np.random.default_rng(0))
         (dims, mean), name = drawn["mean"], "variance" if "diagonal" in structure else "covariance"
         assert dims == ("class", "feature") and ("class" in drawn[name][0]) == ("shared" not in structure)
         np.testing.assert_allclose(mean.mean(0), expected["mean"], atol=0.03)

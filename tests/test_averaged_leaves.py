@@ -16,6 +16,7 @@ from sklearn.metrics import log_loss
 
 from bayesgen import AveragedClassifier, NaiveBayesClassifier, inspection, load, plot
 from bayesgen.averaging.leaves import ColumnModels
+from bayesgen.averaging.member import NOTHING
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.models import (
@@ -130,8 +131,8 @@ def test_every_member_with_a_density_is_multiplied_by_the_leaves(fitted):
     leaf = bayes.predict_joint_log_proba(NEW[[*FEATURES]]) - np.log(bayes.posterior_.model.classes.mean)
     own = fitted.average_.log_density(*_three(fitted._read(NEW)))
     without = alone.average_.log_density(*alone._read(NEW[["age", "sex", "height"]]).values())
-    carries = fitted.average_.carries
-    assert carries.sum() == fitted.average_.products - 1 and len(own) == len(without) + 1
+    carries = fitted.average_.roster.carries
+    assert carries.sum() == fitted.members_.index(NOTHING) and len(own) == len(without) + 1
     expected = without[: carries.sum()] + leaf
     np.testing.assert_allclose(own[carries], expected, rtol=1e-10, atol=1e-9)  # the last was the base rate
     base, *soft = own[~carries]
@@ -354,7 +355,9 @@ def test_drawn_rows_follow_the_leaves(fitted):
 
 def test_draws_of_probabilities_average_to_the_probability(fitted):
     few = replace(fitted.average_, sharpening=1.0)
-    only = replace(few, weights=np.eye(len(few.weights))[few.products - 2], exponents=np.ones(len(few.weights)))
+    only = replace(
+        few, weights=np.eye(len(few.weights))[few.members.index(NOTHING) - 1], exponents=np.ones(len(few.weights))
+    )
     drawn = np.concatenate([own for own, _ in only.label_draws(fitted._read(NEW), 2000, 100, 0)], axis=2)
     density = np.exp(drawn)  # p(t | x, θ) of the leaves alone
     alone = NaiveBayesClassifier(FEATURES, random_state=0).fit(X[[*FEATURES]], Y)
@@ -422,7 +425,7 @@ def test_sets_next_labels_summary_and_picture(fitted):
     assert len(inspection.next_labels(fitted, NEW, 2).rows) == 2
     shown = fitted.summary()
     assert shown["leaves"].dropna().unique().tolist() == ["wait, visits, bill"]
-    assert shown["leaves"].isna().sum() == (~fitted.average_.carries).sum()
+    assert shown["leaves"].isna().sum() == (~fitted.average_.roster.carries).sum()
     assert plot.members(fitted).get_xlabel() == "weight"
 
 

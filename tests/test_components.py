@@ -1,7 +1,7 @@
 """Mixtures of products of factors: against SciPy and integrals, under an average, and for families of one's own."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,10 +13,11 @@ from sklearn.datasets import load_iris
 
 import bayesgen as bg
 from bayesgen.averaging import families
-from bayesgen.averaging.member import FittedMembers, Member
+from bayesgen.averaging.member import IndependentScorers, SingleFactor, SingleScorer
+from bayesgen.core.program import Record
 from bayesgen.inspection import impute, next_measurement, typicality
 from bayesgen.numerics.student import conditional_student, fill_student, log_density_with_gaps
-from bayesgen.posterior.component import Components, Density, Factor, Scorer, gaps
+from bayesgen.posterior.component import Components, Density, Factor, gaps
 from bayesgen.posterior.conditional import Line, Listed
 
 # -- a mixture that SciPy works out ----------------------------------------------------------------------------------
@@ -169,10 +170,12 @@ def select(row):
     return {name: own[row : row + 1] for name, own in ROWS.items()}
 
 
-def test_what_a_density_and_a_scorer_lack_is_named():
+def test_what_factors_scorers_and_families_of_them_lack_is_named():
     assert Factor.__abstractmethods__ == {"log_density", "conditionals", "fill"}
-    assert Density.__abstractmethods__ == {"log_density"} and Scorer.__abstractmethods__ == {"log_probability"}
-    assert not hasattr(Scorer, "log_density")
+    assert Density.__abstractmethods__ == {"log_density"}
+    assert SingleFactor.__abstractmethods__ == {"blocks", "family", "propose", "settle"}
+    assert SingleScorer.__abstractmethods__ == {"family", "propose", "settle", "log_score"}
+    assert not SingleScorer.blocks and not IndependentScorers.generates
 
 
 # -- an average ------------------------------------------------------------------------------------------------------
@@ -236,11 +239,10 @@ def test_an_average_reports_along_an_entry_what_it_reports_of_rows_with_it():
 
 
 @dataclass(frozen=True, eq=False)
-class Plain(Member):
+class Plain(SingleFactor):
     """Independent Gaussians of unit variance about the means of the classes."""
 
-    takes: ClassVar = "numbers"
-    generative: ClassVar = True
+    blocks = ("numbers",)
     sd: float
 
     @property
@@ -251,39 +253,18 @@ class Plain(Member):
     def propose(cls, rows, setting):
         return [(cls(1.0),)] if rows.x.shape[1] else []
 
-    @classmethod
-    def fit(cls, groups, training):
+    def settle(self, training):
         rows, y = training.rows, training.warp.forward(training.rows.x)
         mean = np.stack([np.nanmean(y[rows.codes == k], 0) for k in range(rows.classes)])
-        return [PlainFit(own, mean, training.warp, own[0].takes == "table") for own in groups]
+        return PlainFactor(mean, training.warp, self.blocks)
 
 
-@dataclass(frozen=True, eq=False)
 class PlainOfTables(Plain):
-    takes: ClassVar = "table"
+    blocks = ("numbers", "categories")
 
 
 @dataclass(frozen=True, eq=False)
-class PlainFit(FittedMembers):
-    members: tuple
-    mean: np.ndarray
-    warp: Any
-    table: bool
-
-    @property
-    def bend(self):
-        return self.warp
-
-    def log_density(self, x, c, used):
-        density = self.factor(0).log_density({"numbers": x, "categories": c.astype(float)}).T
-        return np.repeat(density[None], len(used), axis=0)
-
-    def factor(self, place):
-        return PlainFactor(self.mean, self.warp, ("numbers", "categories") if self.table else ("numbers",))
-
-
-@dataclass(frozen=True, eq=False)
-class PlainFactor(Factor):
+class PlainFactor(Record, Factor):
     mean: np.ndarray
     warp: Any
     blocks: tuple

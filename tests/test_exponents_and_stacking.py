@@ -122,8 +122,8 @@ def test_stacking_that_is_cut_short_says_so():
 
 
 def test_the_mass_of_the_prior_is_even_over_families():
-    a, b = (Product(GaussianMember(name, 1.0, 1.0), None) for name in ("full", "shared"))
-    base, softmax = Product(None, None), SoftmaxMember(1.0)
+    a, b = (Product((GaussianMember(name, 1.0, 1.0),)) for name in ("full", "shared"))
+    base, softmax = Product(()), SoftmaxMember(1.0)
     np.testing.assert_allclose(prior_mass([a, b, b, softmax], 9), [1 / 4, 1 / 8, 1 / 8, 1 / 2])
     np.testing.assert_allclose(prior_mass([a, base], 9), [5 / 6, 1 / 6])
     np.testing.assert_allclose(prior_mass([a, softmax, softmax], 9), [1 / 3, 1 / 3, 1 / 3])

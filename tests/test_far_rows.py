@@ -10,7 +10,6 @@ from scipy.special import gammaln, logsumexp, softmax
 
 from bayesgen import AveragedClassifier, inspection
 from bayesgen.averaging.forest import ForestMember
-from bayesgen.averaging.member import Product
 from bayesgen.averaging.softmax import STRENGTHS, SoftmaxMember
 
 MP = mpmath.mp.clone()
@@ -87,12 +86,12 @@ def exact(classifier, row, codes):
     """P(k | x) and log p(x, k) of a row of numbers."""
     average = classifier.average_
     x = np.array(row, float)[None]
-    log_prior, views = average.log_class_prior, average.taking("numbers")
+    log_prior, views = average.log_class_prior, average.modelling("numbers")
     numbers = {}
     for view, used in used_views(average):
         y = bent(view.view.warp, x[0])
         numbers |= {m: of_numbers(view, m, x[0], y) for m in used}
-    softmaxes = next(iter(average.taking("table")), None)
+    softmaxes = next((part for part in average.parts if isinstance(part.members[0], SoftmaxMember)), None)
     probability, joint = np.zeros(len(log_prior)), np.full(len(log_prior), -np.inf)
     members = zip(average.members, average.weights, average.density_weights, average.exponents, strict=True)
     for member, w, v, tau in members:
@@ -107,11 +106,11 @@ def exact(classifier, row, codes):
                 / float(MP.fsum(MP.exp(f - max(scores)) for f in scores))
             )
         elif isinstance(member, ForestMember) and w:  # beyond its rows it says what it says at their edge
-            part = next(own for own in average.taking("table") if member in own.members)
+            part = next(own for own in average.parts if member in own.members)
             density = part.log_density(x, np.array([codes], int).reshape(1, -1), [0])[0, 0]
             probability += w * (softmax(tau * density + log_prior) + part.least * np.exp(log_prior)) / (1 + part.least)
         elif w or v:
-            density = np.zeros(len(log_prior)) if member.numbers is None else numbers[member.numbers]
+            density = numbers[member.factors[0]] if "numbers" in member.blocks else np.zeros(len(log_prior))
             probability += w * softmax(tau * density + log_prior)
             if v:
                 joint = np.logaddexp(joint, np.log(v) + density + log_prior)
@@ -128,8 +127,8 @@ def exact(classifier, row, codes):
 def used_views(average):
     """The views, each with the members that have some weight."""
     both = zip(average.members, average.weights, average.density_weights, strict=True)
-    used = {member.numbers for member, w, v in both if (w or v) and isinstance(member, Product)}
-    return [(view, [m for m in view.members if m in used]) for view in average.taking("numbers")]
+    used = {factor for member, w, v in both if w or v for factor in member.factors}
+    return [(view, [m for m in view.members if m in used]) for view in average.modelling("numbers")]
 
 
 def table(columns, units=1.0, seed=0, rows=60):

@@ -228,7 +228,7 @@ def test_tables_of_the_average_share_a_member_and_its_parameters():
     fitted, moments = classifier.average_, []
     for member, weight in zip(fitted.members, fitted.density_weights, strict=True):
         if weight:
-            view, place = fitted.place(member.numbers)
+            ((view, place),) = fitted.places(member)
             leaf, scale = view.posterior(place), view.view.warp.scale[0]
             kappa, alpha = (np.broadcast_to(v, (3, 1))[2, 0] for v in (leaf.kappa, leaf.alpha))
             beta = np.broadcast_to(leaf.beta, (3, 1))[2, 0]

@@ -18,8 +18,8 @@ from matplotlib.text import Text
 
 import bayesgen as bg
 from bayesgen import plot
-from bayesgen.averaging.average import Product
 from bayesgen.averaging.gaussian import GaussianMember, MixtureMember
+from bayesgen.averaging.member import Product
 from bayesgen.models import BetaBernoulli, NormalInverseGamma, NormalKnownVariance
 
 BASELINE = Path(__file__).parent / "baseline"
@@ -63,9 +63,9 @@ def ordered():
 AVERAGED = bg.AveragedClassifier()
 AVERAGED.average_ = SimpleNamespace(  # as a fit might leave it
     members=[
-        Product(GaussianMember("full", 2.0, 0.1), None),
-        Product(MixtureMember("full", 2.0, 0.1, most=3), None),
-        Product(None, None),
+        Product((GaussianMember("full", 2.0, 0.1),)),
+        Product((MixtureMember("full", 2.0, 0.1, most=3),)),
+        Product(()),
     ],
     weights=np.array([0.5, 0.3, 0.2]),
     exponents=np.array([0.8, 0.5, 1.0]),

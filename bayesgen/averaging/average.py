@@ -1,9 +1,8 @@
 r"""The average: members of numbers and of categories, their products, exponents and weights.
 
-A member of a table is either a product of a member of the numeric columns (or none) and one of the categorical columns
-(or none), whose densities are multiplied, or a member that takes the whole table. The product of none and none ignores
-x: it is the base rate. Where columns have leaves of their own, these are one more factor of every product, that of none
-and none too, and of every other member that has a density; the base rate, without them, comes after the products. With
+A member is either a product of factors, such as one of the numeric columns (or none) and one of the categorical columns
+(or none), or a scorer, which has no density. The product of no factors ignores x: it is the base rate. Where columns
+have leaves of their own, these are one more factor of every product, also alone; the base rate is without them. With
 q_m of `tempering`,
 
 .. math:: p(k \mid x) = \sum_m w_m q_m(k \mid x), \qquad q_m(k \mid x) \propto \pi_k\, p_m(x \mid k)^{\tau_m}
@@ -19,10 +18,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 
-from bayesgen.averaging import draws
 from bayesgen.averaging.leaves import ColumnModels
-from bayesgen.averaging.member import FittedMembers, Member, Product
+from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMembers, Product
 from bayesgen.averaging.views import FittedView
 from bayesgen.core.registry import saveable
 from bayesgen.numerics.pieces import grouped_patterns, one_blas_thread, pieces, split_rows, taken
@@ -78,47 +77,31 @@ class Average(Predictive):
         return np.log(self.class_weight + self.concentration) - np.log((self.class_weight + self.concentration).sum())
 
     @functools.cached_property
-    def products(self) -> int:
-        """Number of members that are products, which come first."""
-        return sum(isinstance(member, Product) for member in self.members)
+    def roster(self) -> "Roster":
+        """All members, and where their factors stand."""
+        return Roster.of(self.parts, self.leaves)
 
-    @functools.cached_property
+    @property
     def members(self) -> list:
-        """Every member; see `members_of`."""
-        return members_of(self.parts, self.leaves)
+        """Every member: products of factors, the base rate, then products of the whole table and scorers."""
+        return self.roster.members
 
-    @functools.cached_property
-    def carries(self) -> np.ndarray:
-        """True for each member with the leaves among its factors, (M,)."""
-        return carries(self.members, self.leaves)
-
-    @functools.cached_property
-    def least(self) -> np.ndarray:
-        """The s of each member, (M,); see `tempering.log_probability`."""
-        return least(self.parts, self.leaves)
-
-    def taking(self, columns: str) -> tuple[Any, ...]:
-        """Return the parts that take "numbers", "categories", or the whole "table"."""
-        return taking(self.parts, columns)
+    def modelling(self, block: str) -> list[Any]:
+        """Return the parts with a density of a block, "numbers" or "categories"."""
+        return [part for part in self.parts if block in part.members[0].blocks]
 
     @functools.cached_property
     def bend(self) -> Any:
         """The bends of the numbers, which all members see that see any; None without such."""
         return next((part.bend for part in self.parts if part.bend is not None), None)
 
-    def place(self, member) -> tuple[Any, int]:
-        """Return the part to which a member that is no product belongs, and its place there."""
-        return self._places[member]
-
     def places(self, member) -> list[tuple[Any, int]]:
         """Return the parts and places of the factors of a member, without its leaves."""
-        own = [one for one in member[:2] if one is not None] if isinstance(member, Product) else [member]
-        return [self.place(one) for one in own]
+        return [self._places[factor] for factor in member.factors]
 
     @functools.cached_property
     def _places(self) -> dict[Any, tuple[Any, int]]:
-        parts = (*self.taking("numbers"), *self.taking("categories"), *self.taking("table"))
-        return {member: (part, place) for part in parts for place, member in enumerate(part.members)}
+        return {member: (part, place) for part in self.parts for place, member in enumerate(part.members)}
 
     @property
     def keeps_rows(self) -> bool:
@@ -145,19 +128,19 @@ class Average(Predictive):
         e : array, shape (n, E), optional
             Entries of the columns with leaves, NaN where missing; by default all are missing.
         """
-        used = np.arange(len(self.weights)) if used is None else np.flatnonzero(used)
-        numbers, categories, others = (self.taking(columns) for columns in ("numbers", "categories", "table"))
-        first, second = product_parts(_count(numbers), _count(categories), used[used < self.products])
-        result = np.empty((len(used), len(self.class_weight), len(x))).swapaxes(1, 2)
-        _write(result[: len(first)], numbers, first, x, c)
-        if categories:
-            some = np.unique(second)
-            density = np.empty((len(some), len(self.class_weight), len(x))).swapaxes(1, 2)
-            _write(density, categories, some, x, c)
-            result[: len(second)] += density[np.searchsorted(some, second)]
-        _write(result[len(first) :], others, used[len(first) :] - self.products, x, c)
+        used, roster = np.arange(len(self.weights)) if used is None else np.flatnonzero(used), self.roster
+        shape = len(self.class_weight), len(x)
+        first, second = roster.first[used], roster.second[used]
+        result = np.empty((len(used), *shape)).swapaxes(1, 2)
+        _write(result, roster.first_parts, first, x, c)
+        if (second >= 0).any():
+            places, turn = np.unique(second[second >= 0], return_inverse=True)
+            density = np.empty((len(places), *shape)).swapaxes(1, 2)
+            _write(density, roster.second_parts, places, x, c)
+            for m, place in zip(np.flatnonzero(second >= 0), turn, strict=True):
+                result[m] += density[place]
         if self.leaves is not None and e is not None:
-            result[self.carries[used]] += self.leaves.log_density(e)
+            result[roster.carries[used]] += self.leaves.log_density(e)
         return result
 
     @one_blas_thread()
@@ -165,7 +148,7 @@ class Average(Predictive):
     def probability(self, x, c, e=None) -> np.ndarray:
         """Return p(k | x) of rows, shape (n, K)."""
         result, used = np.empty((len(x), len(self.class_weight))), self.weights > 0
-        least, exponents = self.least[used], self.exponents[used, None, None]
+        least, exponents = self.roster.least[used], self.exponents[used, None, None]
         weights, prior = self.weights[used] / (1 + least), np.exp(self.log_class_prior)
         for part in self._batches(x, used):
             density = self.log_density(x[part], c[part], used, taken(e, part))
@@ -183,7 +166,7 @@ class Average(Predictive):
     @np.errstate(under="ignore")
     def of_density(self, density, members) -> np.ndarray:
         """Return p(k | x), (K, ...), from log p(x | k), (m, K, ...), under members that have all of the weight."""
-        least, prior = self.least[members], np.exp(self.log_class_prior)
+        least, prior = self.roster.least[members], np.exp(self.log_class_prior)
         weights, axes = self.weights[members] / (1 + least), (1,) * (density.ndim - 2)
         q = density * self.exponents[members].reshape(-1, 1, *axes)
         q += self.log_class_prior.reshape(-1, *axes)
@@ -228,9 +211,42 @@ class Average(Predictive):
         params = {"classes.probability": np.broadcast_to(prior * ratio, (size, len(prior)))}
         for rows in split_rows(x, step):
             arrays = rows["numbers"], rows["categories"], rows.get("leaves")
-            own = draws.probabilities(self, *arrays, size, np.random.default_rng(seed))
+            probability = self._drawn_probability(*arrays, size, np.random.default_rng(seed))
             with np.errstate(divide="ignore"):
-                yield np.log(own * ratio).swapaxes(1, 2), params
+                yield np.log(probability * ratio).swapaxes(1, 2), params
+
+    @np.errstate(under="ignore")
+    def _drawn_probability(self, x, c, e, size: int, rng) -> np.ndarray:
+        """Return p(k | x, θ), (size, n, K), under members drawn by weight and parameters from their posteriors."""
+        result = np.zeros((size, len(x), len(self.class_weight)))
+        chosen = rng.choice(len(self.members), size, p=self.weights)
+        for m in np.unique(chosen):
+            member, times = self.members[m], np.flatnonzero(chosen == m)
+            if not self.drawn(member):  # a point: its spread is not known
+                result[times] += self.log_density(x, c, np.arange(len(self.members)) == m, e)
+            else:
+                for part, place in self.places(member):
+                    result[times] += part.density_of_draws(place, x, c, len(times), rng)
+                if member.leaves:
+                    leaves: Any = self.leaves
+                    result[times] += leaves.density_under(leaves.draws(rng, (len(times),)), e)
+            result[times] *= self.exponents[m]
+        result += np.log(rng.dirichlet(self.class_weight + self.concentration, size))[:, None]
+        least, prior = self.roster.least[chosen, None, None], np.exp(self.log_class_prior)
+        result = np.exp(result - logsumexp(result, axis=2, keepdims=True))
+        result = sharpened((result + least * prior) / (1 + least), prior, self.sharpening)
+        return result / result.sum(2, keepdims=True)
+
+    def parameters(self, member: Product, size: tuple[int, ...], rng) -> dict[str, Any]:
+        """Draw the parameters of one member, in units of the bent columns: dims and values (*size, ...) by name."""
+        drawn = rng.dirichlet(self.class_weight + self.concentration, size)
+        result: dict[str, Any] = {"class_probability": (("class",), drawn)}
+        for part, place in self.places(member):
+            result |= part.parameters(place, size, rng)
+        if member.leaves:
+            leaves: Any = self.leaves
+            result |= {site: (leaves.posterior.dims(site), v) for site, v in leaves.draws(rng, size).items()}
+        return result
 
     def with_class_prior(self, classes) -> "Average":
         """Return the average under given class probabilities, which change no exponent or weight."""
@@ -252,124 +268,116 @@ class Average(Predictive):
         return {field.name: getattr(self, field.name) for field in fields(self)}  # without cached properties
 
 
+def _each_or_none(members) -> list[tuple[Any, ...]]:
+    """Return each member by itself, and then none."""
+    return [*((member,) for member in members), ()]
+
+
 def _write(result, parts, places, x, c) -> None:
-    """Write densities of members (m, n, K) by place, ascending, among those of some parts; beyond the last is none.
+    """Write densities of members (m, n, K) by their places among those of some parts; 0 where the place is below 0.
 
-    Rows are read once for all views that share their bends, as those of one fit mostly do.
+    The members of a part stand side by side. Rows are read once for all views that share their bends, as those of one
+    fit mostly do.
     """
-    start = done = 0
-    warp, read = None, ()
+    result[places < 0] = 0.0
+    start, warp, read = 0, None, ()
     for part in parts:
-        first, start = start, start + len(part.members)
-        end = done + np.count_nonzero(places[done:] < start)
-        if done < end:
-            some, place = places[done:end] - first, slice(None)
-            if not (some[1:] > some[:-1]).all():
-                some, place = np.unique(some, return_inverse=True)
+        wanted = np.flatnonzero((places >= start) & (places < start + len(part.members)))
+        if len(wanted):
+            members, turn = np.unique(places[wanted] - start, return_inverse=True)
             if not isinstance(part, FittedView):
-                density = part.log_density(x, c, some)
+                density = part.log_density(x, c, members)
             else:
-                own = part.view.warp
-                if warp is None or not (own is warp or own == warp):
-                    warp, read = own, part.view.read_near(x)
-                density = part.of_read(x, read, some)
-            result[done:end] = density[place]
-        done = end
-    result[done:] = 0.0
+                if warp is None or not (part.view.warp is warp or part.view.warp == warp):
+                    warp, read = part.view.warp, part.view.read_near(x)
+                density = part.of_read(x, read, members)
+            several = len(members) < len(wanted)
+            result[wanted[0] : wanted[-1] + 1] = density[turn] if several else density
+        start += len(part.members)
 
 
-def taking(parts, columns: str) -> tuple[Any, ...]:
-    """Return the parts whose members take "numbers", "categories", or the whole "table"."""
-    return tuple(part for part in parts if part.members[0].takes == columns)
+@dataclass(frozen=True)
+class Roster:
+    """All members of an average, and where their densities stand among those of its parts.
 
-
-def _count(parts) -> int:
-    return sum(len(part.members) for part in parts)
-
-
-def product_parts(numbers: int, categories: int, used) -> tuple[np.ndarray, np.ndarray]:
-    """Return the places of the parts of some products among so many members of numbers and of categories.
-
-    The last of each is none. The base rate, which comes after the products with leaves, is that of none and none.
-    """
-    pairs = (1 + numbers) * (1 + categories)
-    return np.divmod(np.minimum(used, pairs - 1), 1 + categories)
-
-
-def members_of(parts, leaves: ColumnModels | None = None) -> list[Product | Member]:
-    """List all members: products of each of the numbers, then none, with each of the categories, then none; others."""
-    first, second, others = (
-        [member for part in taking(parts, columns) for member in part.members]
-        for columns in ("numbers", "categories", "table")
-    )
-    names, base = ((), []) if leaves is None else (leaves.names, [Product(None, None)])
-    return [*(Product(a, b, names) for a in [*first, None] for b in [*second, None]), *base, *others]
-
-
-def carries(members, leaves: ColumnModels | None) -> np.ndarray:
-    """Return True for each member with the leaves among its factors, shape (M,): all that have a density."""
-    own = [bool(m.leaves) if isinstance(m, Product) else m.generative for m in members]
-    return np.array(own) & (leaves is not None)
-
-
-def least(parts, leaves: ColumnModels | None = None) -> np.ndarray:
-    """Return the s of every member, (M,): that of its part for a member of the table, and 0 for a product."""
-    numbers, categories, others = (taking(parts, columns) for columns in ("numbers", "categories", "table"))
-    pairs = (1 + _count(numbers)) * (1 + _count(categories)) + (leaves is not None)
-    return np.concatenate([np.zeros(pairs), *(np.full(len(part.members), part.least) for part in others)])
-
-
-def generative(members, parts, numbers: int, categories: int) -> np.ndarray:
-    """Return True for each member that has a density of all columns, so many numbers and categories, shape (M,).
-
-    Members that are no factors of the density of rows take no part.
-    """
-    missing, still = (
-        [not numbers, not categories],
-        {id(m) for part in parts if not part.generates for m in part.members},
-    )
-
-    def dense(member):
-        if not isinstance(member, Product):
-            return member.generative and id(member) not in still
-        parts = zip(member[:2], missing, strict=True)
-        whole = all(none or (part is not None and id(part) not in still) for part, none in parts)
-        return whole and member.leaves == members[0].leaves
-
-    return np.array([dense(member) for member in members])
-
-
-def products(numbers, categories, rows: int, classes: int) -> np.ndarray:
-    """Return the log densities of all products, (M, n, K), from the log densities of their parts."""
-    nothing = np.zeros((1, rows, classes))
-    first, second = np.concatenate([*numbers, nothing]), np.concatenate([*categories, nothing])
-    return (first[:, None] + second[None]).reshape(-1, rows, classes)
-
-
-def with_leaves(density, leaf, members, leaves: ColumnModels) -> np.ndarray:
-    """Return the log densities of all members, (M, n, K), from those without leaves, and without the base rate.
-
-    Parameters
+    Attributes
     ----------
-    density : array, shape (M - 1, n, K)
-    leaf : array, shape (n, K)
-        Log density of the leaves.
-    members : list
-        All members.
-    leaves : ColumnModels
+    members : list of Product or Member
+        Products of each member of the numbers, then none, with each of the categories, then none; the base rate, if it
+        is not the last of these; then products of members of the whole table, and scorers.
+    first_parts, second_parts : list of FittedMembers
+        The parts of the first factors, and those of the categories alone, which are the second.
+    first, second : int array, shape (M,)
+        Place of each member among those of these parts, -1 without such a factor.
+    carries : bool array, shape (M,)
+        True for products with leaves.
+    least : array, shape (M,)
+        The s of each; see `tempering.log_probability`.
     """
-    result = np.insert(density, sum(isinstance(member, Product) for member in members) - 1, 0.0, axis=0)
-    result[carries(members, leaves)] += leaf
-    return result
 
+    members: list[Any]
+    first_parts: list[Any]
+    second_parts: list[Any]
+    first: np.ndarray
+    second: np.ndarray
+    carries: np.ndarray
+    least: np.ndarray
 
-def log_evidence(members, parts, whole) -> np.ndarray:
-    """Return log p(x | t) of all rows under every member, (M,); -inf without an evidence or if it is not ``whole``."""
-    first, second = (
-        np.concatenate([*(part.log_evidence() for part in own), [-np.inf if own else 0.0]])
-        for own in (taking(parts, "numbers"), taking(parts, "categories"))
-    )
-    result = np.full(len(members), -np.inf)
-    pairs = first[:, None] + second
-    result[: pairs.size] = pairs.ravel()
-    return np.where(whole, result, -np.inf)
+    @classmethod
+    def of(cls, parts, leaves: ColumnModels | None) -> "Roster":
+        """Combine the members of the parts."""
+        numbers, categories = ([p for p in parts if p.members[0].blocks == (b,)] for b in (NUMBERS, CATEGORIES))
+        others = [part for part in parts if part.members[0].blocks not in ((NUMBERS,), (CATEGORIES,))]
+        names, first_parts = () if leaves is None else leaves.names, [*numbers, *others]
+        every = [member for part in first_parts for member in part.members]
+        second = [member for part in categories for member in part.members]
+        pairs = sum(len(part.members) for part in numbers)
+        members = [Product((*a, *b), names) for a in _each_or_none(every[:pairs]) for b in _each_or_none(second)]
+        places = [(i, j) for i in [*range(pairs), -1] for j in [*range(len(second)), -1]]
+        carries = [bool(names)] * len(members)
+        if names:
+            members, places, carries = [*members, NOTHING], [*places, (-1, -1)], [*carries, False]
+        for i, member in enumerate(every[pairs:], pairs):
+            members.append(Product((member,), names) if member.blocks else member)
+            places.append((i, -1))
+            carries.append(bool(names and member.blocks))
+        least = np.array([*(part.least for part in first_parts for _ in part.members), 0.0])
+        least[:pairs] = 0.0
+        place, last = np.array(places, np.intp).T
+        return cls(members, first_parts, categories, place, last, np.array(carries), least[place])
+
+    def combined(self, shape: tuple[int, int], first, second, leaf=None) -> np.ndarray:
+        """Return the log densities of all members, (M, n, K).
+
+        Parameters
+        ----------
+        shape : tuple of int
+            (n, K).
+        first, second : sequence of array, shape (m, n, K)
+            Those of the members of each of the first and second parts.
+        leaf : array, shape (n, K), optional
+            Log density of the leaves.
+        """
+        result = np.zeros((len(self.members), *shape))
+        for places, density in ((self.first, first), (self.second, second)):
+            each = [own for array in density for own in array]
+            for m in np.flatnonzero(places >= 0):
+                result[m] += each[places[m]]
+        if leaf is not None:
+            result[self.carries] += leaf
+        return result
+
+    def dense(self, blocks) -> np.ndarray:
+        """Return True for each member with a density of these blocks, and of the leaves if there are any, (M,)."""
+        whole = np.array([all(block in member.blocks for block in blocks) for member in self.members])
+        for parts, places in ((self.first_parts, self.first), (self.second_parts, self.second)):
+            whole &= np.array([*(part.generates for part in parts for _ in part.members), True])[places]
+        return whole & self.carries if self.carries.any() else whole
+
+    def log_evidence(self, dense) -> np.ndarray:
+        """Return log p(x | t) of all rows under every member, (M,); -inf without one, or if it is not ``dense``."""
+        first, second = (
+            np.concatenate([*(part.log_evidence() for part in parts), [0.0]])
+            for parts in (self.first_parts, self.second_parts)
+        )
+        return np.where(dense, first[self.first] + second[self.second], -np.inf)

@@ -19,6 +19,7 @@ A row is left out by subtracting its weight r, in its own class, from n_ka at it
 """
 
 import functools
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -26,13 +27,14 @@ import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
-from bayesgen.averaging.draws import tables
-from bayesgen.averaging.factors import CategoryFactor, codes_of
-from bayesgen.averaging.member import FittedMembers, Member
+from bayesgen.averaging.member import CATEGORIES, FittedFactors, Member
 from bayesgen.averaging.rows import HeldOut, Rows
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.categorical import DirichletCategorical
-from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.pieces import pieces, taken
+from bayesgen.posterior.component import Factor, Gap, gaps
+from bayesgen.posterior.component import Rows as Blocks
+from bayesgen.posterior.conditional import Listed
 
 _PAIRS = 1 << 24  # entries of n_kab: above, only naive Bayes is a member
 _CELLS = 1 << 20
@@ -51,8 +53,7 @@ class CategoryMember(Member):
         α of independent columns, s of those with a parent.
     """
 
-    takes: ClassVar = "categories"
-    generative: ClassVar = True
+    blocks: ClassVar = (CATEGORIES,)
     subtracts: ClassVar = True
     folds: ClassVar = False
 
@@ -93,7 +94,7 @@ def few_pairs(levels, classes: int) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class CategoryMembers(FittedMembers):
+class CategoryMembers(FittedFactors):
     """Counts of levels and of pairs of them, by class.
 
     Attributes
@@ -176,7 +177,27 @@ class CategoryMembers(FittedMembers):
 
     def drawn_factor(self, place, rng):
         """Draw the tables."""
-        return CategoryFactor(self, *next(tables(self, self.members[place], 1, rng)))
+        return CategoryFactor(self, *next(self._drawn_tables(place, 1, rng)))
+
+    def parameters(self, place, size, rng):
+        """Draw the probabilities of the levels."""
+        dice = (die.sample_parameters(rng, size)["probability"] for die in self.dice(self.members[place]))
+        return {"level_probability": (("class", "level"), np.concatenate(list(dice), -1))}
+
+    def density_of_draws(self, place, x, c, size, rng):
+        """Draw the tables."""
+        return np.stack([self.density(c, *tables) for tables in self._drawn_tables(place, size, rng)])
+
+    def _drawn_tables(self, place: int, size: int, rng) -> Iterator[tuple[np.ndarray, Any]]:
+        """Yield draws of p(a | k), (K, L), with None for "independent" or p(b | k, a), (K, L, L), for "one parent"."""
+        member, pairs = self.members[place], self.pairs
+        drawn = [die.sample_parameters(rng, (size,))["probability"] for die in self.dice(member)]
+        for level in np.concatenate(drawn, -1):
+            if member.structure == "independent" or pairs is None:
+                yield level, None
+            else:
+                table = np.maximum(rng.standard_gamma(pairs + member.strength * level[:, None]), 1e-300)
+                yield level, table / (table @ self.by_column)[..., self.column]
 
     def learned(self, rows, group, added):
         """Count the rows."""
@@ -340,6 +361,63 @@ class CategoryMembers(FittedMembers):
         top = score.max(-1)
         score -= top[..., None]
         return top + np.log(np.exp(score, out=score).sum(-1)) - np.log(len(self.levels))
+
+
+def codes_of(rows: Blocks) -> np.ndarray:
+    """Return the codes of categories, -1 where missing, as members take them."""
+    c = rows[CATEGORIES]
+    return np.where(np.isnan(c), -1, c).astype(np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryFactor(Factor):
+    """The categories under one member, and one table of probabilities.
+
+    Attributes
+    ----------
+    counts : CategoryMembers
+    level : array, shape (K, L)
+        p(a | k).
+    table : array, shape (K, L, L), or None
+        p(b | k, a), where the categories have one parent.
+    """
+
+    counts: Any
+    level: np.ndarray
+    table: np.ndarray | None
+
+    blocks = (CATEGORIES,)
+
+    @property
+    def owner(self) -> np.ndarray:  # type: ignore[override]
+        """The classes."""
+        return np.arange(len(self.level))
+
+    def log_density(self, rows):
+        """Return the log probability of the categories."""
+        return self.counts.density(codes_of(rows), self.level, self.table).T
+
+    def fill(self, rows, group, rng):
+        """Draw row by row."""
+        c = codes_of(rows)
+        for i in np.flatnonzero((c < 0).any(1)):
+            c[i] = self.counts.fill(c[i], self.level[group[i]], taken(self.table, group[i]), rng)
+        return {CATEGORIES: c.astype(float)}
+
+    def conditionals(self, rows, block) -> Iterator[tuple[Gap, Listed]]:
+        """Yield the levels of each column, which the other categories of a row move where they have one parent."""
+        c, stops = codes_of(rows), np.cumsum(self.counts.levels)
+        for gap in gaps(block, rows[block]):
+            size = int(self.counts.levels[gap.place])
+            if self.table is None:
+                log_mass = np.log(self.level[:, None, stops[gap.place] - size : stops[gap.place]])
+            else:
+                every = np.repeat(c[gap.rows], size, axis=0)
+                every[:, gap.place] = np.tile(np.arange(size), len(gap.rows))
+                without = self.counts.density(c[gap.rows], self.level, self.table).T
+                joint = self.counts.density(every, self.level, self.table).T.reshape(*without.shape, size)
+                log_mass = joint - without[..., None]
+            yield gap, Listed(np.arange(size, dtype=float), log_mass, label=True)
 
 
 def _counts(sums) -> SumStatistics:

@@ -49,7 +49,7 @@ def chosen(members, reserved=()) -> list[type[Member]]:
     named = {name_of(family): family for family in FAMILIES if family is not OutsideMember}
     pools = {
         "all": set(FAMILIES),
-        "generative": {family for family in FAMILIES if family.generative},
+        "generative": {family for family in FAMILIES if family.blocks},
         **{name: {family} for name, family in named.items()},
     }
     wanted = [members] if isinstance(members, str) else members

@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from bayesgen.averaging.gaps import WIDE
-from bayesgen.averaging.member import Member
+from bayesgen.averaging.member import NUMBERS, Member
 from bayesgen.averaging.reference import Reference
 from bayesgen.averaging.rows import Rows
 from bayesgen.averaging.training import Setting, Training
@@ -54,8 +54,7 @@ class GroupsMember(Member):
         l, from V (0) to its diagonal (1).
     """
 
-    takes: ClassVar = "numbers"
-    generative: ClassVar = True
+    blocks: ClassVar = (NUMBERS,)
     subtracts: ClassVar = True
 
     structure: str

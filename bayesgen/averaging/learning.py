@@ -20,11 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.averaging import average, families
-from bayesgen.averaging.average import Average
+from bayesgen.averaging import families
+from bayesgen.averaging.average import Average, Roster
 from bayesgen.averaging.given import Given
 from bayesgen.averaging.leaves import ColumnModels
-from bayesgen.averaging.member import NOTHING, FittedMembers, Member
+from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMembers, Member
 from bayesgen.averaging.rows import HeldOut, Rows, weighted_back
 from bayesgen.averaging.training import Setting, Training
 from bayesgen.averaging.weights import LeftOut, by_evidence, by_stacking, prior_mass
@@ -132,7 +132,7 @@ class Split:
 
     def leaving(self, family: type[Member]) -> HeldOut:
         """Return the rows held out, as they leave the sums of a family."""
-        return self.even if family.takes == "numbers" else self.held
+        return self.even if NUMBERS in family.blocks else self.held
 
     @property
     def repeats(self) -> float:
@@ -217,9 +217,8 @@ def fit_average(
     fits = leave_out(fits, split, whole, tell)
     next(tell)
     result, scores = weigh(fits, split, leaves, concentration, method)
-    apart = [fit for fit in fits if not fit.proposal.family.subtracts]
-    learned = [fit.learned for fit in apart for part in fit.parts for _ in part.members]
-    learned = [len(sample.rows)] * (len(result.members) - len(learned)) + learned
+    learned = {member: fit.learned for fit in fits for part in fit.parts for member in part.members}
+    learned = [min([learned[m] for m in member.factors], default=len(sample.rows)) for member in result.members]
     return result, scores | {"learned": np.array(learned), "repeats": split.repeats}
 
 
@@ -241,7 +240,7 @@ def propose(sample: Rows, members, setting: Setting) -> list[Proposal]:
     if not sample.x.shape[1] + len(sample.levels):
         return []  # no column is left to the members: the class prior, or the leaves, say all
     classify = not setting.evidence and sample.classes > 1  # members that are no densities
-    wanted = [family for family in families.chosen(members) if family.generative or classify]
+    wanted = [family for family in families.chosen(members) if family.blocks or classify]
     every = (Proposal(family, family.propose(sample, setting)) for family in wanted)
     return [proposal for proposal in every if proposal.groups]
 
@@ -273,11 +272,11 @@ def split_rows(sample: Sample, proposals: Sequence[Proposal], leaves: ColumnMode
 
 def _most_left_out(data: Rows, proposals: Sequence[Proposal], seconds: float) -> int:
     """Return how many rows may be left out, by the ``seconds`` that each takes and the memory of its densities."""
-    numbers, categories, table = (
-        1 + sum(len(group) for family, groups in proposals if family.takes == columns for group in groups)
-        for columns in ("numbers", "categories", "table")
-    )
-    fit = _DENSITIES // (data.classes * (numbers * categories + table))
+    count: dict[tuple[str, ...], int] = {(NUMBERS,): 1, (CATEGORIES,): 1, (): 1}
+    for family, groups in proposals:
+        blocks = family.blocks if family.blocks in count else ()
+        count[blocks] += sum(map(len, groups))
+    fit = _DENSITIES // (data.classes * (count[NUMBERS,] * count[CATEGORIES,] + count[()]))
     done = min(_SECONDS + _EACH * len(data), _LONGEST) / max(seconds, 1e-9)
     return min(_MOST, max(_LEAST, int(min(fit, done))))
 
@@ -358,13 +357,14 @@ def weigh(
 ) -> tuple[Average, dict]:
     """Choose exponents and weights; return the average and its scores on the rows left out."""
     data, parts = split.held.data, tuple(chain.from_iterable(fit.parts for fit in fits))
-    members = average.members_of(parts, leaves)
-    predicted = _left_out(fits, split, leaves, concentration)
+    roster = Roster.of(parts, leaves)
+    members = roster.members
+    predicted = _left_out(fits, split, roster, leaves, concentration)
     leaves = leaves if leaves is None or data.e is None else leaves.settled()
     prior = prior_mass(members, folds.effective(data.weight, data.group))
-    dense = average.generative(members, parts, data.x.shape[1], data.c.shape[1])
+    dense = roster.dense([block for block, rows in ((NUMBERS, data.x), (CATEGORIES, data.c)) if rows.shape[1]])
     if method == "evidence":
-        choice = by_evidence(predicted, average.log_evidence(members, parts, dense) + np.log(prior))
+        choice = by_evidence(predicted, roster.log_evidence(dense) + np.log(prior))
     else:
         width = data.x.shape[1] + data.c.shape[1] + (0 if leaves is None or data.e is None else data.e.shape[1])
         mode = np.array([member.expected_exponent(width, predicted.count) for member in members])
@@ -381,19 +381,15 @@ def weigh(
     return Average(parts, count, concentration, exponents, weights, density_weights, sharpening, leaves=leaves), scores
 
 
-def _left_out(fits: Sequence[Fit], split: Split, leaves: ColumnModels | None, concentration) -> LeftOut:
+def _left_out(fits: Sequence[Fit], split: Split, roster: Roster, leaves: ColumnModels | None, concentration) -> LeftOut:
     """Return the densities of the rows held out under every member."""
     held, even, data = split.held, split.even, split.held.data
     class_weight = np.bincount(data.codes, data.weight, data.classes)
     leaving = even.sums(even.gone.weight[:, None] * np.eye(data.classes)[even.gone.codes])
     remaining = (class_weight - leaving[even.at]).clip(0) + concentration
     log_prior = np.log(remaining / remaining.sum(1, keepdims=True))
-    numbers, categories, others = (
-        [density for fit in fits if fit.proposal.family.takes == columns for density in fit.density or ()]
-        for columns in ("numbers", "categories", "table")
-    )
-    density = np.concatenate([average.products(numbers, categories, len(held), data.classes), *others])
-    parts = [part for fit in fits for part in fit.parts]
-    if leaves is not None and data.e is not None:
-        density = average.with_leaves(density, leaves.loo_log_density(held), average.members_of(parts, leaves), leaves)
-    return LeftOut(density, log_prior, held.rows, split.scored, average.least(parts, leaves))
+    densities = {id(part): d for fit in fits for part, d in zip(fit.parts, fit.density or (), strict=True)}
+    first, second = ([densities[id(part)] for part in parts] for parts in (roster.first_parts, roster.second_parts))
+    leaf = None if leaves is None or data.e is None else leaves.loo_log_density(held)
+    density = roster.combined((len(held), data.classes), first, second, leaf)
+    return LeftOut(density, log_prior, held.rows, split.scored, roster.least)

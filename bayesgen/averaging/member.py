@@ -1,14 +1,21 @@
-"""The contract of members of an average: a member is a value, a family is a class of members in a file of its own."""
+"""The contract of members of an average: a family is a class of members in a file of its own.
+
+A member is a value, such as a structure and the strength of its prior. A family proposes members for a table and fits
+them. What it fits is of one of two kinds. **Factors** have a density of some blocks of columns ("numbers",
+"categories"): members that have a density are products of them. **Scorers** say how probable the classes are given all
+columns, and nothing of the columns: no question about rows asks them.
+"""
 
 import abc
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from bayesgen.averaging.rows import HeldOut, Rows, without_entries
+from bayesgen.averaging.rows import HeldOut, Rows, numbered, without_entries
 from bayesgen.averaging.training import Setting, Training
 from bayesgen.averaging.warp import YeoJohnson
 from bayesgen.core.errors import named
@@ -18,27 +25,25 @@ from bayesgen.posterior.component import Factor
 
 BASE_RATE = "base rate"  # the product that ignores the features
 LEAVES = "leaves"  # the product of the columns that have a leaf of their own, alone
+NUMBERS, CATEGORIES = "numbers", "categories"  # names of the blocks
 
 
 class Member(Record, abc.ABC):
     """One model of classes and rows, as a value: a structure and the strength of its prior.
 
     A family of members is a subclass in a file of its own, named in `bayesgen.averaging.families`. It is declared
-    ``@dataclass(frozen=True, eq=False)``. Members that share nothing derive from `SingleMember`, which needs less.
-    All others must write
+    ``@dataclass(frozen=True, eq=False)``. Members that share no work derive from `SingleFactor` or `SingleScorer`,
+    which need less. All others must write
 
     1. `family`, a name that members share whatever their strengths: the prior weight is even over families;
     2. `propose`, the members that suit a table, in tuples that are fitted together;
-    3. `fit`, which makes a `FittedMembers` of each tuple: the statistics of the rows, and the densities.
+    3. `fit`, which makes a `FittedMembers` of each tuple; of `blocks`, a `FittedFactors`.
 
     Attributes
     ----------
-    takes : {"table", "numbers", "categories"}
-        The columns it models. Every member of the numbers, which are seen through a view, makes a product with
-        each of the categories, which are counted as `CategoryMembers`.
-    generative : bool
-        True if it has a density of these columns given the class, so that questions about p(x, t) may use it, and
-        leaves of other columns multiply it.
+    blocks : tuple of {"numbers", "categories"}
+        The blocks whose density it has: each member of one block makes a product with each member of the other, and
+        leaves of other columns multiply them. () if it scores the classes alone.
     subtracts : bool
         True if rows are left out by subtracting them from its sums: it is then fitted to all rows. Otherwise it is
         fitted to the rows that are left out, without one fold of them after the other.
@@ -51,8 +56,7 @@ class Member(Record, abc.ABC):
         Prior weight of the family relative to the others.
     """
 
-    takes: ClassVar[Literal["table", "numbers", "categories"]] = "table"
-    generative: ClassVar[bool] = False
+    blocks: ClassVar[tuple[str, ...]] = ()
     subtracts: ClassVar[bool] = False
     folds: ClassVar[bool] = True
     outside: ClassVar[bool] = False
@@ -102,14 +106,14 @@ class Member(Record, abc.ABC):
         fold : int array, shape (n,)
             The fold of each.
         """
-        folds = [here for here in (fold == j for j in np.unique(fold)) if not here.all()]
-        every = iter(cls.fit_each(groups, chain([training], (training.without(out[here]) for here in folds))))
-        fitted, left = next(every), training.rows.take(out)
-        density = [np.zeros((len(part.members), len(out), left.classes)) for part in fitted]
-        for here, parts in zip(folds, every, strict=True):
-            some = left.take(here)
-            for own, part in zip(density, parts, strict=True):
-                own[:, here] = part.log_density(some.x, some.c, np.arange(len(part.members)))
+        folds = [inside for inside in (fold == j for j in np.unique(fold)) if not inside.all()]
+        every = iter(cls.fit_each(groups, chain([training], (training.without(out[inside]) for inside in folds))))
+        fitted, rows = next(every), training.rows.take(out)
+        density = [np.zeros((len(part.members), len(out), rows.classes)) for part in fitted]
+        for inside, parts in zip(folds, every, strict=True):
+            predicted = rows.take(inside)
+            for result, part in zip(density, parts, strict=True):
+                result[:, inside] = part.log_density(predicted.x, predicted.c, np.arange(len(part.members)))
         return fitted, density
 
     @classmethod
@@ -118,20 +122,77 @@ class Member(Record, abc.ABC):
         return 0.0
 
     def expected_exponent(self, columns: int, rows: float) -> float:
-        """Return the exponent to expect of the member on a table of so many columns and independent rows."""
-        return expected_exponent(columns, rows) if self.generative else 1.0
+        """Return the exponent to expect of a scorer on a table of so many columns and independent rows."""
+        return 1.0
 
     def settings(self) -> Mapping[str, Any]:
         """Return the entries of the member in a summary, by column."""
         strengths = {field.name: getattr(self, field.name) for field in fields(self)}
         return {"kind": self.family} | {name: v for name, v in strengths.items() if isinstance(v, bool | int | float)}
 
+    @property
+    def factors(self) -> "tuple[Member, ...]":
+        """The members that it is a product of, as `Product` has them: itself."""
+        return (self,)
+
+
+class Product(NamedTuple):
+    """A product of members with a density, of different blocks, and of leaves.
+
+    Attributes
+    ----------
+    factors : tuple of Member
+        The members, that of the numbers first; () for the base rate.
+    leaves : tuple of str
+        Names of the columns (and blocks that are one observation) with leaves of their own: all of them, or none.
+    """
+
+    factors: tuple[Any, ...]
+    leaves: tuple[str, ...] = ()
+
+    @property
+    def family(self) -> str:
+        """Names of the families, whatever the strengths."""
+        return " x ".join(member.family for member in self.factors) or (LEAVES if self.leaves else BASE_RATE)
+
+    @property
+    def outside(self) -> bool:
+        """Never: every member has a model of the rows."""
+        return False
+
+    @property
+    def mass(self) -> float:
+        """Prior weight of the family: 1, and a fifth for the base rate."""
+        return 0.2 if self == NOTHING else 1.0
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """The blocks that its members model."""
+        return tuple(block for member in self.factors for block in member.blocks)
+
+    def expected_exponent(self, columns: int, rows: float) -> float:
+        """Return the exponent to expect of a density of so many columns."""
+        return expected_exponent(columns, rows)
+
+    def settings(self) -> Mapping[str, Any]:
+        """Return the entries of the members and leaves in a summary."""
+        kind = {"kind": BASE_RATE if self == NOTHING else "generative"}
+        leaves = {LEAVES: named(self.leaves)} if self.leaves else {}
+        return {name: v for member in self.factors for name, v in member.settings().items()} | leaves | kind
+
+
+NOTHING = Product(())  # the base rate
+
 
 class FittedMembers(Record, abc.ABC):
-    """Members of a family fitted to the same rows: the statistics of these rows, and densities of others."""
+    """Members of a family fitted to the same rows: the statistics of these rows, and densities or scores of others.
+
+    A subclass must write `log_density`, and have `members`. One that has a density of rows is a `FittedFactors`.
+    """
 
     keeps_rows: ClassVar[bool] = False  # True: only its owner may read a file of them
-    drawn: ClassVar[bool] = False  # True if their parameters can be drawn, for `draws`; other members are points
+    generates: ClassVar[bool] = False  # True if the members are factors, which questions about rows ask
+    drawn: ClassVar[bool] = False  # True if their parameters can be drawn; other members are points
 
     members: tuple[Any, ...]
 
@@ -139,8 +200,7 @@ class FittedMembers(Record, abc.ABC):
     def log_density(self, x, c, used) -> np.ndarray:
         """Return log p(x | k) of rows under some members, shape (m, n, K), up to a constant for each row.
 
-        Members without a density return log p(k | x) less the log frequency of the class, and 0 for a row without
-        entries.
+        Scorers return log p(k | x) less the log frequency of the class, and 0 for a row without entries.
 
         Parameters
         ----------
@@ -158,41 +218,6 @@ class FittedMembers(Record, abc.ABC):
         By default the rows are a fold that the fit did not see.
         """
         return self.log_density(held.rows.x, held.rows.c, np.arange(len(self.members)))
-
-    # -- for questions about rows and missing entries -----------------------------------------------------------------
-
-    @property
-    def bend(self) -> YeoJohnson | None:
-        """The bends of the numbers, `Training.warp`, if the density is that of the bent numbers; else None."""
-        return None
-
-    @property
-    def generates(self) -> bool:
-        """True if the members are factors of the density of rows."""
-        return type(self).factor is not FittedMembers.factor
-
-    def factor(self, place: int) -> Factor | None:
-        """Return a member as a factor, its parameters integrated out; None where it has no part in the density of rows.
-
-        Its blocks are "numbers" (n, D) and "categories" (n, F), codes as floats: those that the member takes. The
-        density is that of the bent numbers if that of any other member is.
-        """
-        return None
-
-    def drawn_factor(self, place: int, rng) -> Factor | None:
-        """Return a member as a factor under a draw of its parameters; by default they are integrated out."""
-        return self.factor(place)
-
-    def learned(self, rows, group, added: bool) -> Self:
-        """Return the fit that complete rows in their groups would give, ``added`` to this one or in its place.
-
-        By default the fit stays.
-        """
-        return self
-
-    def sums(self, x, c, codes) -> list[tuple[np.ndarray, np.ndarray]] | None:
-        """Return pairs of a sum over some rows and over the rows of the fit, by which they are compared, or None."""
-        return None
 
     def claims(self, dim: int, levels: tuple[int, ...], classes: int) -> Iterator[tuple[str, Any, Any]]:
         """Yield the conditions that a fit read from a file must meet, given its numbers, categories and classes.
@@ -213,59 +238,129 @@ class FittedMembers(Record, abc.ABC):
         """The s by which tempered probabilities q become (q + s π)/(1 + s); K/(2n) adds half a row for each class."""
         return 0.0
 
+    @property
+    def bend(self) -> YeoJohnson | None:
+        """The bends of the numbers, `Training.warp`, if it has a density of numbers; else None."""
+        return None
+
     def log_evidence(self) -> np.ndarray:
         """Return log p(x | t) of all rows under every member, (M,); -inf for members without an evidence."""
         return np.full(len(self.members), -np.inf)
 
 
-class Product(NamedTuple):
-    """A product of a member of the numbers, or none, a member of the categories, or none, and leaves.
+class FittedFactors(FittedMembers):
+    """Members with a density of their blocks: a `Factor` each, which answers every question about rows.
+
+    A subclass must write `factor`, and have `members`, and `bend` if it models numbers.
+    """
+
+    generates: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def factor(self, place: int) -> Factor:
+        """Return a member as a factor, its parameters integrated out.
+
+        Its blocks are "numbers" (n, D) and "categories" (n, F), codes as floats: those of the family. The density of
+        numbers is that of the bent numbers, `bend`.
+        """
+
+    @functools.cached_property
+    def _factors(self) -> dict[int, Factor]:
+        return {}
+
+    def log_density(self, x, c, used):
+        rows, result = {NUMBERS: x, CATEGORIES: numbered(x[:, :0], c)}, []
+        for place in map(int, used):
+            if place not in self._factors:
+                self._factors[place] = self.factor(place)
+            factor = self._factors[place]
+            result.append(factor.by_class(factor.log_density(rows))[0].T)
+        return np.stack(result)
+
+    def learned(self, rows, group, added: bool) -> Self:
+        """Return the fit that complete rows in their groups would give, ``added`` to this one or in its place.
+
+        By default the fit stays.
+        """
+        return self
+
+    def sums(self, x, c, codes) -> list[tuple[np.ndarray, np.ndarray]] | None:
+        """Return pairs of a sum over some rows and over the rows of the fit, by which they are compared, or None."""
+        return None
+
+    # -- under draws of the parameters, where these are ``drawn`` -----------------------------------------------------
+
+    def drawn_factor(self, place: int, rng) -> Factor:
+        """Return a member as a factor under a draw of its parameters; by default they are integrated out."""
+        return self.factor(place)
+
+    def parameters(self, place: int, size: tuple[int, ...], rng) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+        """Draw the parameters of a member, in units of the bent columns: dims and values (*size, ...) by name."""
+        return {}
+
+    def density_of_draws(self, place: int, x, c, size: int, rng) -> np.ndarray:
+        """Return log p(x | k, θ) of rows under draws of the parameters of a member, (size, n, K)."""
+        return np.repeat(self.log_density(x, c, [place]), size, axis=0)
+
+
+class SingleFactor(Member):
+    """A member with a density, fitted by itself.
+
+    A subclass must say its `blocks`, an attribute of the class, and write `family`, `propose` and `settle`.
+    """
+
+    @property
+    @abc.abstractmethod
+    def blocks(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The blocks whose density it has: ("numbers",), ("categories",) or both."""
+
+    @abc.abstractmethod
+    def settle(self, training: Training) -> Factor:
+        """Return the density learned from ``training.rows``; that of numbers is of those bent by ``training.warp``.
+
+        If fits are to be saved, it is a `Record`.
+        """
+
+    @classmethod
+    def fit(cls, groups, training):
+        """Settle the members one by one."""
+        return [
+            IndependentFactors(
+                group, tuple(m.settle(training) for m in group), training.warp if NUMBERS in group[0].blocks else None
+            )
+            for group in groups
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentFactors(FittedFactors):
+    """Factors that share no work.
 
     Attributes
     ----------
-    numbers, categories : Member or None
-    leaves : tuple of str
-        Names of the columns (and blocks that are one observation) with leaves of their own: all of them, or none.
+    members : tuple of SingleFactor
+    settled : tuple of Factor
+        The density of each.
+    warp : YeoJohnson or None
+        The bends of the numbers, if they model any.
     """
 
-    numbers: Any
-    categories: Any
-    leaves: tuple[str, ...] = ()
+    members: tuple[SingleFactor, ...]
+    settled: tuple[Any, ...]
+    warp: YeoJohnson | None
 
     @property
-    def family(self) -> str:
-        """Names of the families, whatever the strengths."""
-        alone = LEAVES if self.leaves else BASE_RATE
-        return " x ".join(part.family for part in self[:2] if part is not None) or alone
+    def bend(self):
+        return self.warp
 
-    @property
-    def outside(self) -> bool:
-        """Never: every member has a model of the rows."""
-        return False
-
-    @property
-    def mass(self) -> float:
-        """Prior weight of the family: 1, and a fifth for the base rate."""
-        return 0.2 if self == NOTHING else 1.0
-
-    def expected_exponent(self, columns: int, rows: float) -> float:
-        """Return the exponent to expect of a density of so many columns."""
-        return expected_exponent(columns, rows)
-
-    def settings(self) -> Mapping[str, Any]:
-        """Return the entries of the members and leaves in a summary."""
-        kind = {"kind": BASE_RATE if self == NOTHING else "generative"}
-        leaves = {LEAVES: named(self.leaves)} if self.leaves else {}
-        return {name: v for part in self[:2] if part is not None for name, v in part.settings().items()} | leaves | kind
+    def factor(self, place):
+        return self.settled[place]
 
 
-NOTHING = Product(None, None)  # the base rate
+class SingleScorer(Member):
+    """A member that scores the classes, fitted by itself.
 
-
-class SingleMember(Member):
-    """A member that is fitted by itself.
-
-    A subclass must write `family`, `propose`, `settle` and `log_density`.
+    A subclass must write `family`, `propose`, `settle` and `log_score`.
     """
 
     @abc.abstractmethod
@@ -273,29 +368,29 @@ class SingleMember(Member):
         """Return the member fitted to rows and their classes, ready to predict."""
 
     @abc.abstractmethod
-    def log_density(self, x, c) -> np.ndarray:
-        """Return log p(x | k) under the settled member, (n, K); see `FittedMembers.log_density`."""
+    def log_score(self, x, c) -> np.ndarray:
+        """Return log p(k | x) less the log frequencies of the classes, (n, K), up to a constant for each row."""
 
     @classmethod
     def fit(cls, groups, training):
         """Settle the members one by one."""
-        return [Independent(tuple(member.settle(training.rows) for member in group)) for group in groups]
+        return [IndependentScorers(tuple(member.settle(training.rows) for member in group)) for group in groups]
 
 
 @dataclass(frozen=True, eq=False)
-class Independent(FittedMembers):
-    """Members that share nothing.
+class IndependentScorers(FittedMembers):
+    """Scorers that share no work.
 
     Attributes
     ----------
-    members : tuple of SingleMember
+    members : tuple of SingleScorer
         Settled members.
     """
 
-    members: tuple[SingleMember, ...]
+    members: tuple[SingleScorer, ...]
 
     def log_density(self, x, c, used) -> np.ndarray:
-        """Stack the log densities of the members."""
-        result = np.stack([self.members[m].log_density(x, c) for m in used])
+        """Stack the scores of the members."""
+        result = np.stack([self.members[m].log_score(x, c) for m in used])
         result[:, without_entries(x, c)] = 0.0
         return result

@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesgen.averaging.factors import view_factor
 from bayesgen.averaging.marginals import Marginals
-from bayesgen.averaging.member import FittedMembers
+from bayesgen.averaging.member import NUMBERS, FittedFactors
 from bayesgen.averaging.quadratics import WIDEST, Quadratics, within
 from bayesgen.averaging.reference import Reference, squares, weights
 from bayesgen.averaging.rotations import FEWEST, Rotations
@@ -28,6 +27,7 @@ from bayesgen.averaging.warp import FAR
 from bayesgen.core.errors import DataError
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
+from bayesgen.posterior.leaf_factor import LeafFactor
 
 _CELLS = 1 << 21  # densities worked on at a time
 _MATRICES = 1 << 18  # entries of matrices that are factorised at a time, that they stay in the cache
@@ -42,7 +42,7 @@ _ALIKE = 8  # rows per pattern of gaps from which one factorisation for each pat
 
 
 @dataclass(frozen=True, eq=False)
-class FittedView(FittedMembers):
+class FittedView(FittedFactors):
     """A view with the statistics of its groups and the members that share them.
 
     Attributes
@@ -134,11 +134,45 @@ class FittedView(FittedMembers):
 
     def factor(self, place):
         """Return a member, whose groups have the predictives of its posterior."""
-        return view_factor(self, place)
+        return self._leaf_factor(place, None, self.log_share)
 
     def drawn_factor(self, place, rng):
         """Draw the parameters of the groups and their shares."""
-        return view_factor(self, place, rng)
+        drawn = self.posterior(place)._expand(self.posterior(place).sample_parameters(rng, ()))
+        return self._leaf_factor(place, {site: v[None] for site, v in drawn.items()}, np.log(self._shares((), rng)))
+
+    def _leaf_factor(self, place, params, shares) -> LeafFactor:
+        posterior, warp = self.posterior(place), self.view.warp
+        return LeafFactor(NUMBERS, (), posterior, self.view.owner, params, shares=shares, bend=warp)
+
+    def parameters(self, place, size, rng):
+        """Draw means and covariances (or variances) of the groups, and the shares of several groups of a class."""
+        result, owner = {}, self.view.owner
+        group = ("class",) if len(owner) == self.view.classes else ("group",)
+        for site, values in self.posterior(place).sample_parameters(rng, size).items():
+            if site != "cholesky":
+                own = () if site != "mean" and self.members[place].shared else group
+                result[site] = ((*own, *("feature", "feature2")[: values.ndim - len(size) - len(own)]), values)
+        if group == ("group",):
+            result["share"] = (group, self._shares(size, rng))
+        return result
+
+    def density_of_draws(self, place, x, c, size, rng):
+        """Draw the parameters of the groups and their shares; the density is up to a constant for each row."""
+        posterior = self.posterior(place)
+        params = posterior.sample_parameters(rng, (size,))
+        return self.density_under(posterior, params, np.log(self._shares((size,), rng)), x)
+
+    def density_under(self, posterior, params, log_share, x) -> np.ndarray:
+        """Return log p(x | k, θ) of rows under parameters (size, G, ...), (size, n, K), up to a constant."""
+        density = posterior.log_likelihood_rows(params, self.view.warp.forward(x)).swapaxes(1, 2)
+        return self.mix(density, log_share[:, None], 2)
+
+    def _shares(self, size, rng) -> np.ndarray:
+        """Draw the probability of each group within its class, (*size, G)."""
+        owner = self.view.owner
+        drawn = rng.standard_gamma(self.n + 1, (*size, len(owner)))
+        return drawn / (drawn @ (owner[:, None] == np.arange(owner[-1] + 1)))[..., owner]
 
     def learned(self, rows, group, added):
         """Sum the bent rows by group."""

@@ -27,8 +27,9 @@ from bayesgen.estimators.averaged_settings import (
 from bayesgen.estimators.base import Estimator, sample, score_samples
 from bayesgen.estimators.callbacks import CallbackSupport
 from bayesgen.estimators.workers import stages
-from bayesgen.inspection.averaged import JointOfAverage, averaged_terms, refuse_far, summary, to_arviz
+from bayesgen.inspection.averaged import averaged_terms, summary, to_arviz
 from bayesgen.inspection.explain import explain
+from bayesgen.inspection.joint_of_average import JointOfAverage, refuse_far
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables.description import SPARSE_FAMILIES
 from bayesgen.tables.groups import group_codes
@@ -115,8 +116,8 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
     average_ : Average
         The members with their statistics, exponents and weights, and ``sharpening``, the exponent of the average.
     members_ : list of Product or Member
-        A product is a tuple of a member of the numeric columns, a member of the categorical columns, each None where it
-        takes no such column, and the names of the columns with leaves of their own, () where it takes none.
+        A product has ``factors``, the members that it is a product of (of the numeric columns, of the categorical
+        ones, or none), and ``leaves``, the names of the columns with leaves of their own that multiply them.
     exponents_, weights_ : array, shape (M,)
         Exponent and weight of each member.
     scores_ : dict

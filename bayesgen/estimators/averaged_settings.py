@@ -85,7 +85,7 @@ def warn_of_fit(classifier, rows: Rows) -> None:
             f"columns {listed(classifier.constant_)} hold one value or none: they are no sign of the class, and left "
             "out"
         )
-    if any(part.keeps_rows and part.view.filling is not None for part in classifier.average_.taking("numbers")):
+    if any(part.keeps_rows and part.view.filling is not None for part in classifier.average_.modelling("numbers")):
         warn(
             "numeric columns are many and have gaps: for the full and shared covariances these are filled by the "
             "means of their class. At prediction they are integrated out"

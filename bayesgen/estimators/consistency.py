@@ -167,7 +167,8 @@ def check_average(estimator) -> None:
             _require(value if shape is None else _is_numbers(value, shape), problem)
     density = np.any(fitted.density_weights)  # of all columns
     for kind, count, what in (("numbers", dim, "numeric columns"), ("categories", len(levels), "categories")):
-        right = bool(count) == bool(fitted.taking(kind)) if density else count or not fitted.taking(kind)
+        known = bool(fitted.modelling(kind))
+        right = bool(count) == known if density else count or not known
         _require(right, f"the members are not of {count} {what}")
     e = _check_leaves(fitted.leaves, columns.leaves(schema), estimator.classes_.tolist())
     for name in ("class_weight", "concentration"):

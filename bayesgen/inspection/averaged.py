@@ -1,156 +1,19 @@
-"""Inspection of an averaged classifier: its members, joint density, explanations, and posteriors of the members."""
+"""Inspection of an averaged classifier: a table of its members, explanations, and posteriors of the members."""
 
-import functools
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.averaging import columns, draws, explanation
-from bayesgen.averaging.factors import (
-    LEAF,
-    MemberSums,
-    codes_of,
-    components_of,
-    heaviest,
-    joined_leaves,
-    knows,
-    leaf_blocks,
-    places_of,
-)
-from bayesgen.averaging.warp import far_rows
-from bayesgen.inspection.missing import SHARE, Joint, gibbs
-from bayesgen.inspection.one_model import labels_of, totals_of
-from bayesgen.numerics.pieces import select_rows
-from bayesgen.posterior.component import Components
+from bayesgen.averaging import columns
+from bayesgen.inspection.joint_of_average import refuse_far
+from bayesgen.numerics.pieces import taken
+from bayesgen.numerics.special import log_mixture
+from bayesgen.numerics.tempering import log_probability
 from bayesgen.posterior.posterior import generator
 
 _SETTINGS = ("kind", "components", "covariance", "rho", "kappa", "shrinkage", "categories", "strength")
 _LEAST = 0.01  # least weight of a member whose posterior is returned
-
-
-class JointOfAverage(Joint):
-    """The joint density of columns and class under the untempered members of an average."""
-
-    def __init__(self, classifier):
-        self.classifier, self.average = classifier, classifier.average_
-        self.log_prior = self.average.log_class_prior
-        self.leaves: Any = self.average.leaves
-        self.labels = labels_of(classifier.schema_)
-
-    def read(self, X):
-        """Return the numbers of the rows, the codes of their categories, and a block for each leaf."""
-        rows = dict(self.classifier._read(X))
-        rows["categories"] = np.where(rows["categories"] < 0, np.nan, rows["categories"])
-        return rows if self.leaves is None else rows | leaf_blocks(self.leaves, rows.pop("leaves"))
-
-    def nothing(self):
-        """Return a row of missing entries."""
-        schema, constant = self.classifier.schema_, self.classifier.constant_
-        widths = {"numbers": len(columns.numbers(schema, constant)), "categories": len(columns.categories(schema))}
-        rows = {name: np.full((1, width), np.nan) for name, width in widths.items()}
-        return rows if self.leaves is None else rows | leaf_blocks(self.leaves, np.full((1, self.leaves.width), np.nan))
-
-    def arrays(self, rows) -> tuple[np.ndarray, np.ndarray, Any]:
-        """Return numbers, codes of categories, -1 where missing, and entries of leaves, as the average takes them."""
-        return rows["numbers"], codes_of(rows), None if self.leaves is None else joined_leaves(self.leaves, rows)
-
-    def blocks(self, rows):
-        """Return the entries by block of the schema, NaN in the columns that were left out."""
-        x, _, e = self.arrays(rows)
-        return columns.blocks(self.classifier.schema_, x, rows["categories"], e, self.classifier.constant_)
-
-    def column(self, gap):
-        """Return the place of a number, a category, or a column with a leaf."""
-        schema, constant = self.classifier.schema_, self.classifier.constant_
-        names: dict[str, Any] = {LEAF + block.name: block.columns for block in columns.leaves(schema)}
-        names |= {"numbers": columns.numbers(schema, constant), "categories": columns.categories(schema)}
-        return schema.columns.index(names[gap.block][gap.place])
-
-    def totals(self):
-        """Return the leaves of counts given their total."""
-        return {} if self.leaves is None else totals_of(self.leaves.model)
-
-    def check(self, rows, question):
-        """Refuse numbers that are too far out, too."""
-        super().check(rows, question)
-        refuse_far(self.classifier, rows["numbers"], question)
-
-    def log_density(self, rows):
-        """Return the log density under the members, in the units of the columns."""
-        return self.average.log_joint(*self.arrays(rows)) - self.log_prior
-
-    def components(self, draws=None, even=False):
-        """Return the members that have a density; class probabilities are the same in all."""
-        return components_of(self.average, self.labels, self.average.density_weights)
-
-    def valued(self):
-        """Return the heaviest members that have a density, and besides the heaviest that predict the class by one."""
-        weights = heaviest(self.average.density_weights, SHARE)
-        return components_of(self.average, self.labels, weights, self._answer.weights)
-
-    def log_probability(self, given, entry=None, along=None):
-        """Ask the tempered members that have nearly all of the weight; those that are no factors by whole rows."""
-        rows = given.rows
-        if entry is None or along is None:
-            density = given.by_member()
-        else:
-            density, rows = given.along_members(entry, along.log_density), select_rows(rows, entry.gap.rows)
-            rows = select_rows(rows, np.repeat(np.arange(density.shape[2]), density.shape[3]))
-            values = np.broadcast_to(along.values, density.shape[2:]).ravel()
-            rows[entry.gap.block].reshape(len(values), -1)[:, entry.gap.place] = values
-        members = places_of(self.average, heaviest(self.average.density_weights, SHARE), self._answer.weights)
-        others = self._answer.weights > 0
-        others[members] = False
-        if others.any():
-            x, c, e = self.arrays(rows)
-            more = self.average.log_density(x, c, others, e).swapaxes(1, 2)
-            density = np.concatenate([density, more.reshape(*more.shape[:2], *density.shape[2:])])
-        with np.errstate(divide="ignore"):
-            return np.log(self._answer.of_density(density, np.append(members, np.flatnonzero(others))))
-
-    @functools.cached_property
-    def _answer(self):
-        posterior = self.classifier.posterior_
-        return replace(posterior, weights=heaviest(posterior.weights, SHARE))
-
-    def measured(self, rows):
-        """Yield the columns, too, that were left out of the fit: they tell nothing about the class."""
-        yield from super().measured(rows)
-        nothing = np.zeros((len(self.log_prior), len(rows["numbers"])))
-        for name in self.classifier.constant_:
-            place = slice(None), self.classifier.schema_.columns.index(name)
-            yield place, nothing, nothing[..., None], np.ones((nothing.shape[1], 1))
-
-    def knows(self, rows, codes):
-        """Compare the sums of the rows with those of the fit."""
-        return knows(self.average, *self.arrays(rows), codes)
-
-    def drawn(self, rows, codes, fitted, rng):
-        """Draw a member by what all rows say of it, and its parameters by Gibbs' sampler."""
-        components, members = self.components(), np.flatnonzero(self.average.density_weights)
-        weight = np.exp(components.log_member) if fitted is not None else self.member_chances(components, rows, codes)
-        chains: dict[int, Iterator[Components]] = {}
-        while True:
-            m = int(rng.choice(len(members), p=weight / weight.sum()))
-            if m not in chains:
-                known = codes if fitted is None else fitted
-                chains[m] = self._gibbs(self.average.members[members[m]], rows, known, rng, fitted is None)
-            yield next(chains[m])
-
-    def _gibbs(self, member, rows, codes, rng, added: bool) -> Iterator[Components]:
-        """Alternate rows and parameters of one member; sums are ``added`` to those of the fit, or take their place."""
-        sums = MemberSums.of(self.average, member, self.labels)
-        given = {name: entries for name, entries in rows.items() if name.startswith(LEAF)}
-        closed = self.leaves is not None and self.leaves.has_closed_form(joined_leaves(self.leaves, rows))
-
-        def learned(completed, t, groups):
-            return sums.learned(completed | given if closed else completed, t, groups, added).drawn(rng)
-
-        seen = [~np.isnan(own.reshape(len(own), -1)) | (closed and name in given) for name, own in rows.items()]
-        return gibbs(sums.drawn(rng), learned, rows, codes, rng, np.hstack(seen), added * sums.classes)
 
 
 def check_averaged(classifier, question: str) -> None:
@@ -197,32 +60,61 @@ def summary(classifier):
     return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
 
 
-def refuse_far(classifier, x, question: str) -> None:
-    """Raise if a number of rows (n, D) is so far out that only limits of densities are left, useless for a question."""
-    bend = classifier.average_.bend
-    if bend is None:
-        return
-    y = bend.forward(x)
-    for row in far_rows(np.where(np.isnan(y), 0.0, y))[:1]:
-        place = np.nanargmax(np.abs(y[row]))
-        name = columns.numbers(classifier.schema_, classifier.constant_)[place]
-        raise ValueError(
-            f"column {name!r}: value {x[row, place]:g} in row {row} is too far from the rows of the fit for "
-            f"{question}: give NaN in its place, or leave the row out"
-        )
-
-
 def averaged_terms(classifier, X):
     """Return the names and terms (n, K, terms) by which `explain` explains an averaged classifier."""
     rows = classifier._read(X)
     refuse_far(classifier, rows["numbers"], "explain()")
-    terms = explanation.terms(classifier.posterior_, *rows.values())
+    terms = _terms(classifier.posterior_, *rows.values())
     schema, left_out, leaves = classifier.schema_, classifier.constant_, classifier.average_.leaves
     own = [] if leaves is None else leaves.parts()
     first = [*columns.numbers(schema, left_out), *columns.categories(schema), *(of[0] for _, of, _ in own)]
     names = [*first[: len(first) - len(own)], *(name for name, _, _ in own)]
     order = sorted(range(len(first)), key=lambda j: schema.columns.index(first[j]))
     return [*(names[j] for j in order), "remainder"], [terms[..., j] for j in (0, *(1 + j for j in order), -1)]
+
+
+def _terms(average, x, c, e=None) -> np.ndarray:
+    r"""Return the terms of prior, numbers, categories, P parts of leaves, and remainder, (n, K, 1 + D + F + P + 1).
+
+    .. math:: e_{kj} = \beta \sum_m w_m \tau_m \big(\log p_m(x \mid k) - \log p_m(x_{-j} \mid k)\big), \qquad
+       r_k = \log p(k \mid x) - \log \pi_k - \sum_j e_{kj}
+
+    each centred over the classes; x_{-j} is x with the entry of column j integrated out. Columns with leaves follow the
+    others; those of a leaf that are one observation have one term.
+    """
+    leaves = cast(Any, average.leaves)
+    parts = [] if average.leaves is None else leaves.parts()
+    log_prior = average.log_class_prior if average.given is None else np.log(average.given)
+    result = np.empty((len(x), len(log_prior), x.shape[1] + c.shape[1] + len(parts) + 2))
+    result[..., 0] = log_prior
+    used = average.weights > 0
+    weights, exponents, least = average.weights[used], average.exponents[used], average.roster.least[used]
+    share = average.sharpening * weights * exponents
+    carried = share[average.roster.carries[used]].sum()
+    for part in average.pieces(len(x), used):
+        entries = taken(e, part)
+        density = average.log_density(x[part], c[part], used, entries)
+        whole = np.tensordot(share, density, 1)
+        log_q = log_probability(density, average.log_class_prior, exponents, least)
+        gain = log_mixture(log_q, weights) - average.log_class_prior  # finite where p itself is 0
+        result[part, :, -1] = average.sharpening * gain + log_prior
+        for j in range(x.shape[1]):
+            rest = x[part].copy()
+            rest[:, j] = np.nan
+            result[part, :, 1 + j] = whole - np.tensordot(share, average.log_density(rest, c[part], used, entries), 1)
+        for j in range(c.shape[1]):
+            rest = c[part].copy()
+            rest[:, j] = -1
+            term = whole - np.tensordot(share, average.log_density(x[part], rest, used, entries), 1)
+            result[part, :, 1 + x.shape[1] + j] = term
+        for j, (_, _, places) in enumerate(parts):
+            own: Any = entries
+            rest = own.copy()
+            rest[:, places] = np.nan
+            term = leaves.log_density(own) - leaves.log_density(rest)
+            result[part, :, 1 + x.shape[1] + c.shape[1] + j] = carried * term
+    result[..., -1] -= result[..., :-1].sum(2)
+    return result - result.mean(1, keepdims=True)
 
 
 def to_arviz(classifier):
@@ -243,7 +135,7 @@ def to_arviz(classifier):
         member = fitted.members[m]
         if not fitted.drawn(member):
             continue
-        own = draws.parameters(fitted, member, (4, 250), rng)
+        own = fitted.parameters(member, (4, 250), rng)
         dims = {dim for variable, _ in own.values() for dim in variable}
         named = (fitted.leaves.posterior.coords() if member.leaves else {}) | _labels(classifier, member)
         labels = {dim: values for dim, values in named.items() if dim in dims}
@@ -262,8 +154,8 @@ def _labels(classifier, member) -> dict[str, list]:
     schema, classes = classifier.schema_, classifier.classes_.tolist()
     numeric = columns.numbers(schema, classifier.constant_)
     labels = {"class": classes, "feature": numeric, "feature2": numeric, "level": columns.level_names(schema)}
-    if member.numbers is not None:
-        view, _ = classifier.average_.place(member.numbers)
-        owner = view.view.owner.tolist()
-        labels["group"] = [f"{classes[k]}, component {owner[:g].count(k)}" for g, k in enumerate(owner)]
+    for part, place in classifier.average_.places(member):
+        owner = part.factor(place).owner.tolist()
+        if len(owner) > len(classes):
+            labels["group"] = [f"{classes[k]}, component {owner[:g].count(k)}" for g, k in enumerate(owner)]
     return labels

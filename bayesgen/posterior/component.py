@@ -200,14 +200,6 @@ class Factor(Density):
         """
 
 
-class Scorer(abc.ABC):
-    """Members that say how probable the classes of a row are, but not the row: no question about rows may ask them."""
-
-    @abc.abstractmethod
-    def log_probability(self, rows: Rows) -> np.ndarray:
-        """Return log p(t = k | x) of rows, (A, K, n); the class prior for a row without entries."""
-
-
 @dataclass(frozen=True)
 class Components:
     """A mixture of products of factors.
