@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bayesgen.estimators.imputer import Imputer
     from bayesgen.estimators.linear_classifiers import LogisticClassifier, ProbitClassifier
     from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
+    from bayesgen.estimators.ordered import OrderedClassifier
     from bayesgen.estimators.regression import LinearRegressor
     from bayesgen.files.storage import load
     from bayesgen.inference import MAP, ML, NUTS, Exact, Laplace, fit
@@ -31,6 +32,7 @@ __all__ = [
     "LinearRegressor",
     "LogisticClassifier",
     "NaiveBayesClassifier",
+    "OrderedClassifier",
     "ProbitClassifier",
     "__version__",
     "check_calibration",
@@ -57,6 +59,7 @@ _HOMES = {  # the module of each name; a room is its own
     "LinearRegressor": "estimators.regression",
     "LogisticClassifier": "estimators.linear_classifiers",
     "NaiveBayesClassifier": "estimators.naive_bayes",
+    "OrderedClassifier": "estimators.ordered",
     "ProbitClassifier": "estimators.linear_classifiers",
     "check_calibration": "comparison.calibration",
     "compare_evidence": "comparison",

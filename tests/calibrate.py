@@ -27,6 +27,7 @@ from bayesgen.models import (
     LogisticRegression,
     NaiveBayes,
     NormalInverseWishart,
+    OrderedRegression,
     ProbitRegression,
     SeparationPrior,
 )
@@ -92,6 +93,10 @@ def probit(params, rng):
     return X, (rng.normal(size=SIZE) < scores(params)).astype(int)
 
 
+def ordered(params, rng):
+    return X, np.searchsorted(params["cuts"], X @ params["coefficients"] + rng.logistic(size=SIZE))
+
+
 BY_NAME = {case.name: case.model for case in laws.CASES}
 COUNTS = {"calls": GammaPoisson([2.0, 0.7], [0.5, 1.5]), "bag": DirichletMultinomial([0.5, 1.0, 2.5], length=7)}
 CURVED = NormalInverseWishart([1.0, -1.0], 0.5, 3.5, [[2.0, 0.6], [0.6, 1.0]])  # a weaker prior than the laws'
@@ -138,6 +143,7 @@ SAMPLED = [
     World("logistic", LogisticRegression(**TWO_SCALES), simulate=logistic),
     World("softmax", LogisticRegression(**TWO_SCALES, classes=(0, 1, 2)), simulate=softmax),
     World("probit", ProbitRegression(**TWO_SCALES), simulate=probit),
+    World("ordered", OrderedRegression(**TWO_SCALES), simulate=ordered),
     World("Laplace noise and prior", LaplaceLinearRegression([1.5, 1.0], 1.0, 0.0, 3.0, 2.0, prior="laplace"),
           simulate=laplace),
 ]  # fmt: skip

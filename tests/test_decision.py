@@ -109,6 +109,7 @@ def test_bayes_decisions_have_the_least_risk():
 LOSSES = {
     "squared": (decision.squared_loss, lambda p: (p * (1 - p)).sum()),
     "cross entropy": (decision.cross_entropy, lambda p: -(p * np.log(p)).sum()),
+    "ranked": (decision.ranked_loss, lambda p: (p.cumsum() * (1 - p.cumsum())).sum() / 2),
 }
 
 
@@ -144,6 +145,18 @@ def test_proper_losses_by_hand():
     np.testing.assert_allclose(entropy, [np.log(2), 0])
     assert not np.signbit(entropy).any()
     assert decision.cross_entropy([1], [[1, 0]]) == [np.inf]
+
+
+def test_ranked_loss_is_one_less_the_score_of_epstein():
+    """Epstein 1969: 3/2 - Σ_i [(p_1 + .. + p_i)² + (p_{i+1} + .. + p_K)²]/2(K - 1) - Σ_i |i - t| p_i/(K - 1)."""
+    rng = np.random.default_rng(0)
+    p, truth = rng.dirichlet(np.ones(5), 20), rng.integers(5, size=20)
+    for row, t in zip(p, truth, strict=True):
+        squares = sum(row[:i].sum() ** 2 + row[i:].sum() ** 2 for i in range(1, 5))
+        epstein = 1.5 - squares / 8 - np.abs(np.arange(5) - t) @ row / 4
+        np.testing.assert_allclose(decision.ranked_loss([t], [row]), 1 - epstein, atol=1e-14)
+    weighed = decision.ranked_loss([0, 1], p[:2, :2] / p[:2, :2].sum(1, keepdims=True))
+    np.testing.assert_allclose(weighed, decision.squared_loss([0, 1], p[:2, :2] / p[:2, :2].sum(1, keepdims=True)) / 2)
 
 
 CLASSES = np.array(["ash", "fir", "oak"])
@@ -248,6 +261,8 @@ ERRORS = [
     (decision.risk, ([[0, 1]], [0], MEDICAL), {}, ValueError, "1d array"),
     (decision.squared_loss, (["a"], GOOD), {}, ValueError, "such as classifier.classes_"),
     (decision.cross_entropy, ([0, 1], GOOD), {}, ValueError, r"y_true must have shape \(1,\)"),
+    (decision.ranked_loss, (list("abc"), np.eye(3)), {}, ValueError, "nothing says in which order the classes are"),
+    (decision.ranked_loss, ([0], [[1.0]]), {}, ValueError, "two columns at least"),
 ]
 
 

@@ -315,6 +315,7 @@ FUNCTIONS = [
     evaluation.accuracy,
     evaluation.log_loss,
     evaluation.brier_score,
+    evaluation.ranked_probability_score,
     evaluation.reliability_table,
     evaluation.expected_calibration_error,
     evaluation.brier_decomposition,
@@ -328,7 +329,7 @@ def test_errors_name_the_argument(function, args, kwargs, kind, message):
         function(*args, **kwargs)
 
 
-@pytest.mark.parametrize("function", FUNCTIONS[3:])
+@pytest.mark.parametrize("function", FUNCTIONS[4:])
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [

@@ -196,6 +196,7 @@ SCORES = {
     "brier_score": evaluation.brier_score,
     "squared_loss": decision.squared_loss,
     "cross_entropy": decision.cross_entropy,
+    "ranked_loss": decision.ranked_loss,
     "expected_calibration_error": evaluation.expected_calibration_error,
     "brier_decomposition": lambda *a, **k: vars(evaluation.brier_decomposition(*a, **k))["resolution"],
     "realised_loss": lambda y, p, **k: evaluation.realised_loss(

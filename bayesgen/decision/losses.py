@@ -333,6 +333,46 @@ def squared_loss(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None
     return np.square(np.eye(q.shape[1])[t] - q).sum(axis=1)
 
 
+def ranked_loss(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None = None) -> Floats:
+    """Compute the ranked loss of probabilities q of ordered classes, row by row.
+
+    It is sum_{k<K} (1[y_true <= k] - Q_k)^2 / (K - 1), where Q_k = q_1 + ... + q_k: the mean squared loss of the K - 1
+    questions "class k or lower?". So a probability costs more the further its class is from the true one. With belief p
+    its expectation is least at q = p alone. The ranked probability score of Epstein (1969, *Journal of Applied
+    Meteorology* 8) is 1 less this (Murphy 1971, same journal, 10). With two classes it is half of `squared_loss`.
+
+    Parameters
+    ----------
+    y_true, y_proba : array_like
+        As for `squared_loss`.
+    labels : sequence, shape (K,), optional
+        The classes from lowest to highest, in the order of the columns, as ``classifier.classes_``; text needs them, or
+        a DataFrame whose columns name them. Default: numbers in their order.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        From 0 (certain and right) to 1 (certain of one end of the order where the other is true).
+
+    Examples
+    --------
+    >>> ranked_loss([0, 0], [[0, 1, 0], [0, 0, 1]])
+    array([0.5, 1. ])
+    >>> ranked_loss(["low", "high"], [[0.7, 0.2, 0.1], [0.7, 0.2, 0.1]], labels=["low", "middle", "high"])
+    array([0.05, 0.65])
+    """
+    t, q = truth_and_probability(y_true, y_proba, labels)
+    if q.shape[1] < 2:
+        raise ValueError("y_proba must have two columns at least: one class has no order.")
+    if column_classes(y_proba, labels) is None and np.asarray(y_true).dtype.kind in "OSU" and q.shape[1] > 2:
+        raise ValueError(
+            "y_true holds text, and nothing says in which order the classes are: give labels=, the classes from lowest "
+            "to highest in the order of the columns of y_proba, such as classifier.classes_."
+        )
+    reached = t[:, None] <= np.arange(q.shape[1] - 1)
+    return np.square(reached - q.cumsum(axis=1)[:, :-1]).mean(axis=1)
+
+
 def cross_entropy(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None = None) -> Floats:
     """Compute the logarithmic loss of reported probabilities q, -log q[y_true] in nats, row by row.
 

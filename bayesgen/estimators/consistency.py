@@ -124,9 +124,7 @@ def check_regression(estimator, models: tuple[type, ...]) -> None:
     for each in (model, estimator.posterior_.model):
         _require(each.features == width and each.columns == names, "the model has other columns than schema_")
         _require(labels is None or list(each.classes) == labels.tolist(), "the model has other classes than classes_")
-    scores = () if labels is None else (1 if len(labels) == 2 else len(labels),)
-    shapes = {"centre_": (width,), "scale_": (width,), "coef_": (*scores, width), "intercept_": scores}
-    for name, shape in shapes.items():
+    for name, shape in ({"centre_": (width,), "scale_": (width,)} | estimator._shapes(width)).items():
         _require(_is_numbers(getattr(estimator, name), shape), f"{name} are not finite numbers of the shape {shape}")
     _require((estimator.scale_ > 0).all(), "scale_ is not positive")
     row, statistics = np.zeros((1, width)), estimator.statistics_

@@ -27,7 +27,7 @@ from bayesgen.posterior.arviz import add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.posterior import ParameterDraws, generator
 from bayesgen.tables import design
 from bayesgen.tables.batches import Source
-from bayesgen.tables.labels import class_codes, declared_classes, existing
+from bayesgen.tables.labels import class_codes, existing
 from bayesgen.tables.rows import distinct_labels, split
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.sources import source_like
@@ -97,6 +97,12 @@ class LinearEstimator(Estimator):
         elif self.standardize:
             varies = (deviation > 8 * np.finfo(float).eps * np.abs(mean)) & ~np.asarray(unscaled)
             self.centre_, self.scale_ = mean, np.where(varies, deviation, 1.0)
+
+    def _shapes(self, width: int) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of what is told of a score of so many columns, by attribute."""
+        labels = getattr(self, "classes_", None)
+        scores = () if labels is None else (1 if len(labels) == 2 else len(labels),)
+        return {"coef_": (*scores, width), "intercept_": scores}
 
     def _check_settings(self):
         for name in ("prior_scale", "intercept_scale"):
@@ -261,7 +267,7 @@ def fit_classes(estimator, data, target, sample_weight, schema, classes, missing
         raise ValueError(
             "this source is read once, and Newton's method reads the rows at each step; give files, or a list"
         )
-    labels = None if classes is None else declared_classes(classes)
+    labels = estimator._declared(classes)
     schema, labels, batches = _batches(source, target, sample_weight, schema, labels, progress)
     estimator.schema_, fills = schema, estimator._fills
     estimator._expect(schema.columns, target is not None)

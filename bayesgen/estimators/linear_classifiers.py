@@ -14,7 +14,8 @@ from bayesgen.core.statistics import Rows
 from bayesgen.estimators.linear import LinearEstimator, fit_classes
 from bayesgen.inference import NUTS, Inference, resolve
 from bayesgen.inspection.arviz import row_groups
-from bayesgen.models.logistic_regression import LinearClassifier, LogisticRegression, ProbitRegression
+from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
+from bayesgen.models.row_classifier import RowClassifier
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables import design
 from bayesgen.tables.labels import class_codes, class_labels, declared_classes, warn_of_weightless
@@ -22,8 +23,8 @@ from bayesgen.tables.labels import class_codes, class_labels, declared_classes, 
 _LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
 
 
-class _LinearClassifier(ClassifierMixin, LinearEstimator):
-    """The base of the logistic and the probit classifier."""
+class RowsClassifier(ClassifierMixin, LinearEstimator):
+    """The base of the classifiers of a linear score: logistic, probit and ordered."""
 
     missing: str
     unseen: str
@@ -59,7 +60,7 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
         self
         """
         with self._whole():
-            self._fit(X, class_labels(y), sample_weight, None if classes is None else declared_classes(classes))
+            self._fit(X, class_labels(y), sample_weight, self._declared(classes))
         return self
 
     def fit_batches(
@@ -119,6 +120,10 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
         model = self._model(np.full(z.shape[1], float(self.prior_scale)), tuple(self.classes_.tolist()), columns)
         self._tell(self._learn(inference, model, z, codes, weight))
 
+    def _declared(self, classes) -> np.ndarray | None:
+        """Return the classes that the user declares; None where the labels say which there are."""
+        return None if classes is None else declared_classes(classes)
+
     def _check_classes(self, classes):
         if len(self.classes_) < 2:
             holds = f"y holds one class only, {listed(self.classes_)}" if classes is None else "classes holds one label"
@@ -129,7 +134,8 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
 
     def _tell(self, sites):
         self.coef_, self.intercept_ = np.atleast_2d(sites["coefficients"]), np.atleast_1d(sites["intercept"])
-        if 1 < len(self.model_.scored) < len(self.classes_):  # the pinned class
+        model: Any = self.model_
+        if 1 < len(model.scored) < len(self.classes_):  # the pinned class
             self.coef_ = np.concatenate([self.coef_, np.zeros_like(self.coef_[:1])])
             self.intercept_ = np.append(self.intercept_, 0.0)
 
@@ -141,7 +147,7 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
         return centre, scale
 
     @abc.abstractmethod
-    def _model(self, scales, classes, columns) -> LinearClassifier:
+    def _model(self, scales, classes, columns) -> RowClassifier:
         """Build the model of some classes and columns."""
 
     def _groups(self, draws, X, y, rng, wanted):
@@ -184,7 +190,7 @@ class _LinearClassifier(ClassifierMixin, LinearEstimator):
 
 @registry.estimator
 @dataclass(eq=False, repr=False)
-class LogisticClassifier(_LinearClassifier):
+class LogisticClassifier(RowsClassifier):
     """Bayesian logistic regression; softmax regression for more than two classes.
 
     Coefficients ~ Normal(0, prior_scale), intercept ~ Normal(0, intercept_scale), for columns standardised by their
@@ -261,7 +267,7 @@ class LogisticClassifier(_LinearClassifier):
 
 @registry.estimator
 @dataclass(eq=False, repr=False)
-class ProbitClassifier(_LinearClassifier):
+class ProbitClassifier(RowsClassifier):
     """Bayesian probit regression of two classes: P(second class) = Φ(intercept + x coefficients).
 
     Parameters

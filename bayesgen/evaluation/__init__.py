@@ -1,10 +1,10 @@
 """Evaluation of class probabilities against the true classes.
 
-`log_loss` and `brier_score` are the means of the two proper losses of `bayesgen.decision`: the true
-probabilities alone minimise their expectation. `accuracy` looks at the most probable class only, and
-`realised_loss` at the decisions that follow from the probabilities and a loss matrix. Probabilities
-are calibrated if events of probability 0.7 happen in 70 % of the cases: `reliability_table` shows
-this, `expected_calibration_error` and `brier_decomposition` measure it.
+`log_loss`, `brier_score` and, of ordered classes, `ranked_probability_score` are the means of the proper
+losses of `bayesgen.decision`: the true probabilities alone minimise their expectation. `accuracy` looks
+at the most probable class only, and `realised_loss` at the decisions that follow from the probabilities
+and a loss matrix. Probabilities are calibrated if events of probability 0.7 happen in 70 % of the cases:
+`reliability_table` shows this, `expected_calibration_error` and `brier_decomposition` measure it.
 
 All take the arguments of scikit-learn's metrics. `sklearn.metrics.make_scorer` accepts all that
 return a number, with ``response_method="predict_proba"``; `loss_scorer` and `calibration_scorer`
@@ -21,7 +21,14 @@ from bayesgen.evaluation.reliability import (
     expected_calibration_error,
     reliability_table,
 )
-from bayesgen.evaluation.scores import accuracy, brier_score, log_loss, loss_scorer, realised_loss
+from bayesgen.evaluation.scores import (
+    accuracy,
+    brier_score,
+    log_loss,
+    loss_scorer,
+    ranked_probability_score,
+    realised_loss,
+)
 
 __all__ = [
     "BrierDecomposition",
@@ -33,6 +40,7 @@ __all__ = [
     "expected_calibration_error",
     "log_loss",
     "loss_scorer",
+    "ranked_probability_score",
     "realised_loss",
     "reliability_table",
 ]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score, make_scorer
 
-from bayesgen.decision.losses import cross_entropy, decide, risk, squared_loss
+from bayesgen.decision.losses import cross_entropy, decide, ranked_loss, risk, squared_loss
 from bayesgen.decision.outcomes import (
     Labels,
     aligned_loss,
@@ -79,6 +79,21 @@ def brier_score(
     1.25
     """
     return mean(squared_loss(y_true, y_proba, labels=labels), sample_weight)
+
+
+def ranked_probability_score(
+    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, labels: Labels | None = None
+) -> float:
+    """Return the mean `bayesgen.decision.ranked_loss` of ordered classes, from 0 to 1; smaller is better.
+
+    Parameters and errors are as for `accuracy`; ``labels`` are the classes from lowest to highest, which text needs.
+
+    >>> ranked_probability_score([0, 2], [[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])
+    0.125
+    >>> ranked_probability_score([0, 2], [[0.5, 0.0, 0.5], [0.5, 0.0, 0.5]])
+    0.25
+    """
+    return mean(ranked_loss(y_true, y_proba, labels=labels), sample_weight)
 
 
 def realised_loss(

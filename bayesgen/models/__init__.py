@@ -15,6 +15,7 @@ from bayesgen.models.log_normal import LogNormal
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
 from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.models.ordered_regression import OrderedRegression
 from bayesgen.models.poisson import GammaPoisson
 from bayesgen.models.reference import (
     HaldaneBernoulli,
@@ -48,6 +49,7 @@ __all__ = [
     "NormalInverseWishart",
     "NormalKnownMean",
     "NormalKnownVariance",
+    "OrderedRegression",
     "ProbitRegression",
     "ReferenceGaussian",
     "ReferencePoisson",

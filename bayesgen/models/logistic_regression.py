@@ -18,8 +18,6 @@ scale 2.5, to a Cauchy and for columns of standard deviation 1/2.)
 """
 
 import abc
-import functools
-import operator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,46 +26,24 @@ from scipy.linalg import helmert
 from scipy.special import erfcx, expit, softmax
 
 from bayesgen.core import program
-from bayesgen.core.errors import DataError, listed
-from bayesgen.core.program import is_abstract, static
+from bayesgen.core.program import static
 from bayesgen.core.statistics import Rows
-from bayesgen.models.linear_model import Discriminative, LineStatistics, scores
-from bayesgen.models.model import Hyperparameter, hyperparameter
-from bayesgen.numerics.newton import CLOSE, TOLERANCE, check_overlap, check_rank, minimise
+from bayesgen.models.linear_model import scores
+from bayesgen.models.row_classifier import RowClassifier, search
+from bayesgen.numerics.newton import CLOSE, TOLERANCE, check_overlap
 from bayesgen.numerics.pieces import pieces, scratch
 from bayesgen.numerics.special import log_ndtr, namespace, softplus
 
-_LARGEST = 1e150  # largest entry: sums of its squares stay within float64
 _SURE = 1e-12  # every row pulls harder than this at a stationary point: the data are not separable
 _EVERY, _FEW = 10, 20  # a search begins with every tenth row if these are twenty for each weight
 
 
 @dataclass(frozen=True, eq=False)
-class LinearClassifier(Discriminative):
+class LinearClassifier(RowClassifier):
     """Classes through scores a + x b with independent Normal priors; a subclass writes the link.
 
     Axes are written draws, then scores C (1, K - 1 or K), then rows.
     """
-
-    prior_scale: Hyperparameter = hyperparameter(rank=1, positive=True)
-    intercept_scale: Hyperparameter = hyperparameter(2.5, positive=True)
-    classes: tuple = static(default=(0, 1), kw_only=True)
-    columns: tuple[str, ...] = static(default=(), kw_only=True)
-
-    def __post_init__(self):
-        super().__post_init__()
-        object.__setattr__(self, "classes", tuple(self.classes))
-        if len(set(self.classes)) < max(len(self.classes), 2):
-            raise ValueError(f"{type(self).__name__}: classes must be two or more distinct labels, got {self.classes}")
-        for name in ("prior_scale", "intercept_scale"):
-            scale, least = getattr(self, name), 1 / _LARGEST
-            if not is_abstract(scale) and not (np.asarray(scale) >= least).all():
-                raise ValueError(f"{type(self).__name__}: {name} must be {least:g} at least, got {scale.min():g}")
-
-    @property
-    def features(self) -> int:
-        """Number of columns D."""
-        return self.prior_scale.shape[-1]
 
     @property
     def scored(self) -> tuple:
@@ -114,44 +90,10 @@ class LinearClassifier(Discriminative):
 
     # -- rows and densities ------------------------------------------------------------------------------------------
 
-    def statistics(self, x, t, weight=None) -> Rows:
-        """Keep the rows, checked.
-
-        Parameters
-        ----------
-        x : array, shape (n, D)
-            Columns; a missing value is an error.
-        t : int array, shape (n,)
-            Class codes in 0..K-1.
-        weight : array, shape (n,), optional
-            Row weights >= 0; an integer weight is a row repeated.
-        """
-        x, t, w = self.check_rows(x, t, weight)
-        count = len(self.classes)
-        if t.dtype.kind not in "biuf" or not ((t >= 0) & (t < count) & (t == np.floor(t))).all():
-            raise ValueError(f"t must hold class codes 0..{count - 1}, got {listed(sorted(set(t.tolist()), key=str))}")
-        if x.size and max(x.max(), -x.min()) > _LARGEST:
-            problem, column = "squares of the rows are too large for float64; give it in larger units", np.abs(x).max(0)
-            raise DataError(problem, feature=int(column.argmax())).with_names((), self.columns)
-        return Rows({"x": x, "t": t.astype(np.intp), "weight": w})
-
     def log_likelihood(self, params, statistics: Rows):
         """Return log p(t | x, params) of all rows. NumPy or JAX."""
         rows = statistics.data
         return (rows["weight"] * self.log_chosen(self.scores(params, rows["x"]), rows["t"])).sum()
-
-    def check(self, x) -> np.ndarray:
-        """Return the rows, or raise.
-
-        A row so far out that a sum of scores could overflow is moved in along its direction: its scores differ by so
-        much that its probabilities are 0 and 1 already.
-        """
-        x = self.check_columns(x)
-        far = np.abs(x).max(1, initial=0.0) > _LARGEST
-        if far.any():
-            x = x.copy()
-            x[far] *= _LARGEST / np.abs(x[far]).max(1, keepdims=True)
-        return x
 
     def log_likelihood_rows(self, params, x) -> np.ndarray:
         """Return log p(t = k | x_i, params) of rows that `check` returned; (draws, K, n)."""
@@ -185,16 +127,8 @@ class LinearClassifier(Discriminative):
         stationary point at which every row still pulls proves that it exists; where the search finds none,
         `bayesgen.numerics.newton.check_overlap` decides.
         """
-        count = statistics.over(lambda rows: np.bincount(rows["t"], minlength=len(self.classes)))
-        absent = [label for label, own in zip(self.classes, count, strict=True) if not own]
-        if absent:
-            raise ValueError(f"maximum likelihood does not exist: classes {absent} have no rows; use 'map' or 'nuts'")
-        factor = statistics.over(
-            lambda rows: LineStatistics.of(rows["x"], np.zeros(len(rows["t"])), np.ones(len(rows["t"])))
-        )
-        centre, root = factor.mean[:-1], factor.n**0.5
-        noise = 8 * np.finfo(float).eps * np.abs(centre) * root
-        scale = check_rank(factor.factor[:-1, :-1], noise, self.columns) / root
+        self.require_rows(statistics)
+        centre, scale = self.spread(statistics)
 
         def scaled(rows):
             return rows | {"x": (rows["x"] - centre) / scale}
@@ -226,39 +160,23 @@ class LinearClassifier(Discriminative):
         return {"intercept": weights[..., 0], "coefficients": weights[..., 1:]}
 
     def _newton(self, statistics, precision, prepared=lambda rows: rows, tolerance=TOLERANCE):
-        """Minimise -log p(t | x, w) + Σ precision w²/2 over weights (C, 1 + D).
-
-        Sums over rows are added over pieces. Where rows are slow to read, the derivatives are summed together with the
-        value, since the next step mostly needs them: then a step is one pass.
-        """
-        count, size = len(self.scored), len(precision)
-        ridge = np.diag(np.tile(precision, count))
+        """Minimise -log p(t | x, w) + Σ precision w²/2 over weights (C, 1 + D)."""
+        shape = len(self.scored), len(precision)
 
         def design(rows):
             rows = prepared(rows)
             return rows | {"columns": np.vstack([np.ones(len(rows["x"])), rows["x"].T])}
 
-        start = np.zeros(count * size)
+        start = np.zeros(np.prod(shape))
         if not statistics.dear:
             statistics, design = Rows(design(statistics.data)), lambda rows: rows  # once for all steps
             start = self._start(statistics.data, precision)
 
-        @functools.lru_cache(maxsize=1)
-        def sums(key, derivatives):
-            weights = np.frombuffer(key).reshape(count, size)
-            return statistics.over(lambda rows: self._sums(weights, design(rows), derivatives), _added)
+        def sums(v, rows, derivatives):
+            return self._sums(v.reshape(shape), design(rows), derivatives)
 
-        def function(v, derivatives=False):
-            weights = v.reshape(count, size)
-            value, *found = sums(np.ascontiguousarray(v).tobytes(), derivatives or statistics.dear)
-            value = 0.5 * (precision * weights**2).sum() + value
-            if not derivatives:
-                return value
-            gradient, hessian = found
-            return value, gradient + (precision * weights).ravel(), hessian + ridge
-
-        v, decrement = minimise(function, start, tolerance=tolerance)
-        return v.reshape(count, size), decrement
+        v, decrement = search(statistics, sums, np.tile(precision, shape[0]), start, tolerance)
+        return v.reshape(shape), decrement
 
     def _start(self, rows, precision) -> np.ndarray:
         """Return where the search begins: the mode of a few of the rows, found in a fraction of the time."""
@@ -292,10 +210,6 @@ class LinearClassifier(Discriminative):
                     if d < c:
                         hessian[d, :, c] += block
         return (value, gradient.ravel(), hessian.reshape(count * size, -1)) if derivatives else (value,)
-
-
-def _added(one: tuple, other: tuple) -> tuple:
-    return tuple(map(operator.add, one, other))
 
 
 @dataclass(frozen=True, eq=False)

@@ -174,6 +174,35 @@ def check_overlap(x, t, classes, columns) -> None:
     )
 
 
+def check_ordered_overlap(x, t, count: int) -> None:
+    """Raise ValueError if a linear score of the columns and cut points separate ordered classes, or move them apart.
+
+    Parameters
+    ----------
+    x : array, shape (n, D)
+        Rows, scaled to about 1.
+    t : int array, shape (n,)
+        Class codes.
+    count : int
+        Number of classes K.
+
+    Notes
+    -----
+    The likelihood grows without end along (c, b) if c_t - x b >= 0 and x b - c_{t-1} >= 0 for every row, and > 0 for
+    one of them: no row leaves its interval, and one moves further in. The sum of these margins is maximised as in
+    `check_overlap`.
+    """
+    places = np.arange(count - 1)
+    upper: Any = sparse.hstack([sparse.csr_array(1.0 * (t[:, None] == places)), sparse.csr_array(-x)], format="csr")
+    lower: Any = sparse.hstack([sparse.csr_array(-1.0 * (t[:, None] - 1 == places)), sparse.csr_array(x)], format="csr")
+    margins = sparse.vstack([upper[t < count - 1], lower[t > 0]], format="csr")
+    if (_margins(margins) > _STRICT).any():
+        raise ValueError(
+            "maximum likelihood does not exist: a combination of the columns separates the ordered classes, so that "
+            "the coefficients would grow without end; use 'map' or 'nuts', whose prior keeps them finite"
+        )
+
+
 def _margins(constraints) -> np.ndarray:
     """Return the margins C b >= 0 with the largest sum, b in [-1, 1], accurate to `_TIE`; all 0 if that fails.
 

@@ -22,6 +22,7 @@ from bayesgen.models import (
     NormalInverseWishart,
     NormalKnownMean,
     NormalKnownVariance,
+    OrderedRegression,
     ProbitRegression,
     SemiConjugateLinearRegression,
     SeparationPrior,
@@ -163,4 +164,7 @@ CASES = [
     regression("softmax, pinned", LogisticRegression(**SCORES, classes=ABC, symmetric=False), columns(2, classes=3),
                slow=WEIGHTED_AGAIN),
     regression("probit", ProbitRegression(**SCORES), columns(2, classes=2), slow=WEIGHTED_AGAIN),
+    regression("ordered", OrderedRegression(**SCORES, classes=ABC), columns(2, classes=3), slow=WEIGHTED_AGAIN),
+    regression("ordered, probit", OrderedRegression(**SCORES, classes=ABC, link="probit"), columns(2, classes=3),
+               slow=COMPILED_AGAIN),
 ]  # fmt: skip

@@ -1,5 +1,6 @@
 """The prior density of every model once more, as SciPy writes it in the parameters of the model."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -23,6 +24,7 @@ from bayesgen.models import (
     NormalInverseWishart,
     NormalKnownMean,
     NormalKnownVariance,
+    OrderedRegression,
     ProbitRegression,
     SemiConjugateLinearRegression,
 )
@@ -123,6 +125,13 @@ def _scores(model, params):
     return density + stats.norm(0, model.prior_scale).logpdf(params["coefficients"]).sum()
 
 
+def _ordered(model, params):
+    """Each of the (K - 1)! orders of independent cut points is as likely; one is the sorted one."""
+    cuts = params["cuts"]
+    density = stats.norm(0, model.intercept_scale).logpdf(cuts).sum() + np.log(float(math.factorial(len(cuts))))
+    return density + stats.norm(0, model.prior_scale).logpdf(params["coefficients"]).sum()
+
+
 PRIORS: dict[type, Callable] = {
     BetaBernoulli: _beta,
     BetaBinomial: _beta,
@@ -141,4 +150,5 @@ PRIORS: dict[type, Callable] = {
     LaplaceLinearRegression: _laplace_line,
     LogisticRegression: _scores,
     ProbitRegression: _scores,
+    OrderedRegression: _ordered,
 }

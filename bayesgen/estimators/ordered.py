@@ -1,0 +1,148 @@
+"""Regression of ordered classes as a classifier."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesgen.core import registry
+from bayesgen.core.errors import listed
+from bayesgen.estimators.linear import LinearEstimator
+from bayesgen.estimators.linear_classifiers import RowsClassifier
+from bayesgen.inference import Inference
+from bayesgen.models.ordered_regression import OrderedRegression
+from bayesgen.tables.labels import class_labels
+
+
+@registry.estimator
+@dataclass(eq=False, repr=False)
+class OrderedClassifier(RowsClassifier):
+    """Bayesian regression of ordered classes: a score cut into intervals, P(class k or lower) = F(cut_k - x coef).
+
+    It is the cumulative logit model (proportional odds), or the cumulative probit model. Coefficients ~ Normal(0,
+    prior_scale), for columns standardised as by `LogisticClassifier`; the cut points are K - 1 draws of Normal(0,
+    intercept_scale), sorted. With two classes it is `LogisticClassifier` or `ProbitClassifier`.
+
+    Three or more text labels need an order, from lowest to highest: of ``order``, of an ordered Categorical of pandas,
+    or of ``classes`` in `fit`. Numbers are in order.
+
+    Parameters
+    ----------
+    prior_scale, intercept_scale : float, default 2.5
+        Prior standard deviations of the coefficients and, before they are sorted, of the cut points: in log odds, or
+        normal standard deviations (per standard deviation of a column, per step from 0 to 1 of a column of these).
+    standardize : bool, default True
+        Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients
+        always belong to the columns as given.
+    link : {"logistic", "probit"}, default "logistic"
+        F, the distribution function of the noise. Coefficients of the probit are some 0.6 times those of the other.
+    order : sequence, optional
+        Every class, from lowest to highest.
+    inference : {"ml", "map", "nuts", "laplace"} or Inference, default "nuts"
+        How to learn; see `LogisticClassifier`. "map" and "ml" need rows of every class between two others.
+    missing, unseen, random_state
+        As for `LogisticClassifier`.
+
+    Attributes
+    ----------
+    classes_ : array, shape (K,)
+        Class labels from lowest to highest, the order of the columns of `predict_proba`. scikit-learn's own metrics
+        sort labels: take those of `bayesgen.evaluation` with ``labels=classifier.classes_``.
+    coef_ : array, shape (D,)
+        Posterior mean, or point estimate, of the coefficients, per unit of the columns as given: where positive, larger
+        values mean higher classes. Under the logistic link exp(coef) is the odds ratio of every "higher than k".
+    cuts_ : array, shape (K - 1,)
+        The same of the cut points, increasing.
+    schema_, model_, statistics_, posterior_, centre_, scale_
+        As for `LogisticClassifier`.
+
+    Examples
+    --------
+    >>> X, y = [[1.0], [2.0], [3.0], [4.0], [5.0]], ["low", "low", "middle", "high", "middle"]
+    >>> classifier = OrderedClassifier(order=["low", "middle", "high"], inference="map").fit(X, y)
+    >>> classifier.predict_proba([[1.5], [4.5]]).round(3)
+    array([[0.822, 0.161, 0.018],
+           [0.037, 0.362, 0.601]])
+    >>> classifier.coef_.round(2), classifier.cuts_.round(2)
+    (array([1.6]), array([3.92, 6.39]))
+    """
+
+    _fitted_names = (*(name for name in LinearEstimator._fitted_names if name != "intercept_"), "cuts_", "classes_")
+    _models = (OrderedRegression,)
+
+    prior_scale: float = 2.5
+    intercept_scale: float = 2.5
+    standardize: bool = True
+    link: str = "logistic"
+    order: Any = None
+    inference: str | Inference = "nuts"
+    missing: str = "error"
+    unseen: str = "error"
+    random_state: Any = None
+
+    def fit(self, X, y, sample_weight=None, classes=None):
+        """Learn from rows and their classes.
+
+        Parameters
+        ----------
+        X : DataFrame or array, shape (n, columns)
+            Numbers, bools and categories.
+        y : array, shape (n,)
+            Class labels. An ordered Categorical of pandas gives the order of those that it holds.
+        sample_weight : array, shape (n,), optional
+            Row weights >= 0; an integer weight is a row repeated.
+        classes : array, shape (K,), optional
+            Every class label there can be, from lowest to highest; default: ``order``, else the labels in ``y``.
+
+        Returns
+        -------
+        self
+        """
+        if classes is None and self.order is None:
+            classes = _categories(y, sample_weight)
+        return super().fit(X, y, sample_weight, classes)
+
+    def _declared(self, classes):
+        given = self.order if classes is None else classes
+        if given is None:
+            return None
+        labels = class_labels(list(given), "the order of the classes")
+        if len(set(labels.tolist())) < len(labels):
+            raise ValueError(f"the order of the classes names a label twice: {listed(labels)}")
+        return labels
+
+    def _check_classes(self, classes):
+        super()._check_classes(classes)
+        labels = self.classes_.tolist()
+        if classes is None and self.order is None and len(labels) > 2 and isinstance(labels[0], str):
+            raise ValueError(
+                f"nobody has said in which order the classes {listed(labels)} are: give OrderedClassifier(order=[...]),"
+                " from lowest to highest, or an ordered Categorical of pandas"
+            )
+
+    def _model(self, scales, classes, columns):
+        return OrderedRegression(scales, self.intercept_scale, classes=classes, columns=columns, link=self.link)
+
+    @np.errstate(under="ignore")
+    def _undo(self, sites):
+        coefficients = sites["coefficients"] / self.scale_
+        return {"cuts": sites["cuts"] + (coefficients @ self.centre_)[..., None], "coefficients": coefficients}
+
+    def _shapes(self, width):
+        return {"coef_": (width,), "cuts_": (len(self.classes_) - 1,)}
+
+    def _tell(self, sites):
+        self.coef_, self.cuts_ = sites["coefficients"], sites["cuts"]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # where classes have no order, one score cannot tell them apart
+        return tags
+
+
+def _categories(y, weight):
+    """Return the categories, in their order, that rows of weight > 0 of an ordered Categorical hold; else None."""
+    if getattr(getattr(y, "dtype", None), "ordered", None) is not True:
+        return None
+    present = set(y) if weight is None else {label for label, w in zip(y, weight, strict=False) if w > 0}
+    return [label for label in y.dtype.categories if label in present]

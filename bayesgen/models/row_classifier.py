@@ -1,0 +1,131 @@
+"""Classes given the columns by a linear score: the rows that such a model keeps, their checks, and Newton's method."""
+
+import functools
+import operator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayesgen.core.errors import DataError, listed
+from bayesgen.core.program import is_abstract, static
+from bayesgen.core.statistics import Rows
+from bayesgen.models.linear_model import Discriminative, LineStatistics
+from bayesgen.models.model import Hyperparameter, hyperparameter
+from bayesgen.numerics.newton import check_rank, minimise
+
+_LARGEST = 1e150  # largest entry: sums of its squares stay within float64
+
+
+@dataclass(frozen=True, eq=False)
+class RowClassifier(Discriminative):
+    """Classes given the columns, with independent Normal priors of the coefficients; it keeps the rows."""
+
+    prior_scale: Hyperparameter = hyperparameter(rank=1, positive=True)
+    intercept_scale: Hyperparameter = hyperparameter(2.5, positive=True)
+    classes: tuple = static(default=(0, 1), kw_only=True)
+    columns: tuple[str, ...] = static(default=(), kw_only=True)
+
+    def __post_init__(self):
+        super().__post_init__()
+        object.__setattr__(self, "classes", tuple(self.classes))
+        if len(set(self.classes)) < max(len(self.classes), 2):
+            raise ValueError(f"{type(self).__name__}: classes must be two or more distinct labels, got {self.classes}")
+        for name in ("prior_scale", "intercept_scale"):
+            scale, least = getattr(self, name), 1 / _LARGEST
+            if not is_abstract(scale) and not (np.asarray(scale) >= least).all():
+                raise ValueError(f"{type(self).__name__}: {name} must be {least:g} at least, got {scale.min():g}")
+
+    @property
+    def features(self) -> int:
+        """Number of columns D."""
+        return self.prior_scale.shape[-1]
+
+    def statistics(self, x, t, weight=None) -> Rows:
+        """Keep the rows, checked.
+
+        Parameters
+        ----------
+        x : array, shape (n, D)
+            Columns; a missing value is an error.
+        t : int array, shape (n,)
+            Class codes in 0..K-1.
+        weight : array, shape (n,), optional
+            Row weights >= 0; an integer weight is a row repeated.
+        """
+        x, t, w = self.check_rows(x, t, weight)
+        count = len(self.classes)
+        if t.dtype.kind not in "biuf" or not ((t >= 0) & (t < count) & (t == np.floor(t))).all():
+            raise ValueError(f"t must hold class codes 0..{count - 1}, got {listed(sorted(set(t.tolist()), key=str))}")
+        if x.size and max(x.max(), -x.min()) > _LARGEST:
+            problem, column = "squares of the rows are too large for float64; give it in larger units", np.abs(x).max(0)
+            raise DataError(problem, feature=int(column.argmax())).with_names((), self.columns)
+        return Rows({"x": x, "t": t.astype(np.intp), "weight": w})
+
+    def check(self, x) -> np.ndarray:
+        """Return the rows, or raise.
+
+        A row so far out that a sum of scores could overflow is moved in along its direction: its scores differ by so
+        much that its probabilities are 0 and 1 already.
+        """
+        x = self.check_columns(x)
+        far = np.abs(x).max(1, initial=0.0) > _LARGEST
+        if far.any():
+            x = x.copy()
+            x[far] *= _LARGEST / np.abs(x[far]).max(1, keepdims=True)
+        return x
+
+    def counts(self, statistics: Rows) -> np.ndarray:
+        """Return the number of rows of each class, (K,)."""
+        return statistics.over(lambda rows: np.bincount(rows["t"], minlength=len(self.classes)))
+
+    def require_rows(self, statistics: Rows) -> None:
+        """Raise ValueError where a class has no rows: then maximum likelihood does not exist."""
+        absent = [label for label, count in zip(self.classes, self.counts(statistics), strict=True) if not count]
+        if absent:
+            raise ValueError(f"maximum likelihood does not exist: classes {absent} have no rows; use 'map' or 'nuts'")
+
+    def spread(self, statistics: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and standard deviation of the columns, (D,) each; raise where the others determine one."""
+        factor = statistics.over(
+            lambda rows: LineStatistics.of(rows["x"], np.zeros(len(rows["t"])), np.ones(len(rows["t"])))
+        )
+        centre, root = factor.mean[:-1], factor.n**0.5
+        noise = 8 * np.finfo(float).eps * np.abs(centre) * root
+        return centre, check_rank(factor.factor[:-1, :-1], noise, self.columns) / root
+
+
+def search(statistics, sums, precision, start, tolerance: float) -> tuple[np.ndarray, float]:
+    """Minimise -log p(t | x, v) + Σ precision v²/2 over v by Newton's method; return v and its decrement.
+
+    Sums over rows are added over pieces. Where rows are slow to read, the derivatives are summed together with the
+    value, since the next step mostly needs them: then a step is one pass.
+
+    Parameters
+    ----------
+    statistics : Rows or DistantRows
+        The rows.
+    sums : callable (v, rows, derivatives)
+        Returns (-log p of the rows,); with ``derivatives`` also its gradient and Hessian.
+    precision, start : array, shape (p,)
+        Inverse prior variances of v, and where the search begins.
+    tolerance : float
+        As of `minimise`.
+    """
+
+    @functools.lru_cache(maxsize=1)
+    def total(key, derivatives):
+        return statistics.over(lambda rows: sums(np.frombuffer(key), rows, derivatives), _added)
+
+    def function(v, derivatives=False):
+        value, *found = total(np.ascontiguousarray(v).tobytes(), derivatives or statistics.dear)
+        value = 0.5 * (precision * v**2).sum() + value
+        if not derivatives:
+            return value
+        gradient, hessian = found
+        return value, gradient + precision * v, hessian + np.diag(precision)
+
+    return minimise(function, start, tolerance=tolerance)
+
+
+def _added(one: tuple, other: tuple) -> tuple:
+    return tuple(map(operator.add, one, other))
