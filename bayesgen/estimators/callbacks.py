@@ -50,7 +50,7 @@ class CallbackSupport(abc.ABC):
     """An estimator whose fit tells scikit-learn's callbacks of its stages."""
 
     @abc.abstractmethod
-    def _learn(self, X, y, sample_weight, groups, tell):
+    def _learn(self, X, y, sample_weight, groups, tell) -> Any:
         """Learn from rows; call ``tell(done, total, text)`` before each stage of the work, and return the estimator."""
 
     @available_if(lambda estimator: find_spec("sklearn.callback") is not None)
