@@ -238,7 +238,11 @@ DAMAGED = {
         b"x,kind,weight\n1,a,1\n2,b\n",
         "a.csv, rows 0 to 1: the weight weight must hold",
     ),
-    "CSV with a long row": ("a.csv", b"x,kind,weight\n1,a,1\n2,b,1,3\n", "a.csv.*Expected 3 fields in line 3, saw 4"),
+    "CSV with a long row": (
+        "a.csv",
+        b"x,kind,weight\n1,a,1\n2,b,1,3\n",
+        "a.csv.*line 3 has 4 fields, where the header has 3",
+    ),
     "CSV that is no text": ("a.csv", b"x,kind,weight\n1,\xff\xfe,1\n", "a.csv.*its text is not UTF-8"),
     "CSV that ends early": (
         "a.csv.gz",

@@ -237,7 +237,7 @@ FILES = {
         ("good.csv --target y", "no column 'y'; there are: x, t"),
         ("good.csv --target t --model lda", "--model must be one of all, nb, gda; got 'lda'"),
         ("good.csv --target t --inference ml,vb", "no inference 'vb'; there are: exact, laplace, map, ml, nuts"),
-        ("good.csv --target t --folds 1", "folds must be an integer >= 2, got 1"),
+        ("good.csv --target t --folds 1", "--folds must be a number of folds, 2 or more; got 1"),
         ("good.csv --target t --output empty.csv", "empty.csv: it is a file, not a folder"),
         ("good.csv --target t --model gda --inference ml", "nothing could be learned in any fold"),
     ],

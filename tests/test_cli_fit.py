@@ -83,7 +83,7 @@ def test_logistic_regression_is_explained_and_fills_gaps_with_means(tmp_path):
     code, out, _ = run(tmp_path / "m.safetensors", tmp_path / "few.csv", "--row", 3, command="explain")
     assert code == 0 and "prior stands for those at the means of all columns" in out
     code, _, err = run(tmp_path / "m.safetensors", "--output", tmp_path / "a.png", command="plot")
-    assert code == 2 and "a LogisticClassifier learns nothing of how its columns are distributed" in err
+    assert code == 2 and "LogisticClassifier learns nothing of how its columns are distributed" in err
     given = ("--of", "confusion", "--target", "species", "--output", tmp_path / "a.png")
     assert run(tmp_path / "m.safetensors", tmp_path / "few.csv", *given, command="plot")[0] == 0
     X["island"] = "Elsewhere"
@@ -144,7 +144,7 @@ def test_an_unseen_category_is_an_error_or_missing(tmp_path):
     code, out, err = run(*call, command="predict")
     assert (code, err) == (0, "")
     assert "60 values taken as missing, of categories that were not there at fit: column 'colour': ['mauve']" in out
-    assert "--unseen error refuses them" in out
+    assert "`bayesgen predict --unseen error` refuses them" in out
 
 
 def test_only_what_a_message_advises_is_put_in_options(tmp_path):
@@ -155,7 +155,10 @@ def test_only_what_a_message_advises_is_put_in_options(tmp_path):
     code, out, _ = run(
         tmp_path / "m.safetensors", tmp_path / "new.csv", "--output", tmp_path / "p.csv", command="predict"
     )
-    assert code == 0 and "column 'colour': ['shared=True'] in 60 rows. --unseen error refuses them" in out
+    assert (
+        code == 0
+        and "column 'colour': ['shared=True'] in 60 rows. `bayesgen predict --unseen error` refuses them" in out
+    )
 
 
 @pytest.mark.parametrize("width", [20, 40, 60])

@@ -101,7 +101,7 @@ def test_regions_over_whole_numbers_with_a_gap(birds, tmp_path, monkeypatch):
         ("rows.csv --of decision_regions --target species", "name them by --columns"),
         ("--columns bill", "no column 'bill' in the fit; there are: island, bill_length_mm"),
         ("--output birds.safetensors", "it is the file that is read"),
-        ("--output picture.doc", "Format 'doc' is not supported"),
+        ("--output picture.doc", "a picture ends in .png, .svg or .pdf, not in '.doc'"),
     ],
 )
 def test_plot_says_what_it_needs(birds, monkeypatch, given, message):

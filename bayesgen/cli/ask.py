@@ -13,6 +13,7 @@ from bayesgen.cli.shell import one_line, said
 from bayesgen.core.errors import counted, named
 from bayesgen.estimators.batches import predictions
 from bayesgen.inspection.explain import explain as terms_of
+from bayesgen.tables.table import Table
 
 
 def predict(
@@ -76,7 +77,7 @@ def _decisions(estimator, loss, reject_cost, csv):
     if loss is None and reject_cost is None:
         return lambda found: found
     if not hasattr(estimator, "classes_"):
-        raise ValueError(f"--loss and --reject-cost need classes, which a {type(estimator).__name__} has not")
+        raise ValueError(f"--loss and --reject-cost need classes, which {type(estimator).__name__} has not")
     classes = estimator.classes_.tolist()
     costs = reading.losses(loss, csv, classes)
 
@@ -105,15 +106,18 @@ def explain(
     with one_line(err):
         if output:
             reading.keep_inputs(output, file, model)
+            formats.check_picture(output)
         classifier = reading.load(model)
         if not hasattr(classifier, "classes_"):
-            raise ValueError(f"{model}: a {type(classifier).__name__} has no terms to explain; its coef_ tell")
+            raise ValueError(f"{model}: {type(classifier).__name__} has no classes, and no odds to explain")
         csv = reading.Csv.later(classifier, sep, decimal, thousands, limits)
         read, X = reading.columns_of_fit(classifier, file, missing, csv)
         if not 0 <= row < len(X):
             raise ValueError(f"--row {row}: the file has the rows 0 to {len(X) - 1}")
         with said(err if json else out):
             report.tell_reading(err if json else out, read, ())
+            classifier.schema_.read(Table(X.iloc[[row]]), "missing")  # which warns of categories that are new
+            warnings.filterwarnings("ignore", ".*taken as missing, of categories")  # of copies of the row
             told = terms_of(classifier, X, row, _label(classifier, label))
         if output:
             with formats.writing(output) as opened:

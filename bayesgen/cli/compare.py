@@ -10,7 +10,7 @@ import numpy as np
 import typer
 from rich.progress import Progress
 
-from bayesgen import comparison, decision
+from bayesgen import comparison
 from bayesgen.cli import folders, reading, report, shell
 from bayesgen.cli.learn import check_options
 from bayesgen.cli.shell import command_line, one_line
@@ -69,14 +69,19 @@ def compare(
                 reading.keep_inputs(output / name, *folders.paths(file), loss)
         beside, model = model == "all", "nb" if model == "all" else model
         inferences = {name: reading.inference(name) for name in reading.split([inference.lower()])}
-        ids = [*(id or []), *(column for column in (group, order) if column)]
-        roles = dict(drop=drop, id=ids, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
+        if not inferences:
+            raise ValueError("--inference must name at least one of ml, map, exact, nuts and laplace")
+        if folds < (least := 1 if order else 2):
+            raise ValueError(
+                f"--folds must be a number of {'blocks' if order else 'folds'}, {least} or more; got {folds}"
+            )
+        roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
         check_options(model, roles)
+        roles |= {"group": [group] if group else [], "order": [order] if order else []}
         csv = reading.Csv(sep, decimal, thousands, limits)
         read, prepared, _ = reading.prepared(file, target, model, reading.split(missing), csv, roles, seed)
         families, classes = prepared.features, np.unique(prepared.y).tolist()
         costs = reading.losses(loss, csv, classes)
-        decision.act([[1 / len(classes)] * len(classes)], costs, classes)  # costs of other classes are an error at once
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold
             whole = candidates.estimator(prepared.X, model, seed=seed, features=families).fit(prepared.X, prepared.y)
@@ -100,12 +105,13 @@ def compare(
             models = None
             if beside:
                 chosen, left_out = candidates.candidates(prepared.X, None, seed, families)
-                models = comparison.compare_models(*rows, [name for name in chosen if name != "averaged"], *how)
+                averaged = {name: chosen.pop(name) for name in ("averaged",) if name in chosen}
+                models = comparison.compare_models(*rows, chosen, *how)
                 models.remarks.update({name: f"left out: {why}" for name, why in left_out.items()})
-                if "averaged" in chosen:
+                if averaged:
                     if not json and len(models.probability) > 1:
                         report.tell_single(out, models)
-                    models = models.beside(comparison.compare_models(*rows, "averaged", *how))
+                    models = models.beside(comparison.compare_models(*rows, averaged, *how))
                 show(report.tell_models, models)
             by_class = report.ByClass.of(result, models, costs, loss is not None)
             show(report.tell_classes, by_class)

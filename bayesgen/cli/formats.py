@@ -68,6 +68,14 @@ def writing(output: Path):
     return disk.writing(output)
 
 
+def check_picture(output: Path) -> None:
+    """Raise ValueError unless the name of a picture ends as one that can be drawn, before anything is."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    if (suffix := output.suffix.lower().lstrip(".")) not in FigureCanvasBase.filetypes:
+        raise ValueError(f"--output {output}: a picture ends in .png, .svg or .pdf, not in {'.' + suffix!r}")
+
+
 # Of each of these formats several members, one after the other, are one file.
 _COMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 _COMPRESS[".zst"] = functools.partial(pa.compress, codec="zstd", asbytes=True)

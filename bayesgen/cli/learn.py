@@ -129,9 +129,9 @@ def fit(
     """Learn a classifier from a table and save it; rows without a class are left out."""
     out, err = report.consoles()
     with one_line(err):
-        ids = [*(id or []), *([group] if group else [])]
-        roles = dict(drop=drop, id=ids, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
-        check_options(model, roles | {"inference": inference, "group": group})
+        roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
+        roles["group"] = [group] if group else []
+        check_options(model, roles | {"inference": inference})
         model = _ALSO.get(model, model)
         usual = MODELS[model].inference
         reading.keep_inputs(output, *folders.paths(file))
@@ -172,7 +172,7 @@ def update(
         reading.keep_inputs(output or model, file)
         classifier = storage.load(model)
         if not hasattr(classifier, "partial_fit"):
-            raise ValueError(f"{model}: a {type(classifier).__name__} does not learn from more rows; fit all of them")
+            raise ValueError(f"{model}: {type(classifier).__name__} does not learn from more rows; fit all of them")
         csv = reading.Csv.later(classifier, sep, decimal, thousands, limits)
         read, X = reading.columns_of_fit(classifier, file, missing, csv, [target])
         rows, y = reading.classes(classifier, read.table[target])

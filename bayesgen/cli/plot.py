@@ -46,9 +46,10 @@ def plot(
         if needs_rows and target is None:
             raise ValueError(f"--of {of} needs --target, the column of {file} that holds the classes")
         reading.keep_inputs(output, model, file, loss)
+        formats.check_picture(output)
         classifier = reading.load(model)
         if not hasattr(classifier, "classes_"):
-            raise ValueError(f"{model}: a {type(classifier).__name__} has no classes to draw")
+            raise ValueError(f"{model}: {type(classifier).__name__} has no classes to draw")
         csv = reading.Csv.later(classifier, sep, decimal, thousands, limits)
         used = classifier.schema_.used().columns
         chosen = reading.split(columns) or list(used)

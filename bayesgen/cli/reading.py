@@ -5,12 +5,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bayesgen import data, decision
 from bayesgen.cli import folders
 from bayesgen.cli.formats import Csv
+from bayesgen.core.errors import quoted
 from bayesgen.files import disk, storage
 from bayesgen.inference import INFERENCES
 from bayesgen.tables import files
@@ -99,17 +102,26 @@ def classes(classifier, column):
 def losses(file: str | None, csv: Csv, classes: Sequence):
     """Return the loss of each action under each class, a DataFrame; without a file every mistake costs 1.
 
-    The file has the classes in its first column; its separator is found by its first line.
+    The file has the classes in its first column; its separator is found by its first line. Costs that cannot be used
+    are an error, before they are needed.
     """
     labels = {str(label): label for label in classes}
     if file is None:
         return pd.DataFrame(decision.zero_one(len(labels)), index=list(classes), columns=list(labels))
-    costs = table(file, (), None, _separated(file, csv._replace(limits=False))).table
-    first = costs.columns[0]
-    try:
-        return costs.set_index(costs[first].astype(str)).drop(columns=first).astype(float).rename(index=labels)
-    except ValueError as error:
-        raise ValueError(f"{file}: the costs beside the classes must be numbers: {error}") from None
+    read: Any = table(file, (), None, _separated(file, csv._replace(limits=False))).table
+    first = read.columns[0]
+    costs = read.set_index(read[first].astype(str)).drop(columns=first).rename(index=labels)
+    form = "its first column holds the classes, its first line the actions, and beside them stand the costs"
+    if costs.empty:
+        raise ValueError(f"--loss {file}: there are no costs in it; {form}")
+    numbers = costs.apply(pd.to_numeric, errors="coerce").astype(float)
+    if not (good := np.isfinite(numbers.to_numpy())).all():
+        row, column = np.argwhere(~good)[0]
+        of = f"{quoted(costs.columns[column])} under {quoted(costs.index[row])}"
+        what = "is missing" if pd.isna(value := costs.iloc[row, column]) else f"is {str(value)!r}, no number"
+        raise ValueError(f"--loss {file}: the cost of {of} {what}; {form}. A forbidden action has a large cost")
+    decision.act([[1 / len(classes)] * len(classes)], numbers, classes)  # where it has other classes
+    return numbers
 
 
 def _separated(file: str, csv: Csv) -> Csv:

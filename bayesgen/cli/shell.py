@@ -96,9 +96,17 @@ RejectCost = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 
 
-_OPTIONS = {  # arguments of the library that are no option of their name here, by value
+_OPTIONS: dict[str, str | dict] = {  # arguments of the library that are no option of their name here, by value
+    "array": "",  # which no file holds
+    "categories": "fit anew, with rows of every category; `bayesgen predict --unseen missing` takes it as missing",
+    "classes": "fit anew, with rows of every class",
+    "covariance": "",
+    "features": {"categorical": "make it a category by --categorical", "log1p": ", which --log takes"},
+    "loss": "--loss",
+    "schema": "learn from the rows of both at once: `bayesgen fit` takes a folder or a pattern of files",
     "shared": {True: "a shared covariance"},
-    "features": {"categorical": "make it a category by --categorical", "log1p": "(--log)"},
+    "unseen": {"error": "`bayesgen predict --unseen error`"},  # no option of the commands that take one row, or draw
+    "y": "the column of classes",
 }
 
 
@@ -126,14 +134,16 @@ def said(out):
 def in_options(message: BaseException | str) -> str:
     """Return the text of an error or warning, with the arguments that it advises as options of the command line."""
     parts = message.parts if isinstance(message, Informed) else [str(message)]
+    if isinstance(message, OSError) and message.filename:
+        parts = [f"{message.filename}: {str(message.strerror).lower()}"]
     return " ".join("".join(_option(part) if isinstance(part, Argument) else part for part in parts).split())
 
 
 def _option(argument: Argument) -> str:
-    if argument.name == "classes":
-        return "fit anew, with rows of every class"
-    own = _OPTIONS.get(argument.name)
-    return f"--{argument.name} {argument.value}" if own is None else own[argument.value]
+    known = _OPTIONS.get(argument.name)
+    if known is None:
+        return f"--{argument.name} {argument.value}"
+    return known if isinstance(known, str) else known[argument.value]
 
 
 def command_line(context: typer.Context) -> str:

@@ -129,7 +129,7 @@ def candidates(X, models, seed, features=None) -> tuple[dict[str, Candidate], di
     Arguments are as for `bayesgen.compare_models`.
     """
     if models is not None and not isinstance(models, str) and hasattr(models, "items"):
-        result = {str(name): Candidate(classifier, X) for name, classifier in models.items()}
+        result = {str(name): c if isinstance(c, Candidate) else Candidate(c, X) for name, c in models.items()}
         if unfit := [name for name, c in result.items() if not isinstance(c.classifier, BaseEstimator)]:
             raise ValueError(f"models: {unfit[0]!r} is no scikit-learn estimator, but {result[unfit[0]].classifier!r}")
         if not result:

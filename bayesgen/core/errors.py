@@ -163,8 +163,10 @@ def named(names: Iterable) -> str:
 
 
 def several(texts: Iterable[str], between: str = ", ") -> str:
-    """Join the first six texts and count the rest: ``a, b, c, d, e, f and 4 more``."""
+    """Join the first six texts and count the rest: ``a, b, c, d, e, f and 4 more``; a seventh stands in full."""
     texts = list(texts)
+    if len(texts) == MOST + 1:  # which takes no more room than its count
+        return between.join(texts)
     return between.join(texts[:MOST]) + _more(texts)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import Argument, InputError, listed
 
 
 def names_along(values) -> tuple[list | None, ...]:
@@ -44,14 +44,18 @@ def places(argument: str, own: Sequence, wanted: Sequence, expected: str) -> lis
     if set(own) != set(asked):
         own, asked = [str(name) for name in own], [str(name) for name in asked]
     if twice := [name for name, count in Counter(own).items() if count > 1]:
-        raise ValueError(f"{argument} must have {expected}, of distinct names; it has {listed(twice)} more than once")
+        more = f" must have {expected}, of distinct names; it has {listed(twice)} more than once"
+        raise InputError(Argument(argument, own, argument), more, value=twice)
     found = {name: place for place, name in enumerate(own)}
     lacks, more = [name for name in asked if name not in found], [name for name in own if name not in set(asked)]
     if lacks or more:
         faults = [f"lacks {listed(lacks)}"] * bool(lacks) + [f"has {listed(more)} besides"] * bool(more)
-        raise ValueError(
-            f"{argument} must have {expected} {listed(wanted)}; it {' and '.join(faults)}. Name them so, or give an "
-            "array in this order."
+        raise InputError(
+            Argument(argument, own, argument),
+            f" must have {expected} {listed(wanted)}; it {' and '.join(faults)}. Name them so",
+            Argument("array", None, ", or give an array in this order"),
+            ".",
+            value=[*lacks, *more],
         )
     return [found[name] for name in asked]
 

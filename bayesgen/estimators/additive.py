@@ -58,9 +58,11 @@ class Additive(Estimator, abc.ABC):
         """
         if type(self) is not type(other):
             return NotImplemented
+        for one in (self, other):
+            check_is_fitted(one)
+        self._check_columns(other)
         result = _clone_of_both(self, other)
         sums = self._sums(), other._sums()
-        self._check_columns(other)
         result._learn_sums(sums[0] + sums[1], self)
         return result
 
@@ -145,8 +147,6 @@ class Additive(Estimator, abc.ABC):
 
 def _clone_of_both(a, b) -> Any:
     """Return an unfitted estimator with the settings of two fitted ones, or raise ValueError where they differ."""
-    check_is_fitted(a)
-    check_is_fitted(b)
     mine, theirs = a.get_params(deep=False), b.get_params(deep=False)
     other = [name for name in mine if name != "random_state" and not _alike(mine[name], theirs[name])]
     if other:

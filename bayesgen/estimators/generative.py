@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import Argument, InputError, listed
 from bayesgen.estimators import batches
 from bayesgen.estimators.additive import Additive
 from bayesgen.estimators.base import sample, score_samples
@@ -52,6 +52,28 @@ from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import numbered
 
 _SAMPLED = 1 << 21  # parameters that `sample` draws at a time: 16 MB
+
+
+def _first_difference(a, b) -> str:
+    """Describe the first difference between two fits whose columns, categories or classes differ."""
+    for what, mine, theirs in (("classes", a.classes_, b.classes_), ("columns", a.schema_.columns, b.schema_.columns)):
+        if list(mine) != list(theirs):
+            return f"the {what} are {listed(mine)} and {listed(theirs)}"
+    mine, theirs = ({column: block for block in one.schema_.blocks for column in block.columns} for one in (a, b))
+    for column in mine:
+        if column not in theirs or mine[column] != theirs[column]:
+            kinds = (_kind(blocks.get(column)) for blocks in (mine, theirs))
+            return f"column {column!r} has {' and '.join(kinds)}"
+    return "the order of the columns"
+
+
+def _kind(block) -> str:
+    """Return the kind of a column in words: its categories, or its family."""
+    if block is None:
+        return "no part"
+    if block.categories is not None:
+        return f"the categories {listed(block.categories)}"
+    return "numbers" if block.leaf == "gaussian" else f"the family {block.leaf!r}"
 
 
 def _largest(values):
@@ -247,9 +269,10 @@ class GenerativeClassifier(ClassifierMixin, Additive):
 
     def _check_columns(self, other):
         if fingerprint(self.schema_, self.classes_) != fingerprint(other.schema_, other.classes_):
-            raise ValueError(
-                "these classifiers have different columns, categories or classes; declare them the same at the fit, by "
-                "schema= and classes= of fit_batches or classes= of partial_fit"
+            cure = "declare them the same at the fit, by schema= and classes= of fit_batches or classes= of partial_fit"
+            raise InputError(
+                f"these classifiers have different columns, categories or classes: {_first_difference(self, other)}; ",
+                Argument("schema", self.schema_, cure),
             )
 
     def _learn_sums(self, sums, like):

@@ -23,7 +23,7 @@ from bayesgen.models.leaf import Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import require
 from bayesgen.numerics.special import namespace
 
-_LOG1P = Argument("features", "log1p", "('log1p')")
+_LOG1P = Argument("features", "log1p", "; with zeros among the values take shift=1 ('log1p')")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class LogGaussian(Gaussian):
     def check(self, x):
         """Return the rows, or raise where an entry has no logarithm."""
         x = super().check(x)
-        what = ["is not above 0, so it has no logarithm; with zeros among the values take shift=1 ", _LOG1P]
+        what = ["is not above 0, so it has no logarithm", _LOG1P]
         if self.shift:
             what = [f"is not above -{self.shift:g}, so it has no shifted logarithm"]
         require(x, lambda part: part > -self.shift, *what)

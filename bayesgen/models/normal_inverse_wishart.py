@@ -179,7 +179,9 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
             raise DataError(
                 "rows are partly missing: a full covariance then has no exact posterior; use ",
                 Argument("inference", "map"),
-                " or 'nuts', or a diagonal or isotropic covariance",
+                " or ",
+                Argument("inference", "nuts", "'nuts'"),
+                Argument("covariance", "diagonal", ", or a diagonal or isotropic covariance"),
                 feature=statistics.gaps[0],
             )
         n, delta = statistics.n, statistics.mean - self.mean

@@ -18,7 +18,7 @@ from bayesgen.tables.reading import Reading
 from bayesgen.tables.sources import kinds_of
 
 _READ_AS = {"categorical": "category", "count": "number", "log": "number"} | dict.fromkeys(
-    ("drop", "id", "date"), "text"
+    ("drop", "id", "group", "order", "date"), "text"
 )
 
 
@@ -195,6 +195,8 @@ def read_like(
     read = files.read(name, [*missing, *schema.missing], kinds, content=content, **csv)
     if absent := [column for column in used if column not in read.table.columns]:
         raise ValueError(f"{name}: lacks the columns {named(absent)} of the fit; it has {named(read.table.columns)}")
+    if not len(read.table):
+        raise ValueError(f"{name}: it has columns, but no rows")
     if unknown := [column for column in others if column not in read.table.columns]:
         raise ValueError(f"no column {unknown[0]!r}; there are: {named(read.table.columns)}")
     X = read.table.reindex(columns=list(schema.columns))  # one that the fit left out may be absent

@@ -83,10 +83,9 @@ def check_columns(names: Iterable[str], path, first: Iterable[str]) -> None:
     """Raise an error if a file has other columns than the first."""
     here, there = set(names), set(first)
     if here != there:
-        raise ValueError(
-            f"its columns are not those of {path}: it lacks {listed(sorted(there - here))} and has besides "
-            f"{listed(sorted(here - there))}"
-        )
+        lacks, more = sorted(there - here), sorted(here - there)
+        faults = [f"lacks {listed(lacks)}"] * bool(lacks) + [f"has besides {listed(more)}"] * bool(more)
+        raise ValueError(f"its columns are not those of {path}: it {' and '.join(faults)}")
 
 
 def check_like(schema, path, first) -> None:

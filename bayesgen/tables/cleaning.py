@@ -44,7 +44,8 @@ class Roles:
     def said(cls, columns: Iterable[str], given: Mapping[str, Iterable[str] | None]) -> "Roles":
         """Check the roles that a user gave: column names, with commas between where there are several.
 
-        A value that is the name of a column is that one, commas and all.
+        A value that is the name of a column is that one, commas and all. Columns of the roles "group" and "order" name
+        the rows, as those of "id" do.
         """
         columns, taken = list(columns), {}
         result: dict[str, tuple[str, ...]] = {field.name: () for field in fields(cls)}
@@ -56,6 +57,7 @@ class Roles:
                 if name in taken:
                     raise ValueError(f"--{role}: the column {name!r} is named by --{taken[name]} already")
                 taken[name] = role
+        result["id"] += result.pop("group", ()) + result.pop("order", ())
         return cls(**result)
 
 

@@ -251,6 +251,7 @@ def times_of(order, rows: int) -> np.ndarray:
     """
     if type(getattr(order, "dtype", None)).__name__ == "PeriodDtype":
         order = getattr(order, "dt", order).to_timestamp()
+    name = getattr(order, "name", None) or "order"
     order = np.asarray(unwrapped(order))
     order = order / np.timedelta64(1, "s") if order.dtype.kind == "m" else order
     if order.dtype.kind == "b":
@@ -258,7 +259,7 @@ def times_of(order, rows: int) -> np.ndarray:
     if order.ndim != 1 or len(order) != rows:
         raise ValueError(f"order must hold one time for each of the {rows} rows; it has shape {order.shape}")
     found = _as_numbers(order)
-    result = moments(days(order, "order")) if found is None else found
+    result = moments(days(order, str(name))) if found is None else found
     missing = np.isnat(result) if result.dtype.kind == "M" else ~np.isfinite(result)
     if missing.any():
         raise ValueError(

@@ -275,6 +275,11 @@ class Fields:
         """Name the fault of a file in place of the words of a decoder or a decompressor."""
         try:
             yield
+        except pd.errors.ParserError as error:
+            if not (found := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))):
+                raise
+            expected, line, seen = found.groups()
+            raise ValueError(f"line {line} has {seen} fields, where the header has {expected}") from None
         except UnicodeDecodeError as error:
             raise ValueError(
                 f"its text is not UTF-8 (byte {error.start}), but perhaps that of an older Windows: save it as "

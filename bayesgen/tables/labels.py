@@ -179,7 +179,8 @@ def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
     if new:
         cure = "declare every class as classes=, of partial_fit at its first call"
         raise InputError(
-            f"y holds the labels {listed(new)}, which are not among the classes {listed(classes)}: ",
+            Argument("y", new, "y"),
+            f" holds the labels {listed(new)}, which are not among the classes {listed(classes)}: ",
             Argument("classes", classes.tolist(), cure),
             value=new,
         )

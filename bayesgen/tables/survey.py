@@ -65,9 +65,8 @@ class Survey(Columns):
     def __add__(self, other: "Survey") -> "Survey":
         if self.kinds.keys() != other.kinds.keys():
             here, there = (sorted(a.kinds.keys() - b.kinds.keys()) for a, b in ((self, other), (other, self)))
-            raise ValueError(
-                f"its columns are not those of what was read before: it lacks {listed(here)} and has {listed(there)}"
-            )
+            faults = [f"lacks {listed(here)}"] * bool(here) + [f"has besides {listed(there)}"] * bool(there)
+            raise ValueError(f"its columns are not those of what was read before: it {' and '.join(faults)}")
         kinds = {}
         for column, mine in self.kinds.items():
             theirs = other.kinds[column]

@@ -32,6 +32,10 @@ from bayesgen.tables.reading import Reading
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
 _WORDS = (pd.StringDtype, pd.CategoricalDtype)  # what pandas calls the same
+_DECLARE = (
+    "declare it at the first fit, by a pandas category or DirichletCategorical(1.0, categories=[...]), or give "
+    "unseen='missing' to a classifier, to predict as if it were missing"
+)
 _KINDS = {"b": "b", "f": "f", "i": "f", "u": "f"}
 
 
@@ -300,10 +304,8 @@ class Table(Columns):
             row = int(np.argmax(np.append(new, False)[codes]))
             raise InputError(
                 f"column {column!r}: {distinct[codes[row]]!r} in row {row} is not one of the categories "
-                f"{listed(categories)}; declare it at the first fit, by a pandas category or DirichletCategorical(1.0, "
-                "categories=[...]), or give ",
-                Argument("unseen", "missing"),
-                " to a classifier, to predict as if it were missing",
+                f"{listed(categories)}; ",
+                Argument("categories", distinct[codes[row]], _DECLARE),
                 column=column,
                 row=row,
                 value=distinct[codes[row]],

@@ -15,7 +15,7 @@ import numpy as np
 
 from bayesgen import decision, inspection, plot
 from bayesgen.comparison import over_time
-from bayesgen.core.errors import several
+from bayesgen.core.errors import quoted, several
 from bayesgen.numerics.pieces import taken
 
 _WIDTH = 4.8  # inches of a picture in a page: shrunk to a telephone its text can still be read
@@ -210,7 +210,7 @@ class Asked:
 
 def _distributions(asked: Asked):
     if not hasattr(asked.classifier, "sample"):
-        raise ValueError(f"a {type(asked.classifier).__name__} learns nothing of how its columns are distributed")
+        raise ValueError(f"{type(asked.classifier).__name__} learns nothing of how its columns are distributed")
     shown = asked.columns[:_PANELS]
     if len(shown) < len(asked.columns):
         warnings.warn(f"the first {_PANELS} of {len(asked.columns)} columns; --columns names others", stacklevel=2)
@@ -222,7 +222,7 @@ def _distributions(asked: Asked):
 
 def _members(asked: Asked):
     if not hasattr(asked.classifier, "members_"):
-        raise ValueError(f"a {type(asked.classifier).__name__} is one model: averaged classifiers alone have members")
+        raise ValueError(f"{type(asked.classifier).__name__} is one model: averaged classifiers alone have members")
     figure = _figure(6.4, 4.8)
     plot.members(asked.classifier, ax=figure.subplots())
     return figure
@@ -254,6 +254,9 @@ def _importance(asked: Asked):
 def _regions(asked: Asked):
     if len(asked.columns) != 2:
         raise ValueError("--of decision_regions draws two columns: name them by --columns, with a comma between")
+    coded = [c for block in asked.classifier.schema_.blocks if block.categories for c in block.columns]
+    if found := [column for column in asked.columns if column in coded]:
+        raise ValueError(f"--of decision_regions draws two columns of numbers, and {quoted(found[0])} has categories")
     figure = _figure(6.4, 4.8)
     plot.decision_regions(asked.classifier, asked.X[list(asked.columns)], asked.y, ax=figure.subplots())
     return figure

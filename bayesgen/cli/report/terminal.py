@@ -116,7 +116,7 @@ def tell_evidence(out: Console, told) -> None:
     for column, term in sorted(told.terms.items(), key=lambda item: -abs(item[1])):
         rows[column] = {
             "value": odds_words.value(told.values[column]),
-            "log odds": f"{term:+.2f}",
+            "log odds": f"{term:+.2f}".replace("-0.00", "+0.00"),
             "odds": odds_words.factor(term),
         }
     _print_rows(out, "column", rows)

@@ -104,7 +104,8 @@ def of_columns(worth) -> Iterator[str]:
     asked = worth.frame.shape[1]
     asked = f"all {asked} columns" if asked == worth.columns else f"the {asked} of {worth.columns} that tell most alone"
     if len(sure):
-        yield f"Without any one of {named(sure.index)}, {worth.name} predicts new rows clearly worse ({TWICE})."
+        which = f"any one of {named(sure.index)}" if len(sure) > 1 else quoted(sure.index[0])
+        yield f"Without {which}, {worth.name} predicts new rows clearly worse ({TWICE})."
     else:
         yield f"There is no single column without which {worth.name} predicts new rows clearly worse ({TWICE})."
     yield f"Asked of {asked}, each left out alone; columns that tell the same stand in for each other."
@@ -115,8 +116,9 @@ def of_times(account) -> str:
     result = account.result
     first = as_text(result.time[result.fold > 0].min())
     return (
-        f"Over time, {account.by_class.name}: by the order of {quoted(account.order)} each row from earlier rows, from "
-        f"{first} on, when every class has two; learned anew before each of {result.folds} blocks."
+        f"Over time, {account.by_class.name}: each row is predicted from those that came before it by the column "
+        f"{quoted(account.order)}, from {first} on, once every class has two; learned anew before each of "
+        f"{result.folds} blocks."
     )
 
 
