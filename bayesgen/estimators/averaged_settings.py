@@ -8,10 +8,10 @@ import numpy as np
 from bayesgen.averaging import columns, families
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.rows import Rows
-from bayesgen.core.errors import listed, warn
+from bayesgen.core.errors import InputTypeError, listed, warn
 from bayesgen.core.names import by_name
 from bayesgen.estimators.settings import known_classes, leaf_of, warn_of_constant_columns
-from bayesgen.models import DirichletCategorical, NaiveBayes
+from bayesgen.models import DirichletCategorical, MarkovChain, NaiveBayes
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables.groups import warn_of_names, warn_of_undivided
 
@@ -65,6 +65,11 @@ def learn_leaves(classifier, rows: Rows) -> ColumnModels | None:
     if rows.e is None:
         return None
     own = columns.leaves(classifier.schema_)
+    if sequences := [block.columns[0] for block in own if isinstance(block.leaf, MarkovChain)]:
+        raise InputTypeError(
+            f"columns {listed(sequences)} hold sequences, whose length differs from row to row, which an average does "
+            "not take: use NaiveBayesClassifier"
+        )
     model = NaiveBayes(
         DirichletCategorical(1.0, classifier.classes_.tolist()),
         {block.name: leaf_of(block) for block in own},

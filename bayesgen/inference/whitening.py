@@ -10,6 +10,7 @@ from scipy.linalg import solve_triangular
 from scipy.special import expit, softmax
 
 from bayesgen.core.errors import DataError, first
+from bayesgen.core.statistics import SumStatistics
 from bayesgen.inference.coordinates import (
     LineCoordinates,
     LineRows,
@@ -27,6 +28,7 @@ from bayesgen.models.gaussian import NormalInverseGamma
 from bayesgen.models.gaussian_known import NormalKnownMean
 from bayesgen.models.linear_regression import LinearRegression, SemiConjugateLinearRegression
 from bayesgen.models.log_normal import LogNormal
+from bayesgen.models.markov_chain import MarkovChain
 from bayesgen.models.model import Model, Params
 from bayesgen.models.moments import Moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
@@ -98,6 +100,16 @@ def _(model: DirichletPrior, statistics) -> Whitened:
     leaf = DirichletCategorical(np.broadcast_to(model.alpha, posterior.alpha.shape), model.categories)
     coordinates = LogGammas(leaf, posterior.alpha.sum(-1))
     return coordinates, statistics, lambda params: {"probability": softmax(params["log_gamma"], axis=-1)}
+
+
+@whitened.register
+def _(model: MarkovChain, statistics) -> Whitened:
+    """Take a die for each context; chains whose rows have gaps stay as they are."""
+    if not model.has_closed_form(statistics):
+        return model, statistics, lambda params: params
+    counts = statistics.total().reshape(*statistics.total().shape[:-1], *model.alpha.shape[-2:])
+    dice = DirichletCategorical(model.alpha, model.categories)
+    return whitened(dice, SumStatistics(counts, np.float64(0)))
 
 
 # -- Gaussian features and vectors -----------------------------------------------------------------------------------

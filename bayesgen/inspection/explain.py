@@ -247,6 +247,8 @@ def _plain(value, column: str, schema):
     """Return a value as Python and JSON have it: None if missing, text in a column of dates."""
     import pandas as pd
 
+    if isinstance(value, list | tuple | np.ndarray):  # a sequence
+        return " ".join(map(str, value))
     if pd.isna(value):
         return None
     if column in schema.dates:

@@ -13,6 +13,7 @@ from bayesgen.models.linear_regression import (
 )
 from bayesgen.models.log_normal import LogNormal
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
+from bayesgen.models.markov_chain import MarkovChain
 from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.ordered_regression import OrderedRegression
@@ -44,6 +45,7 @@ __all__ = [
     "LinearRegressionKnownVariance",
     "LogNormal",
     "LogisticRegression",
+    "MarkovChain",
     "NaiveBayes",
     "NormalInverseGamma",
     "NormalInverseWishart",

@@ -38,6 +38,11 @@ class Categories(ExponentialFamily):
     """A leaf whose parameter is the "probability" of each of V categories, under any prior; T counts them."""
 
     site_dims = {"probability": ("category",)}
+    categories: Any
+
+    def coords(self):
+        """Return the labels of the categories."""
+        return {"category": list(self.categories)}
 
     def natural_parameters(self, params, about=0.0):
         """Return the log probability of each category."""

@@ -315,10 +315,12 @@ class ClassProgram(Model):
         if self.confusion is not None:
             labels["label"] = list(self.class_names)
         for name, leaf in self.leaves.items():
+            known = leaf.coords()
             for site in leaf.site_dims or ("",):
                 for dim in self.dims(f"{name}.{site}"):
+                    axis = dim.removeprefix(f"{name}.")
                     if dim.split(".")[-1].startswith("feature") and len(self.columns_of(name)):
                         labels[dim] = list(self.columns_of(name))
-                    elif dim == f"{name}.category":
-                        labels[dim] = list(leaf.categories)
+                    elif axis in known:
+                        labels[dim] = known[axis]
         return labels

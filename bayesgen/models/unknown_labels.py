@@ -190,8 +190,9 @@ class PartlyLabelled(Statistics):
             own, missing = rows[name], leaf.missing(rows[name])
             if leaf.event_dim and (np.isnan(own).reshape(count, -1).any(1) & ~missing.reshape(count, -1).all(1)).any():
                 raise DataError(
-                    f"rows without a {'certain ' if told is not None else ''}label have gaps, which a full covariance "
-                    "does not take: leave them out, or take a diagonal or isotropic covariance"
+                    f"{name!r}: rows without a {'certain ' if told is not None else ''}label have gaps, which a full "
+                    "covariance and a Markov chain do not take: leave them out, or take a diagonal or isotropic "
+                    "covariance"
                 )
             pooled = getattr(labelled.leaves[name], "pooled", None)
             centres[name] = np.zeros(()) if pooled is None else pooled.mean
@@ -232,12 +233,17 @@ class PartlyLabelled(Statistics):
         return result if self.told is not None else result + model.log_likelihood(params, self.labelled)
 
     def labels(self, model, params) -> np.ndarray:
-        """Return the probability of each class of the rows whose class is not known, (m, K)."""
+        """Return the probability of each class of the rows whose class is not known, (m, K).
+
+        A row that every class gives probability 0, as a point estimate can, has those of the classes.
+        """
         one = {site: np.asarray(value)[None] for site, value in params.items()}
         joint = model.log_likelihood_rows(one, self.rows)[0].T
         if self.told is not None:
             joint = joint + self.told @ log_or_floor(params[model.CONFUSION]).T
-        with np.errstate(under="ignore"):
+        lost = np.isneginf(joint.max(1))
+        with np.errstate(under="ignore", divide="ignore"):
+            joint[lost] = np.log(params[f"{model.CLASSES}.probability"])
             return softmax(joint, axis=1)
 
     def expected(self, model, labels):

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.core.errors import Argument, InputWarning, counted, listed, several, warn
+from bayesgen.core.errors import Argument, DataError, InputWarning, counted, listed, several, warn
 from bayesgen.core.registry import saveable
 from bayesgen.models.bernoulli import BetaBernoulli
 from bayesgen.models.leaf import Leaf
+from bayesgen.models.markov_chain import MarkovChain
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import days, moments
 from bayesgen.tables.description import SPARSE_FAMILIES, Columns, Verdict
@@ -174,6 +175,8 @@ class Schema:
         for block in self.blocks:
             if block.categories is not None:
                 rows: Any = table.codes(block.columns, block.categories, new)
+            elif isinstance(block.leaf, MarkovChain):
+                rows = _sequences(table, block, new)
             elif (forms := self.reading.dates) and not forms.keys().isdisjoint(block.columns):
                 rows = np.column_stack(
                     [self.days_of(table.labels(c), c) if c in forms else table.numbers((c,)) for c in block.columns]
@@ -198,6 +201,9 @@ class Schema:
         """
         result = {column: np.full(count_rows(rows), np.nan) for column in self.columns}
         for block in self.blocks:
+            if isinstance(block.leaf, MarkovChain):
+                result[block.columns[0]] = block.leaf.decode(rows[block.name])
+                continue
             values = rows[block.name].reshape(-1, len(block.columns))
             if block.categories is not None:
                 values = _labels(block.categories)[values.astype(np.intp)]
@@ -213,6 +219,19 @@ class Schema:
     def nothing(self) -> dict[str, np.ndarray]:
         """Return one row with every entry missing."""
         return {b.name: np.full((1,) if b.single else (1, len(b.columns)), np.nan) for b in self.blocks}
+
+
+def _sequences(table: Table, block: Block, new: dict | None) -> np.ndarray:
+    """Return a column of sequences as the leaf codes them; see `Table.codes` for ``new``."""
+    leaf, column, unseen = block.leaf, block.columns[0], None if new is None else {}
+    assert isinstance(leaf, MarkovChain)
+    try:
+        rows = leaf.encode(table.labels(column), unseen)
+    except DataError as error:
+        raise error.with_names((), (column,)) from None
+    if unseen and new is not None:
+        new[column] = unseen
+    return rows
 
 
 def _labels(categories: tuple) -> np.ndarray:
@@ -298,6 +317,8 @@ def _blocks(chosen, table):
 
     for key, leaf in chosen.items():
         if not isinstance(leaf, str):
+            if isinstance(leaf, MarkovChain) and len(key) > 1:
+                raise ValueError(f"a MarkovChain models one column of sequences, got {listed(key)}; give each its own")
             vector = getattr(leaf, "event_dim", 0) > 0
             categories = None if vector else getattr(leaf, "categories", None)
             single = len(key) == 1 and not vector and not getattr(leaf, "batch_shape", ())

@@ -112,6 +112,7 @@ def up_to(most):
 
 def over(support, shape, place):
     """Sum or integrate over the support of NumPyro's likelihood; counts up to where the tail is negligible."""
+    support = getattr(support, "base_constraint", support) if support.is_discrete else support  # of an entry
     if support.is_discrete and hasattr(support, "lower_bound") and not hasattr(support, "upper_bound"):
         return _counts
     if support.is_discrete:

@@ -17,6 +17,7 @@ from bayesgen.models import (
     LinearRegressionKnownVariance,
     LogisticRegression,
     LogNormal,
+    MarkovChain,
     NaiveBayes,
     NormalInverseGamma,
     NormalInverseWishart,
@@ -35,7 +36,7 @@ from bayesgen.testing.points import map_maximises, ml_maximises
 from bayesgen.testing.programs import nuts_is_exact, nuts_is_the_reweighted_prior, row_program_is_statistics_program
 from bayesgen.testing.statistics import likelihood_of_statistics_is_that_of_rows
 from laws.priors import log_prior
-from laws.rows import bits, classed, codes, columns, counts, documents, heads, normals, skewed, tosses
+from laws.rows import bits, classed, codes, columns, counts, documents, heads, normals, sequences, skewed, tosses
 
 # -- what a model is exempt from, and why ------------------------------------------------------------------------------
 
@@ -51,7 +52,7 @@ SEPARATION = NO_ALGEBRA | {
 CLASSIFIER = {predictive_program_is_log_predictive: "`predictive()` is a leaf's"}
 NOTHING_TO_LEARN = dict.fromkeys((nuts_is_exact, ml_maximises, map_maximises), "nothing to learn")
 GIVEN_TOSSES = {predictive_program_is_log_predictive: "the tosses are data: no one distribution"}
-ANY_LENGTH = {predictive_program_is_log_predictive: "its predictive is of documents of one length"}
+ANY_LENGTH = {predictive_program_is_log_predictive: "its predictive is of rows of one length"}
 NO_ML = {ml_maximises: "maximum likelihood under Laplace noise is not offered"}
 
 # -- left to the slow tests, since another line runs the same code -----------------------------------------------------
@@ -99,6 +100,8 @@ BAGS = DirichletMultinomial([[1.2, 1.0, 2.5], [2.0, 1.5, 1.1]], length=4)
 COUNTS = {"calls": CALLS, "days": BetaBinomial([1.5, 2.0], 2.0, trials=[6, 3]), "tosses": PAIRS, "bag": BAG}
 COUNTS_ROWS = {"calls": counts(2), "days": heads([6, 3]), "tosses": tosses(), "bag": documents(3)}
 
+CHAIN = MarkovChain(3, 1, [[1.5, 2.0, 3.0], [2.5, 1.5, 2.0], [1.2, 3.0, 2.2], [4.0, 1.5, 1.5]], length=4)
+
 PLANE = NormalInverseGamma([1.5, 2.5], [1.5, 0.7], [5.0, 6.0], [6.0, 5.0])
 ROUND = NormalInverseGamma([1.5, 2.5], 1.5, 6.0, 8.0)
 APART = SeparationPrior([1.5, 2.5], [1.0, 1.5], [1.5, 1.2], eta=2.5)
@@ -121,6 +124,7 @@ CASES = [
     leaf("tosses", PAIRS, tosses(), GIVEN_TOSSES, slow=NUTS_AGAIN),
     leaf("bag", BAG, documents(3), ANY_LENGTH, NUTS_AGAIN),
     leaf("bags of four", BAGS, documents(3, 2, length=4), slow=NUTS_AGAIN, digits=1e-5),
+    leaf("chain", CHAIN, sequences(3, 4), ANY_LENGTH, NUTS_AGAIN),
     leaf("toronto", TORONTO, normals(), slow=NUTS_AGAIN),
     leaf("gauge", NormalKnownMean(1.0, 4.0, 6.0), normals(), slow=NUTS_AGAIN),
     leaf("gauges", NormalKnownMean([1.0, 2.0], [4.0, 5.0], [6.0, 5.0]), normals(2), slow=NUTS_AGAIN),

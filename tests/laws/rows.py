@@ -47,6 +47,17 @@ def documents(words, *shape, length=None):
     return rows
 
 
+def sequences(symbols, length):
+    """Sequences of codes, a third of them shorter by one: -1 stands behind their end."""
+
+    def rows(rng, n):
+        x = rng.integers(0, symbols, (n, length)).astype(float)
+        x[::3, -1] = -1
+        return (x,)
+
+    return rows
+
+
 def classed(count, **parts):
     """Rows of a classifier: classes at random, the rows of class k moved (or, where discrete, drawn anew) by k."""
 

@@ -1,0 +1,535 @@
+r"""Sequences of categories: a Markov chain of order 0 to 3 under Dirichlet priors.
+
+A row is a sequence of symbols, of a length of its own. With c_i the context of the i-th symbol, which is the m symbols
+before it, or all of them where these are fewer,
+
+.. math:: \theta_c \sim \mathrm{Dirichlet}(\alpha_c), \qquad
+   p(x_1, \dots, x_L \mid L, \theta) = \prod_{i=1}^{L} \theta_{c_i x_i}
+
+so the initial distribution is the row of the empty context, and the transition matrix has a row for each other context.
+Everything is conditional on the length, as a document of a `DirichletMultinomial` is: it says nothing of the class.
+
+After counts n_cv of symbol v in context c: posterior Dirichlet(alpha_c + n_c) for each context; evidence of the rows
+∏_c Γ(A_c)/Γ(A_c + N_c) ∏_v Γ(alpha_cv + n_cv)/Γ(alpha_cv), which the predictive of a row is too; MAP
+(alpha_cv + n_cv - 1) / (A_c + N_c - V); ML n_cv / N_c, and 1/V in a context that no row has, where the likelihood is
+flat. Order 0 is `DirichletCategorical`, symbol by symbol.
+
+**Gaps.** Missing symbols at the end of a row drop out, and every one under order 0. Others are summed out by a forward
+recursion given the parameters (`bayesgen.models.sequences`), so the posterior is a mixture of Dirichlets over the ways
+to complete the rows. The evidence, and the predictive of a row, add them up one by one where they are few. ML and MAP
+go by expectation-maximisation (Baum, Petrie, Soules and Weiss 1970), NUTS by the recursion.
+(Murphy 2012, *Machine Learning: A Probabilistic Perspective*, section 17.2.)
+"""
+
+import functools
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.special import logsumexp
+
+from bayesgen.core import program
+from bayesgen.core.errors import DataError, NoClosedForm, listed
+from bayesgen.core.program import static
+from bayesgen.models.categorical import labels
+from bayesgen.models.leaf import LOG_ZERO, ConjugateFamily, Hyperparameter, hyperparameter, log_or_floor
+from bayesgen.models.model import check_total
+from bayesgen.models.sequences import END, ChainStatistics, Contexts, earlier, log_sum_by_row
+from bayesgen.numerics.checks import check_count
+from bayesgen.numerics.draws import log_gammas
+from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.special import log_gamma_ratio, namespace
+
+_LARGEST = 1_000_000  # entries of the transition matrix
+_LIMIT, _STILL = 10_000, 1e-12  # of expectation-maximisation: steps, and distance from the maximum
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovChain(ConjugateFamily):
+    """Sequences of categories, each drawn given the ``order`` ones before it, with Dirichlet(alpha) priors.
+
+    Rows are texts, lists or tuples of symbols, such as "GATTACA"; or arrays (n, L) of codes 0..V-1, NaN where a symbol
+    is missing, -1 behind the end. In a table the sequence is a column, ``features={"dna": MarkovChain("ACGT")}``.
+
+    Parameters
+    ----------
+    categories : int or sequence
+        The symbols, or their number V; a text is its characters.
+    order : {0, 1, 2, 3}, default 1
+        Number of symbols before that a symbol depends on.
+    alpha : float or array, shape (V,) or (contexts, V), default 1.0
+        Prior count of each symbol in each context, > 0. Contexts come by length, then in the order of the symbols; see
+        ``contexts``. An array (V,) holds for every context.
+    separator : str, optional
+        Text between the symbols of a text, such as " "; by default each character is a symbol.
+    gap : str, optional
+        Symbol that stands for a missing one, such as "N". In lists None and NaN do so, too.
+    length : int, default 20
+        Length of the sequences that are drawn; observed ones have their own.
+
+    Examples
+    --------
+    >>> chain = MarkovChain("ab", order=1)
+    >>> posterior = chain.update(chain.statistics(["aab", "abab"]))
+    >>> dict(zip(chain.contexts, posterior.mean.round(2).tolist()))
+    {'^': [0.75, 0.25], 'a': [0.33, 0.67], 'b': [0.67, 0.33]}
+    >>> np.exp(posterior.log_predictive(["ab", "ba"])).round(3)
+    array([0.5  , 0.167])
+    """
+
+    categories: Any = static()
+    order: int = static(default=1)
+    alpha: Hyperparameter = hyperparameter(1.0, rank=2, positive=True)
+    separator: str | None = static(default=None)
+    gap: str | None = static(default=None)
+    length: int = static(default=20)
+
+    event_dim = 1
+    density_kind = "probability given the length"
+    site_dims = {"probability": ("context", "category")}
+
+    def __post_init__(self):
+        if isinstance(self.order, bool) or self.order not in (0, 1, 2, 3):
+            raise ValueError(f"MarkovChain: order must be 0, 1, 2 or 3, got {self.order!r}")
+        check_count("MarkovChain: length", self.length)
+        object.__setattr__(self, "categories", labels("MarkovChain", self.categories))
+        count = len(self.categories)
+        if self.gap is not None and self.gap in self.categories:
+            raise ValueError(f"MarkovChain: gap {self.gap!r} is one of the categories: it cannot mark a missing symbol")
+        if self.separator is not None and (not isinstance(self.separator, str) or not self.separator):
+            raise ValueError(f"MarkovChain: separator must be a text, or None for none; got {self.separator!r}")
+        if count ** (self.order + 1) > _LARGEST:
+            raise ValueError(
+                f"MarkovChain: {count} categories and order {self.order} make {count}^{self.order + 1} probabilities; "
+                "take a lower order, or gather rare symbols in one"
+            )
+        shape, alpha = (len(self._chain.tuples), count), self.alpha
+        if np.ndim(alpha) < 2 or np.shape(alpha)[-2:] != shape:
+            try:
+                alpha = namespace(alpha).broadcast_to(alpha, shape)
+            except (ValueError, TypeError):
+                raise ValueError(
+                    f"MarkovChain: alpha must be a number, or have one entry for each of the {count} categories, or "
+                    f"the shape {shape} (contexts, categories); got {np.shape(alpha)}"
+                ) from None
+            object.__setattr__(self, "alpha", alpha)
+        super().__post_init__()
+        with np.errstate(over="ignore"):
+            check_total(self, "the entries of alpha", self.alpha.sum(-1))
+
+    @functools.cached_property
+    def _chain(self) -> Contexts:
+        return Contexts.of(len(self.categories), self.order)
+
+    @property
+    def contexts(self) -> list[str]:
+        """Names of the contexts: the symbols before, after "^" where the row begins with them."""
+        plain = all(isinstance(c, str) and len(c) == 1 for c in self.categories)
+        between = self.separator or ("" if plain else " ")
+        names = [between.join(str(self.categories[v]) for v in own) for own in self._chain.tuples]
+        return [
+            name if len(own) == self.order else f"^{name}" for own, name in zip(self._chain.tuples, names, strict=True)
+        ]
+
+    def coords(self):
+        """Return the contexts and the symbols."""
+        return {"context": self.contexts, "category": list(self.categories)}
+
+    # -- rows --------------------------------------------------------------------------------------------------------
+
+    def encode(self, rows: Iterable, unseen: dict | None = None) -> np.ndarray:
+        """Return texts, lists or tuples as codes (n, L), NaN where missing and -1 behind the end of a row.
+
+        Parameters
+        ----------
+        rows : iterable
+            Sequences; None or NaN in place of one is a row that is missing.
+        unseen : dict, optional
+            A symbol that is no category is missing, and counted here by the rows that hold it; by default it is an
+            error.
+        """
+        code: dict[Any, float] = {label: float(v) for v, label in enumerate(self.categories)}
+        coded = []
+        for place, row in enumerate(rows):
+            if not isinstance(row, str | list | tuple | np.ndarray) and _nothing(row):
+                coded.append(None)
+                continue
+            symbols = self._symbols(row, place)
+            coded.append([code[s] if s in code else self._gap(s, place, unseen) for s in symbols])
+            for symbol in {s for s in symbols if s not in code and not self._is_gap(s)}:
+                assert unseen is not None
+                unseen[symbol] = unseen.get(symbol, 0) + 1
+        result = np.full((len(coded), max([1, *(len(c) for c in coded if c is not None)])), np.nan)
+        for own, codes in zip(result, coded, strict=True):
+            if codes is not None:
+                own[: len(codes)], own[len(codes) :] = codes, END
+        return result
+
+    def _symbols(self, row, place) -> list:
+        if isinstance(row, str):
+            symbols = list(row) if self.separator is None else row.split(self.separator)
+            symbols = symbols if row else []
+        elif isinstance(row, Iterable) and not isinstance(row, Mapping | bytes):
+            symbols = [s.item() if isinstance(s, np.generic) else s for s in row]
+        else:
+            raise DataError(
+                f"row {place} is {row!s:.40}, a {type(row).__name__}: a sequence is a text, a list or a tuple",
+                row=place,
+            )
+        if not symbols:
+            raise DataError(
+                f"row {place} is an empty sequence; give None where it is missing, or leave it out", row=place
+            )
+        return symbols
+
+    def _is_gap(self, symbol) -> bool:
+        return _nothing(symbol) or (self.gap is not None and symbol == self.gap)
+
+    def _gap(self, symbol, place, unseen) -> float:
+        if unseen is None and not self._is_gap(symbol):
+            raise DataError(
+                f"row {place} holds the symbol {symbol!r}, which is none of the categories {listed(self.categories)}; "
+                "declare it, or name it as gap= where it stands for a missing one",
+                row=place,
+                value=symbol,
+            )
+        return np.nan
+
+    def decode(self, x) -> np.ndarray:
+        """Return codes (n, L) as sequences: texts where every symbol is one, else tuples; None where missing."""
+        textual = all(isinstance(c, str) for c in self.categories)
+        between = self.separator or ""
+        result = np.empty(len(x), dtype=object)
+        for i, row in enumerate(np.asarray(x)):
+            symbols: list[Any] = [self.gap if v != v else self.categories[int(v)] for v in row if v != END]
+            gone = all(v != v for v in row)
+            text = textual and None not in symbols
+            result[i] = None if gone else between.join(symbols) if text else tuple(symbols)
+        return result
+
+    def _shaped(self, x):
+        """Return rows as an array of codes (n, L), or raise."""
+        if not sparse.issparse(x) and (not hasattr(x, "dtype") or x.dtype.kind not in "biuf"):
+            if isinstance(x, str):
+                raise TypeError(f"MarkovChain takes many sequences, [{x!r:.20}], where one was given")
+            x = self.encode(x)
+        return super()._shaped(x)
+
+    def check(self, x):
+        """Return codes 0..V-1, NaN where missing and -1 behind the end of a row, or raise."""
+        x = np.asarray(super().check(x), float)
+        count, ended = len(self.categories), x == END
+        bad = ~(np.isnan(x) | ended | ((x >= 0) & (x < count) & (x == np.floor(x))))
+        if bad.any():
+            row, place = np.argwhere(bad)[0]
+            raise DataError(
+                f"row {row} has {x[row, place]:g} at place {place}: no code 0..{count - 1}, nor -1, which is its end",
+                row=int(row),
+            )
+        if len(x) and ended[:, 0].any():
+            row = int(ended[:, 0].argmax())
+            raise DataError(f"row {row} is an empty sequence; give NaN where it is missing, or leave it out", row=row)
+        after = ended[:, :-1] & ~ended[:, 1:]
+        if after.any():
+            row = int(after.any(1).argmax())
+            raise DataError(f"row {row} goes on behind its end, -1", row=row)
+        return x
+
+    def missing(self, x):
+        """Return a mask of the rows without any symbol."""
+        return (np.isnan(x) | (x == END)).all(-1)
+
+    def _codes(self, x) -> np.ndarray:
+        return np.where(np.isnan(x), len(self.categories), x).astype(np.intp)
+
+    def _counts(self, found) -> sparse.csr_array:
+        """Return the counts (n, contexts * V) of what `Contexts.look_up` found."""
+        row, place = np.nonzero(found >= 0)
+        shape = len(found), math.prod(self.alpha.shape[-2:])
+        return sparse.csr_array((np.ones(len(row)), (row, found[row, place])), shape)
+
+    def sufficient_statistic(self, x, about=0.0):
+        """Return the counts of each (context, symbol) of rows without a gap."""
+        return self._counts(self._chain.look_up(self._codes(x))[0]).toarray()
+
+    def natural_parameters(self, params, about=0.0):
+        """Return the log probability of each symbol in each context, side by side."""
+        p = params["probability"]
+        return log_or_floor(p).reshape(*p.shape[:-2], -1)
+
+    def sum_rows(self, x, rows):
+        """Count symbols by context and group; what a gap hides is kept as stretches."""
+        x = self.check(x)
+        width, weights = math.prod(self.alpha.shape[-2:]), {}
+        sums = np.zeros((rows.count, width))
+        for piece in pieces(len(x), x.shape[1]):
+            codes, own = self._codes(x[piece]), rows[piece]
+            found, before = self._chain.look_up(codes)
+            sums += own.membership() @ self._counts(found)
+            for row, stretch in self._chain.stretches(codes, before):
+                weight = weights.setdefault(stretch, np.zeros(rows.count))
+                weight[own.codes[row]] += 1.0 if own.weight is None else own.weight[row]
+        weights = {stretch: weight.reshape(rows.lead) for stretch, weight in weights.items()}
+        return ChainStatistics.of(sums.reshape(*rows.lead, width), weights)
+
+    # -- the program -------------------------------------------------------------------------------------------------
+
+    def parameters(self):
+        """Sample the probabilities of the symbols in each context."""
+        prior = program.dist.Dirichlet(self.alpha).to_event(1)
+        return {"probability": program.numpyro.sample("probability", prior)}
+
+    def likelihood(self, params):
+        """Return the distribution of sequences of ``params["length"]``, by default ``length``, symbols."""
+        return _distribution()(params["probability"], self.order, params.get("length", self.length))
+
+    def density_of(self, params, x=None):
+        """Return the density of sequences given their lengths, missing symbols summed out."""
+        if x is None:
+            return self.likelihood(params), None
+        jnp, count = program.jnp, len(self.categories)
+        codes = jnp.where(jnp.isnan(x), count, x).astype(int) if jnp.issubdtype(x.dtype, jnp.floating) else x
+        return self.likelihood({**params, "length": x.shape[-1]}), codes
+
+    def draw(self, params, rng):
+        """Draw sequences of ``length`` symbols."""
+        p, chain = np.asarray(params["probability"]), self._chain
+        cumulative = np.cumsum(p, axis=-1)[..., :-1]
+        cell, result = np.full(p.shape[:-2], chain.cell[0]), np.empty((*p.shape[:-2], self.length))
+        for i in range(self.length):
+            own = np.take_along_axis(cumulative, chain.place[cell][..., None, None], -2)[..., 0, :]
+            result[..., i] = symbol = (rng.random((*cell.shape, 1)) > own).sum(-1)
+            cell = chain.after(cell, symbol)
+        return result
+
+    def fill(self, x, group, rng, params=None):
+        """Raise NoClosedForm: missing symbols are summed out, and not drawn."""
+        raise NoClosedForm("MarkovChain sums missing symbols out and does not draw them")
+
+    def log_likelihood(self, params, statistics):
+        """Return log p(all rows | params), missing symbols summed out. NumPy or JAX."""
+        result = super().log_likelihood(params, statistics)
+        if len(statistics.stretches):
+            logs = self._chain.log_stretches(params["probability"], statistics.stretches)
+            result = result + (statistics.weights * logs).sum()
+        return result
+
+    def log_likelihood_rows(self, params, x):
+        """Return log p(row | params), missing symbols summed out; see `ExponentialFamily.log_likelihood_rows`."""
+        p, chain, codes = params["probability"], self._chain, self._codes(x)
+        found, before = chain.look_up(codes)
+        lead = p.shape[:-2]
+        result = (self._counts(found) @ self.natural_parameters(params).reshape(-1, p.shape[-2] * p.shape[-1]).T).T
+        if cut := list(chain.stretches(codes, before)):
+            weights: dict = {}
+            for row, stretch in cut:
+                weights.setdefault(stretch, np.zeros(len(x)))[row] += 1.0
+            kept = ChainStatistics.of(np.zeros((len(x), 1)), weights)
+            flat = p.reshape(-1, *p.shape[-2:])
+            for piece in pieces(len(flat), len(kept.stretches) * len(chain.place) * p.shape[-1]):
+                result[piece] += chain.log_stretches(flat[piece], kept.stretches) @ kept.weights.T
+        result[result < LOG_ZERO / 2] = -np.inf
+        return result.reshape(*lead, len(x))
+
+    # -- the algebra -------------------------------------------------------------------------------------------------
+
+    @property
+    def mean(self):
+        """Mean of the probabilities, (..., contexts, V)."""
+        return self.alpha / self.alpha.sum(-1, keepdims=True)
+
+    def expected(self):
+        """Return the mean."""
+        return {"probability": self.mean}
+
+    def has_closed_form(self, statistics):
+        """Return True if no row has a gap before its last symbol, or a gap says nothing, as under order 0."""
+        return not len(statistics.stretches)
+
+    def start_from(self, statistics):
+        """Return the posterior; of rows with gaps, one that leaves out what the gaps hide."""
+        return self._counted(statistics.total())
+
+    def update(self, statistics) -> Self:
+        """Add the counts to alpha; raise where rows have gaps."""
+        if not self.has_closed_form(statistics):
+            raise DataError(
+                "rows lack symbols before their last one, so the posterior is a mixture over the ways to complete "
+                "them; use 'map', 'ml' or 'nuts'"
+            )
+        return self._counted(statistics.total())
+
+    def _counted(self, counts) -> Self:
+        return self._revised(alpha=self.alpha + counts.reshape(*counts.shape[:-1], *self.alpha.shape[-2:]))
+
+    def log_evidence_terms(self, statistics):
+        """Return the log evidence of each group; over gaps the sum of those of all completions, where these are few."""
+        if len(statistics.stretches):
+            alpha = np.broadcast_to(self.alpha, (*statistics.sums.shape[:-1], *self.alpha.shape[-2:]))
+            parts = zip(alpha.reshape(-1, *alpha.shape[-2:]), statistics.completed(self._chain), strict=True)
+            terms = [logsumexp(_log_evidence(own, sums), b=times) for own, (sums, times) in parts]
+            return np.array(terms).reshape(statistics.sums.shape[:-1])
+        return _log_evidence(self.alpha, statistics.total())
+
+    def log_predictive(self, x):
+        """Return log p(row) with the parameters integrated out, symbol by symbol given those before it in the row.
+
+        Missing symbols are summed out over all completions of the row, `bayesgen.models.sequences.MOST` at most.
+        """
+        x = self.check(self._shaped(x))
+        codes, groups, result = self._codes(x), self._groups(x), []
+        for piece in pieces(len(x), x.shape[1] * max(1, math.prod(groups))):
+            rows, owner = self._completed(codes[piece])
+            terms = self._log_predictive_of(rows)
+            count = len(codes[piece])
+            result.append(terms if len(rows) == count else log_sum_by_row(terms, owner, count))
+        xp = namespace(self.alpha)
+        return xp.concatenate(result or [np.zeros((0, math.prod(groups)))]).reshape(len(x), *groups)
+
+    def _completed(self, codes) -> tuple[np.ndarray, np.ndarray]:
+        """Return every row in all its completions, and the place of the row that each belongs to."""
+        chain, rows, owner = self._chain, [codes], [np.arange(len(codes))]
+        _, before = chain.look_up(codes)
+        cut = sorted({row for row, _ in chain.stretches(codes, before)})
+        if not cut:
+            return codes, owner[0]
+        whole = np.ones(len(codes), bool)
+        for row in cut:
+            whole[row], own = False, codes[row].copy()
+            last = np.flatnonzero((own >= 0) & (own < chain.count))[-1]
+            own[last + 1 :] = END
+            rows.append(chain.completions(own))
+            owner.append(np.full(len(rows[-1]), row))
+        rows[0], owner[0] = codes[whole], owner[0][whole]
+        order = np.argsort(np.concatenate(owner), kind="stable")
+        return np.concatenate(rows)[order], np.concatenate(owner)[order]
+
+    def _log_predictive_of(self, codes):
+        """Return the log predictive of rows whose gaps hide nothing, (n, groups)."""
+        found, _ = self._chain.look_up(codes)
+        count, xp = len(self.categories), namespace(self.alpha)
+        seen, context = found >= 0, np.where(found >= 0, found // count, -1)
+        alpha = self.alpha.reshape(-1, math.prod(self.alpha.shape[-2:]))
+        total = self.alpha.sum(-1).reshape(-1, self.alpha.shape[-2])
+        own = alpha[:, np.maximum(found, 0)] + earlier(found)
+        of = total[:, np.maximum(context, 0)] + earlier(context)
+        return xp.where(seen, xp.log(own) - xp.log(of), 0.0).sum(-1).T
+
+    def mode(self):
+        """Return (alpha - 1) / (A - V), uniform where it is flat; raise where an alpha is below 1."""
+        small = (self.alpha < 1).any((-2, -1))
+        if small.any():
+            place = {"group": int(np.argmax(small))} if small.ndim else {}
+            raise DataError(
+                "the Dirichlet density has no mode where alpha plus count is below 1; use exact or NUTS, or alpha >= 1",
+                **place,
+            )
+        return {"probability": _shares(self.alpha - 1)}
+
+    def ml(self, statistics):
+        """Return the share of each symbol in each context, by expectation-maximisation where rows have gaps."""
+        seen = statistics.total().sum(-1) + statistics.weights.sum(-1)
+        if np.any(seen == 0):
+            place = {"group": int(np.argmax(seen == 0))} if np.ndim(seen) else {}
+            raise DataError("maximum likelihood does not exist: no observed symbol", **place)
+        return self._maximise(
+            statistics, lambda counts: _shares(counts.reshape(*counts.shape[:-1], *self.alpha.shape[-2:]))
+        )
+
+    def map(self, statistics):
+        """Return the mode of the posterior, by expectation-maximisation where rows have gaps."""
+        return self._maximise(statistics, lambda counts: self._counted(counts).mode()["probability"])
+
+    def _maximise(self, statistics, best):
+        """Alternate ``best``, probabilities of the most likely kind given counts, and expected counts given these."""
+        if not len(statistics.stretches):
+            return {"probability": best(statistics.total())}
+        p, last = self._counted(statistics.total()).mean, np.inf
+        for _ in range(_LIMIT):
+            counts = self._chain.expected(p, statistics.stretches, statistics.weights)
+            new = best(statistics.total() + counts)
+            step = float(np.abs(new - p).max())
+            p, rate, last = new, step / last, step
+            if step == 0 or (0 < rate < 1 and step * rate / (1 - rate) < _STILL):
+                return {"probability": p}
+        raise DataError("no maximum was reached over the missing symbols; use 'nuts', or a stronger prior with 'map'")
+
+    @np.errstate(under="ignore")
+    def sample_parameters(self, rng, size=()):
+        """Draw normalised gammas, in log space so that a tiny alpha does not underflow to 0/0."""
+        log_gamma = log_gammas(rng, self.alpha, (*size, *self.alpha.shape))
+        weights = np.exp(log_gamma - log_gamma.max(-1, keepdims=True))
+        return {"probability": weights / weights.sum(-1, keepdims=True)}
+
+
+def _nothing(value) -> bool:
+    """Return True for None, NaN and NA."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # NA is neither equal nor not
+        return True
+
+
+def _shares(counts):
+    """Return counts as shares of their sum, equal ones where it is 0."""
+    total = counts.sum(-1, keepdims=True)
+    return np.where(total == 0, 1 / counts.shape[-1], counts / np.where(total == 0, 1, total))
+
+
+def _log_evidence(alpha, counts):
+    """Return the log of the product over contexts of Γ(A)/Γ(A + N) ∏ Γ(alpha_v + n_v)/Γ(alpha_v)."""
+    counts = counts.reshape(*counts.shape[:-1], *alpha.shape[-2:])
+    rising = log_gamma_ratio(alpha, counts).sum(-1)
+    return (rising - log_gamma_ratio(alpha.sum(-1), counts.sum(-1))).sum(-1)
+
+
+@functools.cache
+def _distribution() -> Any:
+    """Return the class of the distribution of sequences, which is made when JAX is first used."""
+    dist, jax, jnp = program.dist, program.jax, program.jnp
+
+    class MarkovSequence(dist.Distribution):
+        """Sequences of a Markov chain, given their lengths: V is a missing symbol, -1 stands behind the end."""
+
+        arg_constraints = {"probability": dist.constraints.independent(dist.constraints.simplex, 1)}
+        pytree_data_fields = ("probability",)
+        pytree_aux_fields = ("order", "length")
+
+        def __init__(self, probability, order, length, *, validate_args=None):
+            self.probability, self.order, self.length = probability, order, length
+            super().__init__(probability.shape[:-2], (length,), validate_args=validate_args)
+
+        @property
+        def _chain(self):
+            return Contexts.of(self.probability.shape[-1], self.order)
+
+        @dist.constraints.dependent_property(is_discrete=True, event_dim=1)
+        def support(self):
+            """Codes of symbols."""
+            return dist.constraints.independent(dist.constraints.integer_interval(0, self._chain.count - 1), 1)
+
+        def log_prob(self, value):
+            """Return the log probability of sequences, missing symbols summed out."""
+            start = jnp.zeros(len(self._chain.place)).at[int(self._chain.cell[0])].set(1.0)
+            return self._chain.log_probability(self.probability, start, value)
+
+        def sample(self, key, sample_shape=()):
+            """Draw symbol by symbol."""
+            chain, p = self._chain, self.probability
+            shape = (*sample_shape, *self.batch_shape)
+
+            def following(cell, key):
+                own = jnp.take_along_axis(
+                    jnp.broadcast_to(p, (*shape, *p.shape[-2:])), jnp.asarray(chain.place)[cell][..., None, None], -2
+                )[..., 0, :]
+                symbol = jax.random.categorical(key, jnp.log(own))
+                return chain.after(cell, symbol), symbol
+
+            cell = jnp.full(shape, int(chain.cell[0]))
+            _, symbols = jax.lax.scan(following, cell, jax.random.split(key, self.length))
+            return jnp.moveaxis(symbols, 0, -1)
+
+    return MarkovSequence
