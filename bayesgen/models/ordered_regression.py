@@ -14,7 +14,7 @@ Sorting maps (K - 1)! orders to one, each with Jacobian 1: hence the factor. Wit
 -c_1 in `LogisticRegression` and `ProbitRegression`, which are then the same model. The shares that sorted draws from a
 distribution G cut out of G are uniform over all K shares of sum 1, a Dirichlet(1, ..., 1). So under the probit with
 s_0 = 1 the class probabilities of a row with x = 0 are uniform, which is the induced Dirichlet prior of Betancourt
-(2019, *Ordinal Regression*); a wider one favours the outer classes. Naming the classes from highest to lowest
+(2019, *Ordinal Regression*); a wider one favours the classes in the middle. Naming the classes from highest to lowest
 changes nothing but signs.
 
 **The posterior** is log-concave in (c, b): F(u) - F(l) is log-concave in (u, l) where the density of F is (Pratt 1981,
@@ -74,9 +74,9 @@ class OrderedRegression(RowClassifier):
     >>> model = OrderedRegression(prior_scale=[2.5], classes=("low", "middle", "high"))
     >>> posterior = fit(model, ([[-1.0], [0.0], [0.2], [0.5], [2.0]], [0, 0, 1, 1, 2]), "map")
     >>> posterior.params["cuts"].round(2), posterior.params["coefficients"].round(2)
-    (array([0.34, 3.13]), array([2.09]))
+    (array([-0.21,  2.42]), array([2.27]))
     >>> np.exp(posterior.log_predictive([[1.0]])).round(3)
-    array([[0.148, 0.591, 0.26 ]])
+    array([[0.077, 0.46 , 0.463]])
     """
 
     classes: tuple = static(default=(0, 1, 2), kw_only=True)
