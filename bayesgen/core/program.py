@@ -137,9 +137,9 @@ def x64():
         yield
 
 
-def scope(prefix: str, **options):
-    """Return NumPyro's scope with divider "."; it renames a site once, though `handlers.do` resends its message."""
-    return _scope()(prefix=prefix, divider=".", **options)
+def scope(prefix: str, divider: str = ".", **options):
+    """Return NumPyro's scope with this divider; it renames a site once, though `handlers.do` resends its message."""
+    return _scope()(prefix=prefix, divider=divider, **options)
 
 
 @functools.cache

@@ -73,8 +73,8 @@ class Coordinates(Hyperparameters, abc.ABC):
         """Return log p(all rows | coordinates), from their statistics, up to a constant. JAX."""
 
     @abc.abstractmethod
-    def start_from(self, statistics) -> Self:
-        """Return the record whose draws start chains: the posterior, or one close to it."""
+    def start_from(self, statistics) -> Self | None:
+        """Return the record whose draws start chains: the posterior, or one close to it; None where there is none."""
 
     @abc.abstractmethod
     def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
@@ -207,6 +207,44 @@ class LogGammas(LeafCoordinates):
     def sample_parameters(self, rng, size=()):
         """Draw g exactly."""
         return {"log_gamma": log_gammas(rng, self.leaf.alpha, (*size, *self.leaf.alpha.shape))}
+
+
+# -- populations -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Collapsed(Coordinates):
+    """A pooled leaf whose program has the sites of the population alone: what it is a population of is integrated out.
+
+    Attributes
+    ----------
+    pooled : Pooled or PooledGroups
+        The leaf.
+    """
+
+    pooled: Any
+
+    conjugate: ClassVar[bool] = False
+    per_class: ClassVar[bool] = True
+
+    def latents(self, groups=None, name=""):
+        """Sample centres and spreads."""
+        return self.pooled.sample_population(groups, name)
+
+    def log_likelihood(self, params, statistics):
+        """Return log p(all rows | population), a sum of evidences of the leaf."""
+        return self.pooled.given(params).log_evidence(statistics)
+
+    def start_from(self, statistics):
+        """Return None: chains start at draws of the prior, and look for the mode from there."""
+
+    def starting_draws(self, statistics, rng, size):
+        """Return none: all are drawn from the program."""
+        return {}
+
+    def sample_parameters(self, rng, size=()):
+        """Return none: there is no posterior in closed form."""
+        return {}
 
 
 # -- Gaussian features -----------------------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ from bayesgen.core.errors import Argument, InputTypeError, warn
 from bayesgen.core.registry import saveable
 from bayesgen.inference.base import SamplerWarning, distance_from_exact, register, summarise
 from bayesgen.inference.point import potential, search, sites
+from bayesgen.inference.whitening import collapsed
 from bayesgen.models.model import Model
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.draws import pareto_shape
@@ -143,7 +144,8 @@ class Laplace:
             )
         statistics, rng, begun = summarise(model, data), generator(seed), time.perf_counter()
         with program.x64():
-            own, copied = fresh(model, statistics)
+            sampled, sums, restore = collapsed(model, statistics)
+            own, copied = fresh(sampled, sums)
             mode = search(potential, own, copied, "posterior mode")
             size, root = len(mode.step), np.linalg.cholesky(mode.curvature)
             volume = np.log(mode.scale).sum() - np.log(np.diagonal(root)).sum()  # log |H| / -2
@@ -163,7 +165,7 @@ class Laplace:
                 units, step, energy, log_weight, control = propose(count, *places)
                 weight, effective = _weights(log_weight, self.num_samples)
             picked = _systematic(rng, weight, self.num_samples)
-            samples = _in_batches(sites, step[picked], mode.origin, own, copied)
+            samples = restore(_in_batches(sites, step[picked], mode.origin, own, copied))
         k = float(np.nan_to_num(pareto_shape(log_weight), nan=np.inf))  # of too few proposals nothing is known
         evidence, error = _evidence(weight, control, 2 * len(places))
         run = {

@@ -12,6 +12,7 @@ from scipy.special import expit, softmax
 from bayesgen.core.errors import DataError, first
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.inference.coordinates import (
+    Collapsed,
     LineCoordinates,
     LineRows,
     LogGammas,
@@ -33,6 +34,7 @@ from bayesgen.models.model import Model, Params
 from bayesgen.models.moments import Moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.poisson import GammaPoisson
+from bayesgen.models.pooled import Pooled
 from bayesgen.models.unknown_labels import PartlyLabelled
 
 SMALLEST = 0.02  # shape of a gamma, of which one draw in a million is 0 in float64
@@ -58,13 +60,28 @@ def whitened(model: Model, statistics: Any) -> Whitened:
     return model, statistics, lambda params: params
 
 
+@functools.singledispatch
+def collapsed(model: Model, statistics: Any) -> Whitened:
+    """Return the same posterior with what a population is of integrated out, as `whitened`; others stay as they are."""
+    return model, statistics, lambda params: params
+
+
 @whitened.register
 def _(model: ClassConditional, statistics) -> Whitened:
     """Go leaf by leaf; rows that are kept, because their labels are missing or in doubt, stay in their coordinates."""
+    return _by_leaf(model, statistics, whitened)
+
+
+@collapsed.register
+def _(model: ClassConditional, statistics) -> Whitened:
+    return _by_leaf(model, statistics, collapsed)
+
+
+def _by_leaf(model: ClassConditional, statistics, way: Callable[[Any, Any], Whitened]) -> Whitened:
     if isinstance(statistics, PartlyLabelled):
         return model, statistics, lambda params: params
-    classes, counts, of_classes = whitened(model.classes, statistics.classes)
-    parts = model._leafwise(lambda name, leaf: whitened(leaf, statistics.leaves[name]))
+    classes, counts, of_classes = way(model.classes, statistics.classes)
+    parts = model._leafwise(lambda name, leaf: way(leaf, statistics.leaves[name]))
     leaves, sums, back = ({name: part[i] for name, part in parts.items()} for i in range(3))
 
     def restore(params):
@@ -187,6 +204,22 @@ def _(model: NormalInverseWishart, statistics) -> Whitened:
     )
     sampled = PrecisionFactor(leaf, posterior.kappa)
     return sampled, own, restore
+
+
+# -- populations -----------------------------------------------------------------------------------------------------
+
+
+@whitened.register
+@collapsed.register
+def _(model: Pooled, statistics) -> Whitened:
+    """Sample the population alone; draw what it is of exactly, by a seed that its draws make."""
+
+    def restore(params):
+        params = {site: np.asarray(v) for site, v in params.items()}
+        seed = np.ascontiguousarray(next(iter(params.values()))).ravel()[:4].view(np.uint32)
+        return {**params, **model.given_rows(params, statistics).sample_parameters(np.random.default_rng(seed))}
+
+    return Collapsed(model), statistics, restore
 
 
 # -- lines -----------------------------------------------------------------------------------------------------------

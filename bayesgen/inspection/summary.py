@@ -13,6 +13,7 @@ from bayesgen.core.program import short
 from bayesgen.inspection.leave_one_out import by_column
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.log_normal import LogGaussian
+from bayesgen.models.pooled import Pooled
 from bayesgen.tables.dates import as_date
 
 if TYPE_CHECKING:
@@ -73,11 +74,14 @@ class Summary:
         gaps = {c: float((size - sums["count"]).sum().round(9)) for c, sums in seen.items() if "count" in sums}
         for block in schema.blocks:
             leaf = model.leaves[block.name]
-            own = leaf._expand(sites) if "variance" in (sites := model.site(means, block.name)) else sites
+            sites = model.site(means, block.name)
+            if isinstance(leaf, Pooled):
+                leaf, sites = leaf.leaf, leaf.of_classes(sites)
+            own = leaf._expand(sites) if "variance" in sites else sites
             for j, column in enumerate(block.columns):
                 values |= {(column, name): v for name, v in _quantities(leaf, own, j, block).items()}
                 if not (leaf.event_dim and j):  # one prior of them all
-                    prior[column] = _prior(leaf, j)
+                    prior[column] = _prior(model.leaves[block.name], j)
         how = {"exact": "the exact posterior", "draws": "draws of the posterior", "point": "a point estimate"}
         title = f"{type(classifier).__name__}, {how.get(posterior.kind, 'posterior means')}"
         return cls(title, dict(zip(classes, size.tolist(), strict=True)), values, gaps, prior, schema.dates)

@@ -18,6 +18,7 @@ from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.ordered_regression import OrderedRegression
 from bayesgen.models.poisson import GammaPoisson
+from bayesgen.models.pooled import Pooled
 from bayesgen.models.reference import (
     HaldaneBernoulli,
     HaldaneCategorical,
@@ -52,6 +53,7 @@ __all__ = [
     "NormalKnownMean",
     "NormalKnownVariance",
     "OrderedRegression",
+    "Pooled",
     "ProbitRegression",
     "ReferenceGaussian",
     "ReferencePoisson",
