@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from docutils import nodes
+from PIL import Image
 from sphinx.util import logging
 
 import bayesgen
@@ -110,6 +111,17 @@ def _described(app, doctree):
             logger.warning("a picture without words for those who do not see it", location=image)
 
 
+def _panels(app, doctree):
+    """Mark pictures of panels side by side, which are wider than any of one: site.css scrolls them on a telephone."""
+    for image in doctree.findall(nodes.image):
+        path = Path(app.srcdir, image["uri"].lstrip("/"))
+        if path.suffix == ".png" and path.is_file() and Image.open(path).width > _ONE_PANEL:
+            image["classes"].append("panels")
+
+
+_ONE_PANEL = 600  # pixels: 7 inches, at the 81 of them an inch that notebooks draw
+
+
 # Where other libraries describe their names. No inventory of theirs is fetched: the site builds without a network.
 _OUTWARD = {
     "arviz_plots": "https://python.arviz.org/projects/plots/en/latest/api/generated/{}.html",
@@ -145,6 +157,7 @@ def _notebooks(app, exception):
 def setup(app):
     app.connect("build-finished", _notebooks)
     app.connect("doctree-read", _described)
+    app.connect("doctree-read", _panels)
     app.connect("missing-reference", _outward)
     app.connect("autodoc-process-docstring", _plain_mathematics, priority=900)  # after napoleon
     # It only copies files, and does not say that pages may be read beside each other.
