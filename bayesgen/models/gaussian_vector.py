@@ -16,7 +16,7 @@ from bayesgen.models.gaps import PatternMoments, em
 from bayesgen.models.gaussian import LOG_2PI
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.models.moments import Moments, grouped_moments
-from bayesgen.numerics.pieces import patterns
+from bayesgen.numerics.pieces import CELLS, patterns
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.student import conditional_student, fill_student
 from bayesgen.numerics.sums import finite
@@ -158,33 +158,42 @@ class GaussianVector(ExponentialFamily):
         lead, dim = full["mean"].shape[:-1], full["mean"].shape[-1]
         mean = full["mean"].reshape(-1, lead[-1] if len(lead) > 1 else 1, dim)
         covariance = full["covariance"].reshape(*mean.shape, dim)
-        known = {}
+        known, single = {}, len(mean) == 1
 
-        def prepare(k, seen):
-            mu, sigma = mean[:, k, seen], covariance[:, k, seen[:, None], seen]
-            about = mu.mean(0)
-            whiten = np.linalg.inv(np.linalg.cholesky(sigma.mean(0)))
-            eta = self.natural_parameters(
-                {"mean": (mu - about) @ whiten.T, "cholesky": whiten @ np.linalg.cholesky(sigma)}
-            )
-            eta[:, 0] += np.log(np.diagonal(whiten)).sum()
-            return about, whiten, eta
+        def prepare(seen):
+            result, step = [], max(1, CELLS // (len(mean) * dim * dim))  # classes at a time
+            for part in (slice(k, k + step) for k in range(0, mean.shape[1], step)):
+                mu, sigma = mean[:, part, seen], covariance[:, part, seen[:, None], seen]
+                about, whiten = mu.mean(0), np.linalg.inv(np.linalg.cholesky(sigma.mean(0)))
+                if single:
+                    eta = np.full((len(about), 1, 1), -0.5 * len(seen) * LOG_2PI)
+                else:
+                    d = (whiten @ (mu - about)[..., None])[..., 0]
+                    eta = _natural_parameters(d, whiten @ np.linalg.cholesky(sigma), len(seen)).swapaxes(0, 1)
+                eta[..., 0] += np.log(np.diagonal(whiten, axis1=-2, axis2=-1)).sum(-1)[:, None]
+                result.append((about, whiten, np.ascontiguousarray(eta)))
+            return [np.concatenate(every) for every in zip(*result, strict=True)]
 
         def density(x):
             result = np.zeros((mean.shape[1], mean.shape[0], len(x)))  # one block for each class
-            for seen, rows in patterns(np.ones((1, dim), bool) if finite(x) else ~np.isnan(x)):
-                whole = len(seen) == dim and finite(x)
-                part = x if whole else x[np.ix_(rows, seen)]
-                for k in range(mean.shape[1] if len(seen) else 0):
-                    if (k, seen.tobytes()) not in known:
-                        known[k, seen.tobytes()] = prepare(k, seen)
-                    about, whiten, eta = known[k, seen.tobytes()]
+            whole = finite(x)
+            for seen, rows in patterns(np.ones((1, dim), bool) if whole else ~np.isnan(x)):
+                if not len(seen):
+                    continue
+                place, part = (slice(None), x) if whole else (rows, x[np.ix_(rows, seen)])
+                if seen.tobytes() not in known:
+                    known[seen.tobytes()] = prepare(seen)
+                about, whiten, eta = known[seen.tobytes()]
+                step = max(1, CELLS // (eta.shape[-1] * len(part)))
+                for k in (slice(first, first + step) for first in range(0, len(eta), step)):
                     with np.errstate(over="ignore", invalid="ignore"):
-                        columns = _columns(whiten @ (part - about).T)
-                        if whole:
-                            np.matmul(eta, columns, out=result[k])
+                        z = whiten[k] @ (part.T - about[k][..., None])
+                        if single:  # a draw is whitened by itself
+                            result[k][..., place] = eta[k] - 0.5 * (z * z).sum(-2, keepdims=True)
+                        elif whole:
+                            np.matmul(eta[k], _columns(z), out=result[k])
                         else:
-                            result[k][:, rows] = eta @ columns
+                            result[k][..., place] = eta[k] @ _columns(z)
             if not finite(result):  # rows beyond 1e150 standard deviations: squares overflow, to either sign
                 result[np.isnan(result)] = -np.inf
             return result.swapaxes(0, 1).reshape(*lead, len(x))
@@ -227,8 +236,9 @@ def independent(scatter) -> np.ndarray:
 
 
 def _columns(z):
-    """Return T of rows about 0, with a row for each entry of T: (D, n) -> (1 + D + D (D + 1)/2, n)."""
-    return np.concatenate([np.ones((1, z.shape[1])), z, *(z[i] * z[i:] for i in range(len(z)))])
+    """Return T of rows about 0, with a row for each entry of T: (..., D, n) -> (..., 1 + D + D (D + 1)/2, n)."""
+    products = (z[..., i : i + 1, :] * z[..., i:, :] for i in range(z.shape[-2]))
+    return np.concatenate([np.ones_like(z[..., :1, :]), z, *products], axis=-2)
 
 
 def _natural_parameters(d, cholesky, dim):

@@ -330,23 +330,24 @@ def conditional_student(x, mean, scale, dof):
     for seen, rows in patterns(~np.isnan(x)):
         gone = np.setdiff1d(np.arange(x.shape[1]), seen)
         z = x[np.ix_(rows, seen)] - mean[..., None, seen]
-        across, block = scale[..., seen[:, None], gone], scale[..., seen[:, None], seen]
-        regress = np.linalg.solve(block, across)
-        left = np.diagonal(scale, axis1=-2, axis2=-1)[..., gone] - (across * regress).sum(-2)
-        location[..., rows[:, None], gone] = mean[..., None, gone] + z @ regress
-        factor = _widening(z, np.linalg.cholesky(block), dof)
+        root = np.linalg.cholesky(scale[..., seen[:, None], seen])
+        inverse = np.linalg.inv(root) if root.size < _MANY else triangular_inverse(root)
+        across = inverse @ scale[..., seen[:, None], gone]
+        left = np.diagonal(scale, axis1=-2, axis2=-1)[..., gone] - (across * across).sum(-2)
+        location[..., rows[:, None], gone] = mean[..., None, gone] + z @ (inverse.mT @ across)
+        factor = _widening(z, inverse, dof)
         spread[..., rows[:, None], gone] = np.sqrt(left)[..., None, :] * factor[..., None]
         freedom[..., rows, 0] = dof + len(seen)
     return location, spread, freedom
 
 
-def _widening(z, root, dof):
+def _widening(z, whiten, dof):
     """Return √((ν + δ²)/(ν + d)), (..., n), from rows z (..., n, d) less the mean, and 1 where ν (..., 1) is infinite.
 
-    ``root`` (..., d, d) is the Cholesky factor of S_oo. Rows are scaled, for their squares may lie beyond float64.
+    ``whiten`` (..., d, d) inverts the Cholesky factor of S_oo. Rows are scaled: their squares may lie beyond float64.
     """
     unit = np.abs(z).max(-1, keepdims=True, initial=1.0)
-    distance = unit[..., 0] * np.sqrt((np.linalg.solve(root, (z / unit).mT) ** 2).sum(-2))
+    distance = unit[..., 0] * np.sqrt(((whiten @ (z / unit).mT) ** 2).sum(-2))
     with np.errstate(invalid="ignore"):
         return np.where(np.isinf(dof), 1.0, np.hypot(np.sqrt(dof), distance) / np.sqrt(dof + z.shape[-1]))
 
@@ -374,7 +375,7 @@ def fill_student(x, group, mean, scale, dof, rng) -> np.ndarray:
         z, freedom = x[np.ix_(rows, seen)] - mean[group[rows][:, None], seen], dof[group[rows]]
         noise = (np.linalg.cholesky(scale[own])[place] @ rng.standard_normal((len(rows), x.shape[1], 1)))[..., 0]
         if not np.isinf(freedom).all():
-            widening = _widening(z[:, None], np.linalg.cholesky(block)[place], freedom[:, None])
+            widening = _widening(z[:, None], np.linalg.inv(np.linalg.cholesky(block))[place], freedom[:, None])
             noise *= widening * np.sqrt((freedom + len(seen)) / rng.chisquare(freedom + len(seen)))[:, None]
         moved = ((z - noise[:, seen])[:, None] @ regress)[:, 0]
         result[np.ix_(rows, gone)] = mean[group[rows][:, None], gone] + moved + noise[:, gone]

@@ -19,7 +19,7 @@ each factor) have the probabilities p(m, k, g | x_o), and given a component a mi
 import abc
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from scipy.special import softmax
 
 from bayesgen.numerics.draws import choose
 from bayesgen.numerics.pieces import count_rows, select_rows
-from bayesgen.posterior.conditional import NODES, Conditional, summed_by_class
+from bayesgen.posterior.conditional import Conditional, pieces_of_line, summed_by_class
 
 Rows = Mapping[str, np.ndarray]  # name of a block -> its entries (n, ...) as floats, NaN where missing
 
@@ -81,7 +81,8 @@ class Entry(NamedTuple):
 
     def along(self) -> "Along":
         """Return the joint density along the entries."""
-        values, z, log_width = self.conditional.nodes(self.cutting)
+        pieces = pieces_of_line(self.cutting, int(self.owner.max()) + 1)
+        values, z, log_width = self.conditional.nodes(self.cutting, pieces)
         log_density = self.conditional.log_density(z)
         log_joint = summed_by_class(log_density + self.log_weight[..., None], self.owner)
         return Along(values, log_joint, log_width, log_density)
@@ -235,18 +236,25 @@ class Components:
     def nodes(self) -> int:
         """The most numbers that `Entry.along` holds for an entry."""
         cutting = (self.cutting(block) for block in {name for factor in self.factors for name in factor.blocks})
-        return max(len(own) * NODES * int(own.sum()) for own in cutting)
+        return max(len(groups) * 2 * pieces_of_line(groups, self.classes) for groups in cutting)
 
     def used(self, block: str) -> list[int]:
         """Return the places of the factors of a block."""
         return [f for f, factor in enumerate(self.factors) if block in factor.blocks]
 
     def cutting(self, block: str) -> np.ndarray:
-        """Return True for the groups of a block at whose quantiles a line is cut: those of a few alternatives."""
-        factors = [self.factors[f] for f in self.used(block)]
-        start = np.cumsum([0, *(factor.alternatives for factor in factors)])
-        place = np.concatenate([own + factor.alternative for own, factor in zip(start, factors, strict=False)])
-        return place % max(1, start[-1] // 3) == 0
+        """Return True for the groups of a block at whose quantiles a line is cut: those of a few alternatives.
+
+        These are the heaviest, and others that are spread over the order of weight.
+        """
+        share, heavy, place, start = np.exp(self.log_member), [], [], 0
+        for f in self.used(block):
+            factor, takes = self.factors[f], self.choice[:, f] >= 0
+            heavy.append(np.bincount(self.choice[takes, f], share[takes], factor.alternatives))
+            place.append(start + factor.alternative)
+            start += factor.alternatives
+        order = np.argsort(-np.concatenate(heavy), kind="stable")
+        return np.isin(np.concatenate(place), order[:: max(1, start // 3)])
 
     def given(self, rows: Rows, codes=None) -> "Given":
         """Return the components given the observed entries of rows, and their classes (n,) where they are known."""
@@ -307,11 +315,12 @@ class Components:
 
     def draw(self, nothing: Rows, codes, rng) -> dict[str, np.ndarray]:
         """Draw rows of given classes (n,), each from a member of its own; ``nothing`` is one row without entries."""
-        groups = np.empty((len(self.factors), len(codes)), np.intp)
+        groups, prior = np.empty((len(self.factors), len(codes)), np.intp), self.given(nothing)
         for k in np.unique(codes):
-            some = np.flatnonzero(codes == k)
-            _, chosen = self.given(nothing, np.array([k])).choose(rng, (len(some),))
-            groups[:, some] = [group[:, 0] for group in chosen]
+            rows, joint = np.flatnonzero(codes == k), np.full_like(prior.log_joint, -np.inf)
+            joint[:, k] = prior.log_joint[:, k]
+            _, chosen = replace(prior, log_joint=joint).choose(rng, (len(rows),))
+            groups[:, rows] = [group[:, 0] for group in chosen]
         return self.fill(select_rows(nothing, 0 * codes), groups, rng)
 
 

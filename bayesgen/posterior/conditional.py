@@ -22,9 +22,8 @@ from bayesgen.numerics.special import log_gamma_ratio
 _SQUARE = 1e300  # largest square of a distance: a node that is farther from every group still has class probabilities
 _LEVELS = np.array([1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35])
 _CUTS = np.concatenate([_LEVELS, [0.5], 1 - _LEVELS[::-1]])  # quantiles of a group at which the line is cut
-NODES = 2 * len(_CUTS)  # that each group adds to the line
-PIECES = 32  # of a line that many members cut
-_HALVINGS = 60  # of a bracket of the median: its width is then below the spacing of float64
+PIECES = 32  # of a line that several members cut
+_STEPS = 120  # to the median at most: Newton's, and a halving of the bracket where these do not halve
 
 
 class Conditional(abc.ABC):
@@ -40,13 +39,15 @@ class Conditional(abc.ABC):
         """Return the value to fill in for each entry, (E,), from the probabilities of the groups, (G, E)."""
 
     @abc.abstractmethod
-    def nodes(self, cutting) -> tuple[np.ndarray, np.ndarray, Any]:
+    def nodes(self, cutting, pieces: int) -> tuple[np.ndarray, np.ndarray, Any]:
         """Return values of the entries, the numbers z that `back` maps to them, and how much a value stands for.
 
         Parameters
         ----------
         cutting : bool array, shape (G,)
             Groups at whose quantiles a line is cut.
+        pieces : int
+            The most pieces of a line.
 
         Returns
         -------
@@ -90,7 +91,7 @@ class Listed(Conditional):
         chance = np.einsum("ge,geq->eq", weight, mass) if several else weight.T @ mass[:, 0]
         return self.values[chance.argmax(1)] if self.label else chance @ self.values / chance.sum(1)
 
-    def nodes(self, cutting):
+    def nodes(self, cutting, pieces):
         """Return all values."""
         return self.values, self.values, 0.0
 
@@ -109,8 +110,7 @@ class Line(Conditional):
     back : function
         Map from numbers z to entries, the same for all groups.
     bent : bool
-        True if the median is expected, which maps to a median, and the line is cut into `PIECES` at most; by default it
-        is the mean of z that is mapped, and every cut counts.
+        True if the median is expected, which maps to a median; by default it is the mean of z that is mapped.
     """
 
     location: np.ndarray
@@ -130,24 +130,37 @@ class Line(Conditional):
         return self.back(self._median(weight) if self.bent else (weight * self.location).sum(0))
 
     def _median(self, weight):
-        """Return the median of each mixture, (E,), which lies between the medians of its groups, by halving."""
-        used = weight.max(1) > 1e-12
-        weight, location, spread, dof = (v[used] for v in (weight, self.location, self.spread, self.dof))
-        low, high = location.min(0), location.max(0)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            below = (weight * special.stdtr(dof, (middle - location) / spread)).sum(0) < weight.sum(0) / 2
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return (low + high) / 2
+        """Return the median of each mixture, (E,), which lies between the medians of its groups, by Newton's steps."""
+        entry, group = np.nonzero(weight.T > 1e-12)  # of each entry the groups that count, side by side
+        weight, location, spread, dof = (v[group, entry] for v in (weight, self.location, self.spread, self.dof))
+        first = np.flatnonzero(np.diff(entry, prepend=-1))
+        level = weight * np.exp(_log_level(dof)) / spread
+        low, high = np.minimum.reduceat(location, first), np.maximum.reduceat(location, first)
+        half, step = np.add.reduceat(weight, first) / 2, high - low
+        middle = np.clip(np.add.reduceat(weight * location, first) / (2 * half), low, high)
+        smallest = 1e-14 * (step + np.abs(middle))
+        for _ in range(_STEPS):
+            z = (middle[entry] - location) / spread
+            excess = np.add.reduceat(weight * special.stdtr(dof, z), first) - half
+            low, high = np.where(excess < 0, middle, low), np.where(excess < 0, high, middle)
+            slope = np.add.reduceat(level * (1 + z * z / dof) ** (-(dof + 1) / 2), first)
+            newton = -excess / np.maximum(slope, 1e-300)
+            good = np.abs(newton) < np.maximum(np.abs(step) / 2, smallest)
+            good &= (low <= middle + newton) & (middle + newton <= high)
+            step = np.where(good, newton, (low + high) / 2 - middle)
+            middle = middle + step
+            if (np.abs(step) <= smallest).all():
+                break
+        return middle
 
-    def nodes(self, cutting):
+    def nodes(self, cutting, pieces):
         """Return two nodes in each piece of the line."""
         kinds, place = np.unique(self.dof[cutting], return_inverse=True)
         quantiles = stats.t.ppf(_CUTS, kinds[:, None])[place.reshape(-1, self.dof.shape[1])]
         cuts = self.location[cutting][..., None] + self.spread[cutting][..., None] * quantiles
         cuts = np.sort(np.moveaxis(cuts, 1, 0).reshape(self.dof.shape[-1], -1), axis=1)
-        if self.bent and cuts.shape[1] > PIECES:
-            cuts = cuts[:, np.linspace(0, cuts.shape[1] - 1, PIECES + 1).round().astype(int)]
+        if cuts.shape[1] > pieces + 1:
+            cuts = cuts[:, np.linspace(0, cuts.shape[1] - 1, pieces + 1).round().astype(int)]
         half, middle = np.diff(cuts, axis=1) / 2, (cuts[:, 1:] + cuts[:, :-1]) / 2
         z = np.concatenate([middle - half / np.sqrt(3), middle + half / np.sqrt(3)], axis=1)
         with np.errstate(divide="ignore"):
@@ -156,11 +169,7 @@ class Line(Conditional):
 
     def log_density(self, z):
         """Return the log densities of the Student-t's."""
-        kinds, place = np.unique(self.dof, return_inverse=True)
-        place, dof = place.reshape(self.dof.shape), self.dof
-        finite, gauss = np.where(np.isinf(kinds), 1.0, kinds), -0.5 * np.log(2 * np.pi)
-        level = np.where(np.isinf(kinds), gauss, log_gamma_ratio(finite / 2, 0.5) - 0.5 * np.log(np.pi * finite))
-        z = (z - self.location[..., None]) / self.spread[..., None]
+        dof, z = self.dof, (z - self.location[..., None]) / self.spread[..., None]
         with np.errstate(over="ignore"):
             z *= z
         np.minimum(z, _SQUARE, out=z)
@@ -173,8 +182,22 @@ class Line(Conditional):
             np.log1p(z, out=z)
             z *= -0.5 * (nu + 1)
             np.copyto(z, half_square, where=gaussian)
-        z += (level[place] - np.log(self.spread))[..., None]
+        z += (_log_level(dof) - np.log(self.spread))[..., None]
         return z
+
+
+def _log_level(dof) -> np.ndarray:
+    """Return the log density of a Student-t, or of a Gaussian where ``dof`` is infinite, at its location."""
+    kinds, place = np.unique(dof, return_inverse=True)
+    finite, gauss = np.where(np.isinf(kinds), 1.0, kinds), -0.5 * np.log(2 * np.pi)
+    level = np.where(np.isinf(kinds), gauss, log_gamma_ratio(finite / 2, 0.5) - 0.5 * np.log(np.pi * finite))
+    return level[place].reshape(dof.shape)
+
+
+def pieces_of_line(cutting, classes: int) -> int:
+    """Return the most pieces of a line: all that one member cuts, and `PIECES` where several do."""
+    groups = int(cutting.sum())
+    return len(_CUTS) * groups - 1 if groups <= classes else PIECES
 
 
 def summed_by_class(log_terms, owner) -> np.ndarray:
@@ -189,4 +212,11 @@ def summed_by_class(log_terms, owner) -> np.ndarray:
     classes = int(owner.max()) + 1
     if len(owner) == classes and (owner == np.arange(classes)).all():
         return log_terms
-    return np.stack([np.asarray(special.logsumexp(log_terms[owner == k], axis=0)) for k in range(classes)])
+    result = np.empty((classes, *log_terms.shape[1:]))
+    with np.errstate(divide="ignore", under="ignore"):
+        for k in range(classes):
+            terms = log_terms[owner == k]
+            top = np.maximum(terms.max(0), -1e300)  # finite, where all are -inf
+            terms -= top
+            result[k] = np.log(np.exp(terms, out=terms).sum(0)) + top
+    return result

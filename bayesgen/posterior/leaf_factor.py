@@ -1,7 +1,7 @@
 """A leaf as a factor: its parameters integrated out, or drawn; of the columns as they are, or bent."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -41,6 +41,8 @@ class LeafFactor(Factor):
     bend : optional
         Map of the columns to those that are modelled: ``forward`` and ``back`` of rows, ``take`` of columns. The
         density is that of the bent columns.
+    alternative_of : int array, shape (g,), optional
+        Alternative of each group, where there are no draws; by default there is one.
     """
 
     name: str
@@ -51,6 +53,7 @@ class LeafFactor(Factor):
     label: bool = False
     shares: np.ndarray | None = None
     bend: Any = None
+    alternative_of: np.ndarray | None = None
 
     @property
     def blocks(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -64,7 +67,9 @@ class LeafFactor(Factor):
 
     @cached_property
     def alternative(self) -> np.ndarray:  # type: ignore[override]
-        """The draw of each group."""
+        """The draw or the member of each group."""
+        if self.alternative_of is not None:
+            return self.alternative_of
         return np.repeat(np.arange(self._draws), len(self.classes_of))
 
     @cached_property
@@ -75,6 +80,31 @@ class LeafFactor(Factor):
     @cached_property
     def _draws(self) -> int:
         return 1 if self.params is None else len(next(iter(self.params.values())))
+
+    @property
+    def structure(self):
+        """What it has in common with others whose posteriors may stand side by side."""
+        leaf: Any = self.leaf
+        leaf = leaf._untied()
+        return self.name, id(self.bend), type(leaf), *(getattr(leaf, f.name) for f in fields(leaf) if not _rank(f))
+
+    @classmethod
+    def side_by_side(cls, factors: "Sequence[LeafFactor]", start) -> "LeafFactor":
+        """Return the alternatives of factors of one structure, those of each counted from its ``start`` on."""
+        leaves: Any = [factor.leaf for factor in factors]
+        values = {}
+        for field in filter(_rank, fields(leaves[0])):
+            inner = field.metadata["rank"]
+            each = [getattr(leaf, field.name) for leaf in leaves]
+            shapes = ((*leaf.batch_shape, *v.shape[v.ndim - inner :]) for leaf, v in zip(leaves, each, strict=True))
+            values[field.name] = np.concatenate([np.broadcast_to(v, s) for v, s in zip(each, shapes, strict=True)])
+        return replace(
+            factors[0],
+            leaf=leaves[0]._untied()._revised(**values),
+            classes_of=np.concatenate([factor.owner for factor in factors]),
+            shares=np.concatenate([factor.log_share for factor in factors]),
+            alternative_of=np.concatenate([s + factor.alternative for s, factor in zip(start, factors, strict=True)]),
+        )
 
     @cached_property
     def _density(self):
@@ -170,6 +200,33 @@ class LeafFactor(Factor):
             if np.exp(found.log_mass).sum(-1).min() > 1 - _MASS or size >= _MOST:
                 return found
             size *= 4
+
+
+def _rank(field) -> bool:
+    """Return True for a field that holds hyperparameters."""
+    return "rank" in field.metadata
+
+
+def joined(factors: Sequence[Factor], choice) -> tuple[list[Factor], np.ndarray]:
+    """Make one factor of all posteriors of one structure, which are worked out at once, and revise the choice of it.
+
+    Parameters
+    ----------
+    factors : sequence of Factor
+    choice : int array, shape (M, F)
+        See `Components`: of the factors of one block a member takes one.
+    """
+    alike: dict[Any, list[int]] = {}
+    for f, factor in enumerate(factors):
+        key = factor.structure if isinstance(factor, LeafFactor) and factor.params is None else f
+        alike.setdefault(key, []).append(f)
+    result, columns = [], []
+    for places in alike.values():
+        start = np.cumsum([0, *(factors[f].alternatives for f in places)])[:-1]
+        columns.append(np.where(choice[:, places] >= 0, choice[:, places] + start, -1).max(1))
+        same: Any = [factors[f] for f in places]
+        result.append(LeafFactor.side_by_side(same, start) if len(same) > 1 else same[0])
+    return result, np.stack(columns, axis=1)
 
 
 def leaf_factors(model, labels, params: Params | None = None, before: str = "") -> list[LeafFactor]:
