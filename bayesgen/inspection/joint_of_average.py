@@ -19,7 +19,7 @@ from bayesgen.inspection.missing import SHARE, Joint, gibbs
 from bayesgen.inspection.one_model import labels_of, totals_of
 from bayesgen.numerics.pieces import select_rows
 from bayesgen.posterior.component import Components, Factor, Rows
-from bayesgen.posterior.leaf_factor import leaf_factors
+from bayesgen.posterior.leaf_factor import joined, leaf_factors
 
 LEAF = "leaf."  # stands before the name of a leaf's block
 
@@ -94,7 +94,7 @@ class JointOfAverage(Joint):
             rows = select_rows(rows, np.repeat(np.arange(density.shape[2]), density.shape[3]))
             values = np.broadcast_to(along.values, density.shape[2:]).ravel()
             rows[entry.gap.block].reshape(len(values), -1)[:, entry.gap.place] = values
-        members = places_of(self.average, heaviest(self.average.density_weights, SHARE), self._answer.weights)
+        members = self._valued
         others = self._answer.weights > 0
         others[members] = False
         if others.any():
@@ -103,6 +103,10 @@ class JointOfAverage(Joint):
             density = np.concatenate([density, more.reshape(*more.shape[:2], *density.shape[2:])])
         with np.errstate(divide="ignore"):
             return np.log(self._answer.of_density(density, np.append(members, np.flatnonzero(others))))
+
+    @functools.cached_property
+    def _valued(self) -> np.ndarray:
+        return places_of(self.average, heaviest(self.average.density_weights, SHARE), self._answer.weights)
 
     @functools.cached_property
     def _answer(self):
@@ -194,7 +198,7 @@ def components_of(average, labels, weights, besides=None) -> Components:
         Members for which this is above 0 are in the mixture with the weight 0, if all their factors are known.
     """
     used, made = places_of(average, weights, besides), {}
-    for m in used[np.argsort(-weights[used], kind="stable")]:  # the heaviest first, which cut a line
+    for m in used:
         for part, place in average.places(average.members[m]):
             if (id(part), place) not in made:
                 made[id(part), place] = part.factor(place)
@@ -206,7 +210,8 @@ def components_of(average, labels, weights, besides=None) -> Components:
     log_class = np.broadcast_to(average.log_class_prior, (len(used), len(average.class_weight)))
     with np.errstate(divide="ignore"):
         log_member = np.log(weights[used])
-    return Components(log_member, log_class, [*made.values(), *leaves], np.concatenate([choice, carried], axis=1))
+    factors, choice = joined([*made.values(), *leaves], np.concatenate([choice, carried], axis=1))
+    return Components(log_member, log_class, factors, choice)
 
 
 def heaviest(weights, share: float) -> np.ndarray:

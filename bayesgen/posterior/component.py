@@ -258,7 +258,9 @@ class Components:
 
     def given(self, rows: Rows, codes=None) -> "Given":
         """Return the components given the observed entries of rows, and their classes (n,) where they are known."""
-        densities = [factor.log_density(rows) for factor in self.factors]
+        return self._given(rows, [factor.log_density(rows) for factor in self.factors], codes)
+
+    def _given(self, rows: Rows, densities, codes=None) -> "Given":
         by_class = [factor.by_class(own) for factor, own in zip(self.factors, densities, strict=True)]
         joint = np.repeat((self.log_member[:, None] + self.log_class)[..., None], count_rows(rows), axis=-1)
         for own, choice in zip(by_class, self.choice.T, strict=True):
@@ -315,7 +317,8 @@ class Components:
 
     def draw(self, nothing: Rows, codes, rng) -> dict[str, np.ndarray]:
         """Draw rows of given classes (n,), each from a member of its own; ``nothing`` is one row without entries."""
-        groups, prior = np.empty((len(self.factors), len(codes)), np.intp), self.given(nothing)
+        groups = np.empty((len(self.factors), len(codes)), np.intp)
+        prior = self._given(nothing, [np.zeros((len(factor.owner), 1)) for factor in self.factors])
         for k in np.unique(codes):
             rows, joint = np.flatnonzero(codes == k), np.full_like(prior.log_joint, -np.inf)
             joint[:, k] = prior.log_joint[:, k]
