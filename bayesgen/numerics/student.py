@@ -82,6 +82,11 @@ def triangular_inverse(lower) -> np.ndarray:
     return result
 
 
+def _inverse(lower) -> np.ndarray:
+    """Return the inverses of lower triangular matrices (..., D, D), few or many."""
+    return np.linalg.inv(lower) if lower.size < _MANY else triangular_inverse(lower)
+
+
 class Whitener(NamedTuple):
     """Constants of the log density of rows about their centre m: level - power log(1 + |matrix (x - m)|²).
 
@@ -100,7 +105,7 @@ class Whitener(NamedTuple):
         """Return the constants for ``dim`` columns, where dof times the scale matrix is unit root root'."""
         level = log_gamma_ratio(dof / 2, dim / 2) - 0.5 * dim * np.log(np.pi * unit)
         log_root = np.log(root.diagonal(axis1=-2, axis2=-1)).sum(-1)
-        inverse = np.linalg.inv(root) if root.size < _MANY else triangular_inverse(root)
+        inverse = _inverse(root)
         return cls(inverse / np.sqrt(unit)[..., None, None], level - log_root, (dof + dim) / 2)
 
     @classmethod
@@ -330,8 +335,7 @@ def conditional_student(x, mean, scale, dof):
     for seen, rows in patterns(~np.isnan(x)):
         gone = np.setdiff1d(np.arange(x.shape[1]), seen)
         z = x[np.ix_(rows, seen)] - mean[..., None, seen]
-        root = np.linalg.cholesky(scale[..., seen[:, None], seen])
-        inverse = np.linalg.inv(root) if root.size < _MANY else triangular_inverse(root)
+        inverse = _inverse(np.linalg.cholesky(scale[..., seen[:, None], seen]))
         across = inverse @ scale[..., seen[:, None], gone]
         left = np.diagonal(scale, axis1=-2, axis2=-1)[..., gone] - (across * across).sum(-2)
         location[..., rows[:, None], gone] = mean[..., None, gone] + z @ (inverse.mT @ across)
@@ -367,15 +371,17 @@ def fill_student(x, group, mean, scale, dof, rng) -> np.ndarray:
     dof : array, shape (G,)
     """
     result, dof = x.copy(), np.broadcast_to(dof, len(mean))
+    used, place_of = np.unique(group, return_inverse=True)
+    root = np.linalg.cholesky(scale[used])
     for seen, rows in patterns(~np.isnan(x)):
         gone = np.setdiff1d(np.arange(x.shape[1]), seen)
         own, place = np.unique(group[rows], return_inverse=True)  # each is factorised once
-        block = scale[own[:, None, None], seen[:, None], seen]
-        regress = np.linalg.solve(block, scale[own[:, None, None], seen[:, None], gone])[place]
+        whiten = _inverse(np.linalg.cholesky(scale[own[:, None, None], seen[:, None], seen]))
+        regress = (whiten.mT @ (whiten @ scale[own[:, None, None], seen[:, None], gone]))[place]
         z, freedom = x[np.ix_(rows, seen)] - mean[group[rows][:, None], seen], dof[group[rows]]
-        noise = (np.linalg.cholesky(scale[own])[place] @ rng.standard_normal((len(rows), x.shape[1], 1)))[..., 0]
+        noise = (root[place_of[rows]] @ rng.standard_normal((len(rows), x.shape[1], 1)))[..., 0]
         if not np.isinf(freedom).all():
-            widening = _widening(z[:, None], np.linalg.inv(np.linalg.cholesky(block))[place], freedom[:, None])
+            widening = _widening(z[:, None], whiten[place], freedom[:, None])
             noise *= widening * np.sqrt((freedom + len(seen)) / rng.chisquare(freedom + len(seen)))[:, None]
         moved = ((z - noise[:, seen])[:, None] @ regress)[:, 0]
         result[np.ix_(rows, gone)] = mean[group[rows][:, None], gone] + moved + noise[:, gone]
