@@ -249,7 +249,6 @@ class Cleaned(Source):
         self.paths = self._source.paths
 
     def types(self, target, weight):
-        """Return the kinds of the columns, which the sample told."""
         return Survey({column: "f" if column in self._dates else _kind(values) for column, values in self._X.items()})
 
     def jobs(self, columns=None):

@@ -101,7 +101,6 @@ class SumStatistics(Statistics):
         return SumStatistics(sums, left.base)
 
     def scaled(self, factor):
-        """Return the sums times ``factor``."""
         return SumStatistics(self.sums * factor, self.base * factor)
 
 
@@ -217,7 +216,6 @@ class RowsByGroup(Statistics):
         return RowsByGroup.of(x, codes, weight, self.lead, self.patterns is not None)
 
     def scaled(self, factor):
-        """Return the rows with all weights times ``factor``."""
         return replace(self, weight=self.weight * factor)
 
 

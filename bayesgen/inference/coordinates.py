@@ -109,7 +109,6 @@ class LeafCoordinates(Coordinates):
         return self._revised(leaf=self.leaf.update(statistics))
 
     def start_from(self, statistics) -> Self:
-        """Return the posterior."""
         return self.update(statistics)
 
     def _marked_per_class(self) -> Self:
@@ -136,7 +135,6 @@ class LogRate(LeafCoordinates):
     """A `GammaPoisson` whose program has the site "log_mean", z of every class and feature."""
 
     def latents(self, groups=None, name=""):
-        """Sample z."""
         z = real("log_mean", self.leaf.batch_shape)
         prior(self.leaf.concentration * z - self.leaf.rate * program.jnp.exp(z))
         return {"log_mean": z}
@@ -147,7 +145,6 @@ class LogRate(LeafCoordinates):
         return (events * z - rows * program.jnp.exp(z)).sum()
 
     def sample_parameters(self, rng, size=()):
-        """Draw z exactly."""
         shape = (*size, *self.leaf.batch_shape)
         return {"log_mean": log_gammas(rng, self.leaf.concentration, shape) - np.log(self.leaf.rate)}
 
@@ -157,7 +154,6 @@ class LogOdds(LeafCoordinates):
     """A Beta prior on successes; the program has the site "log_odds", z of every class and feature."""
 
     def latents(self, groups=None, name=""):
-        """Sample z."""
         z, log_sigmoid = real("log_odds", self.leaf.batch_shape), program.jax.nn.log_sigmoid
         prior(self.leaf.a * log_sigmoid(z) + self.leaf.b * log_sigmoid(-z))
         return {"log_odds": z}
@@ -192,7 +188,6 @@ class LogGammas(LeafCoordinates):
         return self.leaf.categories
 
     def latents(self, groups=None, name=""):
-        """Sample g."""
         alpha = self.leaf.alpha
         g = real("log_gamma", alpha.shape)
         level = program.jax.nn.logsumexp(g, axis=-1)
@@ -205,7 +200,6 @@ class LogGammas(LeafCoordinates):
         return (statistics.total() * params["log_share"]).sum()
 
     def sample_parameters(self, rng, size=()):
-        """Draw g exactly."""
         return {"log_gamma": log_gammas(rng, self.leaf.alpha, (*size, *self.leaf.alpha.shape))}
 
 
@@ -228,7 +222,6 @@ class Collapsed(Coordinates):
     per_class: ClassVar[bool] = True
 
     def latents(self, groups=None, name=""):
-        """Sample centres and spreads."""
         return self.pooled.sample_population(groups, name)
 
     def log_likelihood(self, params, statistics):
@@ -293,7 +286,6 @@ class LogVariance(LeafCoordinates):
     """A `NormalKnownMean` of mean 0; the program has the site "log_variance", z of every class and feature."""
 
     def latents(self, groups=None, name=""):
-        """Sample z."""
         z = real("log_variance", self.leaf.batch_shape)
         prior(-self.leaf.alpha * z - self.leaf.beta * program.jnp.exp(-z))
         return {"log_variance": z}
@@ -305,7 +297,6 @@ class LogVariance(LeafCoordinates):
         return -0.5 * (statistics.n * z + squares * program.jnp.exp(-z)).sum()
 
     def sample_parameters(self, rng, size=()):
-        """Draw z exactly."""
         shape = (*size, *self.leaf.batch_shape)
         return {"log_variance": np.log(self.leaf.beta) - log_gammas(rng, self.leaf.alpha, shape)}
 
@@ -445,7 +436,6 @@ class LineCoordinates(Coordinates):
     scaled: bool = static(kw_only=True)
 
     def latents(self, groups=None, name=""):
-        """Sample z and u."""
         z, u = real("log_variance", ()), real("offset", self.mean.shape)
         noise = program.jnp.exp(-z / 2) if self.scaled else 1.0
         prior(

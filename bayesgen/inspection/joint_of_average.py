@@ -40,7 +40,6 @@ class JointOfAverage(Joint):
         return rows if self.leaves is None else rows | leaf_blocks(self.leaves, rows.pop("leaves"))
 
     def nothing(self):
-        """Return a row of missing entries."""
         schema, constant = self.classifier.schema_, self.classifier.constant_
         widths = {"numbers": len(columns.numbers(schema, constant)), "categories": len(columns.categories(schema))}
         rows = {name: np.full((1, width), np.nan) for name, width in widths.items()}
@@ -63,7 +62,6 @@ class JointOfAverage(Joint):
         return schema.columns.index(names[gap.block][gap.place])
 
     def totals(self):
-        """Return the leaves of counts given their total."""
         return {} if self.leaves is None else totals_of(self.leaves.model)
 
     def check(self, rows, question):
@@ -122,7 +120,6 @@ class JointOfAverage(Joint):
             yield place, nothing, nothing[..., None], np.ones((nothing.shape[1], 1))
 
     def knows(self, rows, codes):
-        """Compare the sums of the rows with those of the fit."""
         return knows(self.average, *self.arrays(rows), codes)
 
     def drawn(self, rows, codes, fitted, rng):

@@ -40,7 +40,6 @@ class JointOfModel(Joint):
         return {name: np.asarray(v.toarray() if sparse.issparse(v) else v, float) for name, v in rows.items()}
 
     def nothing(self):
-        """Return the row without entries of the schema."""
         return {name: np.asarray(v, float) for name, v in self.classifier.schema_.nothing().items()}
 
     def blocks(self, rows):
@@ -48,11 +47,9 @@ class JointOfModel(Joint):
         return rows
 
     def totals(self):
-        """Return the leaves of counts given their total."""
         return totals_of(self.classifier.model_)
 
     def log_density(self, rows):
-        """Return the log density of the posterior predictive."""
         return self.even.log_predictive(self.classifier._as_model_takes(rows)) + np.log(len(self.log_prior))
 
     def tails(self, rows):
@@ -96,7 +93,6 @@ class JointOfModel(Joint):
         return log_softmax(tempered(log_joint, prior, getattr(self.classifier, "exponent_", 1.0)), axis=0)
 
     def knows(self, rows, codes):
-        """Compare the statistics of the rows with those of the fit."""
         classifier, statistics = self.classifier, self.classifier.statistics_
         if isinstance(statistics, PartlyLabelled):
             return False

@@ -47,7 +47,6 @@ class Successes(ExponentialFamily):
     """A leaf whose parameter is the "probability" of a success, under any prior; T counts (failures, successes)."""
 
     def natural_parameters(self, params, about=0.0):
-        """Return (log(1 - probability), log probability)."""
         p = params["probability"]
         return namespace(p).stack([log_or_floor(1 - p), log_or_floor(p)], axis=-1)
 
@@ -94,7 +93,6 @@ class BetaPrior(Successes, ConjugateFamily):
         return made(*beta_of_interval(low, high, mass))
 
     def parameters(self):
-        """Sample the probability of a success."""
         return {"probability": program.numpyro.sample("probability", program.dist.Beta(self.a, self.b))}
 
     @property
@@ -113,7 +111,6 @@ class BetaPrior(Successes, ConjugateFamily):
         return log_beta_ratio(self.a, self.b, successes, failures)
 
     def expected(self):
-        """Return the mean."""
         return {"probability": np.broadcast_to(self.mean, self.batch_shape)}
 
     def mode(self):
@@ -124,7 +121,6 @@ class BetaPrior(Successes, ConjugateFamily):
         return {"probability": np.where(flat, 0.5, (self.a - 1) / np.where(flat, 1, self.a + self.b - 2))}
 
     def sample_parameters(self, rng, size=()):
-        """Draw from the Beta distribution."""
         return {"probability": rng.beta(self.a, self.b, (*size, *self.batch_shape))}
 
 
@@ -138,19 +134,15 @@ class Bernoulli(Successes):
     density_kind = "probability"
 
     def likelihood(self, params):
-        """Return Bernoulli(probability)."""
         return program.dist.Bernoulli(params["probability"])
 
     def draw(self, params, rng):
-        """Draw ones and zeros."""
         return (rng.random(np.shape(params["probability"])) < params["probability"]).astype(int)
 
     def cardinality(self, feature):
-        """Return the number of values, two: 0 and 1."""
         return 2
 
     def sufficient_statistic(self, x, about=0.0):
-        """Return (1 - x, x)."""
         return np.stack([1.0 - x, x], axis=-1)
 
     def check(self, x):
@@ -188,7 +180,6 @@ class Bernoulli(Successes):
         return SumStatistics(np.stack([zeros, ones], axis=-1).reshape(*rows.lead, *x.shape[1:], 2), np.float64(0))
 
     def log_likelihood_rows(self, params, x):
-        """Return log p(row | params) by one product with the bits."""
         p = params["probability"]
         never, always = p == 0, p == 1
         result, lead = self._row_product(np.log(1 - p + always), np.log(p + never), x, x.ndim - 1)
@@ -356,7 +347,6 @@ class BetaBinomial(BetaPrior):
         return x.astype(float), np.asarray(self.trials, float)
 
     def sufficient_statistic(self, x, about=0.0):
-        """Return (tails, heads)."""
         heads, tosses = self._tosses(x)
         return np.stack([tosses - heads, heads], axis=-1)
 

@@ -41,11 +41,9 @@ class Categories(ExponentialFamily):
     categories: Any
 
     def coords(self):
-        """Return the labels of the categories."""
         return {"category": list(self.categories)}
 
     def natural_parameters(self, params, about=0.0):
-        """Return the log probability of each category."""
         return log_or_floor(params["probability"])
 
     def ml(self, statistics):
@@ -101,11 +99,9 @@ class DirichletPrior(Categories, ConjugateFamily):
 
     @functools.cached_property
     def batch_shape(self):
-        """Shape in front of the axis of categories."""
         return self.alpha.shape[:-1]
 
     def _for_classes(self, groups):
-        """Return the model with alpha repeated along a leading axis of classes."""
         alpha = namespace(self.alpha).broadcast_to(self.alpha, (groups, *self.alpha.shape))
         return replace(self, alpha=alpha, per_class=True)
 
@@ -120,11 +116,9 @@ class DirichletPrior(Categories, ConjugateFamily):
         return digamma(self.alpha) - digamma(self.alpha.sum(-1, keepdims=True))
 
     def expected(self):
-        """Return the mean."""
         return {"probability": self.mean}
 
     def parameters(self):
-        """Sample the category probabilities."""
         return {"probability": program.numpyro.sample("probability", program.dist.Dirichlet(self.alpha))}
 
     def update(self, statistics) -> Self:
@@ -191,7 +185,6 @@ class Categorical(Categories, ConjugateFamily):
     mean: Any  # mean of the category probabilities, (..., V)
 
     def likelihood(self, params):
-        """Return Categorical(probability)."""
         return program.dist.Categorical(probs=params["probability"])
 
     def draw(self, params, rng):
@@ -200,11 +193,9 @@ class Categorical(Categories, ConjugateFamily):
         return (rng.random((*cumulative.shape[:-1], 1)) > cumulative).sum(-1)
 
     def cardinality(self, feature):
-        """Return the number of categories."""
         return len(self.categories)
 
     def predictive(self):
-        """Return Categorical(mean)."""
         return program.dist.Categorical(probs=self.mean)
 
     def sufficient_statistic(self, x, about=0.0):
@@ -349,7 +340,6 @@ class KnownCategorical(Categorical):
             return np.log(self.probability)
 
     def expected(self):
-        """Return the given probabilities."""
         return {"probability": self.probability}
 
     def parameters(self):
@@ -361,17 +351,13 @@ class KnownCategorical(Categorical):
         return self
 
     def log_evidence_terms(self, statistics):
-        """Return the log likelihood of the counts."""
         return xlogy(statistics.total(), self.probability).sum(-1)
 
     def mode(self):
-        """Return the given probabilities."""
         return {"probability": self.probability}
 
     def ml(self, statistics):
-        """Return the given probabilities."""
         return self.mode()
 
     def sample_parameters(self, rng, size=()):
-        """Return the given probabilities, repeated."""
         return {"probability": np.broadcast_to(self.probability, (*size, *self.probability.shape))}

@@ -66,7 +66,6 @@ class ClassStatistics(Statistics):
         return ClassStatistics(classes, leaves, squares, self.schema or other.schema, self.decayed or other.decayed)
 
     def without(self, part, signed=()):
-        """Return the statistics without the rows of ``part``; ``signed`` names leaves whose sums may be negative."""
         classes = self.classes.without(part.classes)
         leaves = {name: own.without(part.leaves[name], name in signed) for name, own in self.leaves.items()}
         squares = np.maximum(self.squares - part.squares, 0.0)
@@ -299,7 +298,6 @@ class ClassProgram(Model):
         return {f"{name}.{site}": value for name, params in parts.items() for site, value in params.items()}
 
     def dims(self, site: str) -> tuple[str, ...]:
-        """Return the names of the axes of a site, after the axes of the draws."""
         if site == self.CONFUSION:
             return ("class", "label")
         name, _, parameter = site.rpartition(".")
@@ -310,7 +308,6 @@ class ClassProgram(Model):
         return tuple(d if d == "class" or (wide == 1 and d.startswith("feature")) else f"{name}.{d}" for d in own)
 
     def coords(self) -> dict[str, list]:
-        """Return the known labels along the axes that `dims` names."""
         labels: dict[str, list] = {"class": list(self.class_names)}
         if self.confusion is not None:
             labels["label"] = list(self.class_names)

@@ -100,11 +100,9 @@ class FunctionModel(Model):
         return cls(function, axes), arguments
 
     def __call__(self, *args, **kwargs):
-        """Run the function."""
         return self.function(*args, **kwargs)
 
     def statistics_program(self, statistics: Arguments) -> None:
-        """Run the function on its data."""
         statistics.call(self.function)
 
     def latents(self):
@@ -112,7 +110,6 @@ class FunctionModel(Model):
         raise TypeError(f"{_name(self.function)} samples its latents as it runs: they cannot be drawn without data")
 
     def statistics(self, *data):
-        """Return the data as the function's arguments."""
         return Arguments.of(data)
 
     def log_likelihood(self, params, statistics):
@@ -152,7 +149,6 @@ class FunctionModel(Model):
         return dict(self.axes).get(site, ())
 
     def coords(self) -> dict[str, list]:
-        """Return no labels: none are known."""
         return {}
 
 

@@ -70,12 +70,10 @@ class Gaussian(ExponentialFamily):
         return increments.sum(tuple({"class": 0, "feature": -1}[name] for name in self.tied), keepdims=True)
 
     def dims(self, site, *, grouped=False):
-        """Return the names of the axes of a parameter."""
         dims = super().dims(site, grouped=grouped)
         return tuple(d for d in dims if site != "variance" or d not in self.tied)
 
     def select_class(self, params, group):
-        """Return the parameters of the class of each row."""
         return super().select_class(self._expand(params), group)
 
     def likelihood(self, params):
@@ -83,7 +81,6 @@ class Gaussian(ExponentialFamily):
         return program.dist.Normal(params["mean"], params["variance"] ** 0.5)
 
     def draw(self, params, rng):
-        """Draw from the normal distribution."""
         params = self._expand(params)
         return rng.normal(params["mean"], np.sqrt(params["variance"]))
 
@@ -168,7 +165,6 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
         """Return the default prior, which follows the rows."""
 
     def parameters(self):
-        """Sample the variance, and the mean given it."""
         variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
         mean = program.numpyro.sample("mean", program.dist.Normal(self.mean, (variance / self.kappa) ** 0.5))
         return {"mean": mean, "variance": variance}

@@ -80,7 +80,6 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
         return 0.5 * (statistics.scatter + statistics.n * (statistics.mean - self.mean) ** 2)
 
     def expected(self):
-        """Return the known mean, and the mean of the variance."""
         return self._with_mean(np.broadcast_to(mean_variance(self.alpha, self.beta), self.batch_shape))
 
     def update(self, statistics) -> Self:
@@ -126,7 +125,6 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
         return self._with_mean(variance)
 
     def sample_parameters(self, rng, size=()):
-        """Draw from the inverse-gamma distribution."""
         return self._with_mean(self.beta / rng.gamma(self.alpha, size=(*size, *self.batch_shape)))
 
     def _with_mean(self, variance):
@@ -176,7 +174,6 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         return program.dist.Normal(self.mean, (self.sd**2 + self.noise_sd**2) ** 0.5)
 
     def expected(self):
-        """Return the mean of the mean, and the known variance."""
         return self._with_variance(np.broadcast_to(self.mean, self.batch_shape))
 
     def update(self, statistics) -> Self:
@@ -212,16 +209,13 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         return beside_rows(mean, x), beside_rows(sd, x), np.full((1, 1), np.inf)
 
     def mode(self):
-        """Return the mean of the Gaussian."""
         return self._with_variance(self.mean)
 
     def ml(self, statistics):
-        """Return the sample mean."""
         refuse_where(statistics.n <= 0, "maximum likelihood does not exist: no observed value")
         return self._with_variance(statistics.mean)
 
     def sample_parameters(self, rng, size=()):
-        """Draw from the Gaussian."""
         return self._with_variance(rng.normal(self.mean, self.sd, (*size, *self.batch_shape)))
 
     def _with_variance(self, mean):

@@ -83,7 +83,6 @@ class LaplaceLinearRegression(GaussianLine):
 
     @property
     def features(self) -> int:
-        """Number of columns D."""
         return self.prior_scale.shape[-1]
 
     @property
@@ -107,7 +106,6 @@ class LaplaceLinearRegression(GaussianLine):
         return {"intercept": intercept, "coefficients": coefficients, "variance": variance}
 
     def likelihood(self, params, x):
-        """Return the distribution of the targets about the line."""
         normal = super().likelihood(params, x)
         return normal if self.noise == "normal" else program.dist.Laplace(normal.loc, (params["variance"] / 2) ** 0.5)
 
@@ -121,7 +119,6 @@ class LaplaceLinearRegression(GaussianLine):
         return Rows({"x": x, "t": target(t), "weight": w})
 
     def log_likelihood(self, params, statistics):
-        """Return log p(t | x, params) of all rows."""
         if self.noise == "normal":
             return super().log_likelihood(params, statistics)
         rows, variance = statistics.data, params["variance"]
@@ -130,7 +127,6 @@ class LaplaceLinearRegression(GaussianLine):
         return -(rows["weight"] * (0.5 * xp.log(2 * variance) + (2 / variance) ** 0.5 * distance)).sum()
 
     def log_likelihood_rows(self, params, x):
-        """Return log p(t_i | x_i, params) of rows that `check` returned; (draws, n)."""
         if self.noise == "normal":
             return super().log_likelihood_rows(params, x)
         variance = params["variance"][..., None]

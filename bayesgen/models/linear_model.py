@@ -127,11 +127,9 @@ class Discriminative(Model):
         return x[seen], t[seen], w[seen]
 
     def dims(self, site: str) -> tuple[str, ...]:
-        """Return the names of the axes of a site, after the axes of the draws."""
         return ("feature",) if site == "coefficients" else ()
 
     def coords(self) -> dict[str, list]:
-        """Return the known labels along the axes that `dims` names."""
         return {"feature": list(self.columns)} if self.columns else {}
 
 
@@ -333,7 +331,6 @@ class GaussianLine(Discriminative):
     intercept: bool = True  # False: the line goes through 0
 
     def likelihood(self, params, x):
-        """Return the distribution of the targets about the line."""
         return program.dist.Normal(params["intercept"] + x @ params["coefficients"], params["variance"] ** 0.5)
 
     def statistics(self, x, t, weight=None) -> Any:

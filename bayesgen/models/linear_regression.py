@@ -75,7 +75,6 @@ class NormalWeights(GaussianLine):
 
     @property
     def features(self) -> int:
-        """Number of columns D."""
         return self.mean.shape[-1] - self.intercept
 
     def weights(self, variance):
@@ -172,7 +171,6 @@ class LinearRegression(_ConjugateLine):
         return self.weights(variance) | {"variance": variance}
 
     def update(self, statistics: LineStatistics) -> "LinearRegression":
-        """Return the posterior."""
         mean, factor, squares = self.solve(statistics)
         alpha, beta = self.alpha + statistics.n / 2, self.beta + squares / 2
         return replace(self, mean=mean, factor=factor, alpha=alpha, beta=beta)
@@ -271,7 +269,6 @@ class LinearRegressionKnownVariance(_ConjugateLine):
         return self.weights(1.0) | {"variance": variance}
 
     def update(self, statistics: LineStatistics) -> "LinearRegressionKnownVariance":
-        """Return the posterior."""
         mean, factor, _ = self.solve(statistics, self.noise_sd)
         return replace(self, mean=mean, factor=factor)
 
@@ -304,15 +301,12 @@ class LinearRegressionKnownVariance(_ConjugateLine):
         return location, self.noise_sd**2 * np.exp(level)
 
     def ml(self, statistics):
-        """Return the estimate by least squares."""
         return self.params(self.least_squares(statistics)[0], self.noise_sd**2)
 
     def expected(self):
-        """Return the means of the parameters."""
         return self.params(self.mean, self.noise_sd**2)
 
     def mode(self):
-        """Return the mean."""
         return self.expected()
 
     def sample_parameters(self, rng, size=()):

@@ -84,7 +84,6 @@ class LogGaussian(Gaussian):
         return eta - xp.stack([about, slope, xp.zeros(eta.shape[:-1])], axis=-1)
 
     def sum_rows(self, x, rows):
-        """Return the `Moments` of the logarithms, by group."""
         return super().sum_rows(self.logarithm(self.check(x)), rows)
 
 

@@ -80,7 +80,6 @@ class LinearClassifier(RowClassifier):
         return {"intercept": intercept, "coefficients": coefficients}
 
     def likelihood(self, params, x):
-        """Return the distribution of the classes at rows x (n, D)."""
         return program.dist.CategoricalLogits(self.log_probability(self.scores(params, x)).T)
 
     def scores(self, params, x):
@@ -91,7 +90,6 @@ class LinearClassifier(RowClassifier):
     # -- rows and densities ------------------------------------------------------------------------------------------
 
     def log_likelihood(self, params, statistics: Rows):
-        """Return log p(t | x, params) of all rows. NumPy or JAX."""
         rows = statistics.data
         return (rows["weight"] * self.log_chosen(self.scores(params, rows["x"]), rows["t"])).sum()
 
@@ -101,7 +99,6 @@ class LinearClassifier(RowClassifier):
         return self.log_probability(score[:, None] if len(self.classes) == 2 else score)
 
     def dims(self, site: str) -> tuple[str, ...]:
-        """Return the names of the axes of a site, after the axes of the draws."""
         return ("class",) * (len(self.classes) > 2) + super().dims(site)
 
     def coords(self) -> dict[str, list]:
@@ -262,7 +259,6 @@ class LogisticRegression(LinearClassifier):
         return {name: numpyro.deterministic(name, basis.T @ value) for name, value in sites.items()}
 
     def dims(self, site):
-        """Return the names of the axes of a site, after the axes of the draws."""
         if site.endswith("_contrasts"):
             return ("contrast", "feature")[: 1 + site.startswith("coefficient")]
         return super().dims(site)
@@ -277,7 +273,6 @@ class LogisticRegression(LinearClassifier):
 
     @np.errstate(under="ignore")
     def log_probability(self, score):
-        """Return the log softmax of the scores."""
         score = self._all(score)
         xp = namespace(score)
         shifted = score - score.max(-2, keepdims=True)
@@ -285,7 +280,6 @@ class LogisticRegression(LinearClassifier):
 
     @np.errstate(under="ignore")
     def log_chosen(self, score, t):
-        """Return the log softmax of the scores at the class of each row."""
         if len(self.classes) == 2:
             return -softplus((1 - 2 * t) * score[0])
         own = t == np.arange(len(self.classes))[:, None]

@@ -135,7 +135,6 @@ class MarkovChain(ConjugateFamily):
         ]
 
     def coords(self):
-        """Return the contexts and the symbols."""
         return {"context": self.contexts, "category": list(self.categories)}
 
     # -- rows --------------------------------------------------------------------------------------------------------
@@ -342,7 +341,6 @@ class MarkovChain(ConjugateFamily):
         return self.alpha / self.alpha.sum(-1, keepdims=True)
 
     def expected(self):
-        """Return the mean."""
         return {"probability": self.mean}
 
     def has_closed_form(self, statistics):

@@ -317,7 +317,6 @@ class Conjugate(Model):
         return self.update(statistics) if self.has_closed_form(statistics) else None
 
     def starting_draws(self, statistics, rng: np.random.Generator, size: tuple[int, ...]) -> Params:
-        """Draw exactly from the prior."""
         return self.sample_parameters(rng, size)
 
     @abc.abstractmethod
@@ -337,7 +336,6 @@ class Conjugate(Model):
         raise NoClosedForm(f"{type(self).__name__} has no closed form for the means of its parameters")
 
     def map(self, statistics) -> Params:
-        """Return the mode of the posterior."""
         return self.update(statistics).mode()
 
 

@@ -82,7 +82,6 @@ class DirichletMultinomial(DirichletPrior):
         return program.dist.DirichletMultinomial(self.alpha, self.length)
 
     def density_of(self, params, x=None):
-        """Return the density of documents given their lengths; a missing one is an empty one, of probability 1."""
         if x is None:
             return self.likelihood(params), None
         jnp, gone = program.jnp, x != x
@@ -94,7 +93,6 @@ class DirichletMultinomial(DirichletPrior):
         return self.likelihood({**params, "length": counts.sum(-1)}), counts
 
     def sufficient_statistic(self, x, about=0.0):
-        """Return the counts."""
         return x.astype(float)
 
     def log_base_measure(self, x):
@@ -135,7 +133,6 @@ class DirichletMultinomial(DirichletPrior):
         return DataError(problem, feature=int(word))
 
     def sum_rows(self, x, rows):
-        """Sum the counts by group."""
         known = spectrum(x.data) if sparse.issparse(x) else None
         x = self.check(x) if known is None else x
         if x.ndim > 2:

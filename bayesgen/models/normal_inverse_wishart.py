@@ -170,7 +170,6 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return increments.sum(0, keepdims=True) if self.shared else increments
 
     def has_closed_form(self, statistics):
-        """Return True if the rows are complete."""
         return not isinstance(statistics, PatternMoments)
 
     def update(self, statistics) -> Self:
@@ -255,7 +254,6 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
             write_log_density(result, x, self._means, self._whole)
 
     def student(self, x, params=None):
-        """Return the predictive of each missing entry, given the other columns."""
         if params is not None:
             return super().student(x, params)
         mean, scale, dof = self._flat

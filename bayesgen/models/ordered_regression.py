@@ -96,7 +96,6 @@ class OrderedRegression(RowClassifier):
         return {"cuts": cuts, "coefficients": sample("coefficients", dist.Normal(0.0, self.prior_scale).to_event(1))}
 
     def likelihood(self, params, x):
-        """Return the distribution of the classes at rows x (n, D)."""
         return program.dist.CategoricalLogits(self._of_classes(params["cuts"], x @ params["coefficients"]).T)
 
     # -- densities ---------------------------------------------------------------------------------------------------
@@ -115,7 +114,6 @@ class OrderedRegression(RowClassifier):
 
     @np.errstate(under="ignore")
     def log_likelihood(self, params, statistics: Rows):
-        """Return log p(t | x, params) of all rows. NumPy or JAX."""
         rows = statistics.data
         log_p = _LINKS[self.link][0](rows["x"] @ params["coefficients"], *self._cut(params["cuts"], rows["t"]))
         return (rows["weight"] * log_p).sum()
@@ -127,7 +125,6 @@ class OrderedRegression(RowClassifier):
         return self._of_classes(params["cuts"], np.clip(score, -_FARTHEST, _FARTHEST))
 
     def dims(self, site: str) -> tuple[str, ...]:
-        """Return the names of the axes of a site, after the axes of the draws."""
         return ("cut",) if site == "cuts" else super().dims(site)
 
     def coords(self) -> dict[str, list]:

@@ -38,19 +38,15 @@ class Poisson(ExponentialFamily):
     density_kind = "probability"
 
     def likelihood(self, params):
-        """Return Poisson(mean)."""
         return program.dist.Poisson(params["mean"])
 
     def draw(self, params, rng):
-        """Draw from the Poisson distribution."""
         return rng.poisson(params["mean"])
 
     def sufficient_statistic(self, x, about=0.0):
-        """Return (1, x)."""
         return np.stack([np.ones(x.shape), x], axis=-1)
 
     def natural_parameters(self, params, about=0.0):
-        """Return (-mean, log mean)."""
         mean = params["mean"]
         return namespace(mean).stack([-mean, log_or_floor(mean)], axis=-1)
 
@@ -158,7 +154,6 @@ class GammaPoisson(Poisson, ConjugateFamily):
         return cls(np.ones_like(rows), np.maximum(rows, 1) / np.maximum(events, 1))
 
     def parameters(self):
-        """Sample the mean count."""
         return {"mean": program.numpyro.sample("mean", program.dist.Gamma(self.concentration, self.rate))}
 
     def predictive(self):
@@ -171,7 +166,6 @@ class GammaPoisson(Poisson, ConjugateFamily):
         return self.concentration / self.rate
 
     def expected(self):
-        """Return the mean."""
         return {"mean": np.broadcast_to(self.mean, self.batch_shape)}
 
     def update(self, statistics) -> Self:
@@ -218,5 +212,4 @@ class GammaPoisson(Poisson, ConjugateFamily):
         return {"mean": (self.concentration - 1) / self.rate}
 
     def sample_parameters(self, rng, size=()):
-        """Draw from the Gamma distribution."""
         return {"mean": rng.gamma(self.concentration, 1 / self.rate, (*size, *self.batch_shape))}

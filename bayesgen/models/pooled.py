@@ -246,7 +246,7 @@ class Pooled(ExponentialFamily):
     event_dim = property(lambda self: self.leaf.event_dim)  # type: ignore[assignment]
     density_kind = property(lambda self: self.leaf.density_kind)  # type: ignore[assignment]
     takes_sparse = property(lambda self: self.leaf.takes_sparse)  # type: ignore[assignment]
-    categories = property(lambda self: getattr(self.leaf, "categories", None))
+    categories = property(lambda self: getattr(self.leaf, "categories", None), doc="Labels of the leaf's categories.")
 
     @property
     def site_dims(self):  # type: ignore[override]

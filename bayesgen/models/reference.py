@@ -57,7 +57,6 @@ class ReferencePrior(ConjugateFamily):
 
     @functools.cached_property
     def batch_shape(self):
-        """Shape of the features."""
         return self.shape
 
     def _for_classes(self, groups):
@@ -65,7 +64,6 @@ class ReferencePrior(ConjugateFamily):
         return self
 
     def _repeated(self, columns):
-        """Return the prior of several columns."""
         return replace(self, shape=(columns,))
 
     def with_prior(self, statistics: Any):

@@ -262,7 +262,6 @@ class ChainStatistics(Statistics):
         return ChainStatistics.of(sums, weights)
 
     def scaled(self, factor):
-        """Return the counts times ``factor``."""
         return ChainStatistics(self.sums * factor, self.stretches, self.weights * factor)
 
     def completed(self, contexts: Contexts) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -92,11 +92,9 @@ class Listed(Conditional):
         return self.values[chance.argmax(1)] if self.label else chance @ self.values / chance.sum(1)
 
     def nodes(self, cutting, pieces):
-        """Return all values."""
         return self.values, self.values, 0.0
 
     def log_density(self, z):
-        """Return the log probabilities of all values."""
         return self.log_mass
 
 
@@ -121,7 +119,6 @@ class Line(Conditional):
 
     @classmethod
     def joined(cls, parts):
-        """Join the groups of lines on one scale."""
         location, spread, dof = (np.concatenate([getattr(p, n) for p in parts]) for n in ("location", "spread", "dof"))
         return cls(location, spread, dof, parts[0].back, parts[0].bent)
 
@@ -154,7 +151,6 @@ class Line(Conditional):
         return middle
 
     def nodes(self, cutting, pieces):
-        """Return two nodes in each piece of the line."""
         kinds, place = np.unique(self.dof[cutting], return_inverse=True)
         quantiles = stats.t.ppf(_CUTS, kinds[:, None])[place.reshape(-1, self.dof.shape[1])]
         cuts = self.location[cutting][..., None] + self.spread[cutting][..., None] * quantiles

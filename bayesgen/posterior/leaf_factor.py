@@ -67,7 +67,6 @@ class LeafFactor(Factor):
 
     @cached_property
     def alternative(self) -> np.ndarray:  # type: ignore[override]
-        """The draw or the member of each group."""
         if self.alternative_of is not None:
             return self.alternative_of
         return np.repeat(np.arange(self._draws), len(self.classes_of))
@@ -125,7 +124,6 @@ class LeafFactor(Factor):
         return x if self.bend is None else self.bend.forward(x)
 
     def fill(self, rows, group, rng):
-        """Draw from the conditional predictive, or under the parameters."""
         x, params, place = rows[self.name].copy() if self.bend is None else self._bent(rows[self.name]), None, group
         if self.params is not None:
             own, place = np.unique(group, return_inverse=True)

@@ -52,12 +52,10 @@ class Posterior(Predictive):
 
     @property
     def log_class_prior(self) -> np.ndarray:
-        """Log of the mean of each class probability, shape (K,)."""
         with np.errstate(divide="ignore"):
             return np.log(self.mean()[f"{self.model.CLASSES}.probability"])
 
     def check(self, x) -> Any:
-        """Return rows as the model checks them."""
         return self.model.check(x)
 
     def check_draws(self, count: int) -> None:
@@ -136,12 +134,10 @@ class ExactPosterior(Posterior):
 
     @property
     def log_class_prior(self):
-        """Log of the mean of each class probability, in closed form."""
         with np.errstate(divide="ignore"):
             return np.log(self.model.classes.mean)  # type: ignore[attr-defined]  # classifiers have it
 
     def log_predictive(self, x) -> np.ndarray:
-        """Return the log predictive in closed form."""
         return self.model.log_predictive(x)
 
     def draws(self, seed=None, size=(4, 1000)) -> Params:
@@ -149,15 +145,12 @@ class ExactPosterior(Posterior):
         return self.model.sample_parameters(generator(seed), size)
 
     def as_draws(self, seed=None) -> "ParameterDraws":
-        """Return four chains of a thousand draws."""
         return ParameterDraws(self.model, self.draws(seed))
 
     def with_class_prior(self, classes) -> "ExactPosterior":
-        """Replace the class prior of the posterior."""
         return replace(self, model=replace(self.model, classes=classes))
 
     def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
-        """Return draws."""
         return self.draws(seed, size)
 
     def mean(self) -> Params:
@@ -165,7 +158,6 @@ class ExactPosterior(Posterior):
         return self.model.expected()  # type: ignore[attr-defined]  # regressions have it, and only they call this
 
     def predictive_moments(self, x):
-        """Return mean and variance in closed form."""
         return self.model.predictive_moments(x)  # type: ignore[attr-defined]  # regressions have it
 
 
@@ -254,12 +246,10 @@ class ParameterDraws(Posterior):
         return self
 
     def with_class_prior(self, classes) -> "ParameterDraws":
-        """Replace the class probabilities in every draw."""
         model: Any = self.model
         return replace(self, model=replace(model, classes=classes), samples=_known(model, self.samples, classes))
 
     def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
-        """Return draws."""
         return self.draws(seed, size)
 
     def mean(self) -> Params:
@@ -292,28 +282,22 @@ class PointEstimate(Posterior):
         """Take any number of draws, which are all the same."""
 
     def log_predictive(self, x) -> np.ndarray:
-        """Return the log density at the estimate."""
         return log_mean_density(self.model, self.as_draws().flat, self.model.check(x))
 
     def draws(self, seed=None, size=(4, 1000)) -> Params:
-        """Return the estimate, repeated."""
         return {site: np.broadcast_to(v, (*size, *v.shape)) for site, v in self.params.items()}
 
     def as_draws(self, seed=None) -> ParameterDraws:
-        """Return a single chain of a single draw."""
         return ParameterDraws(self.model, {site: v[None, None] for site, v in self.params.items()})
 
     def with_class_prior(self, classes) -> "PointEstimate":
-        """Replace the class probabilities of the estimate."""
         model: Any = self.model
         return PointEstimate(replace(model, classes=classes), _known(model, self.params, classes))
 
     def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
-        """Return the estimate."""
         return self.params
 
     def mean(self) -> Params:
-        """Return the estimate."""
         return self.params
 
 

@@ -109,12 +109,10 @@ class Stream(Source):
         self._opened: Any = None  # a reading begun to see the types
 
     def types(self, target, weight):
-        """Return the kinds of the columns."""
         self._opened = self._opened or self._begin()
         return declared(self._opened.schema, target, weight)
 
     def jobs(self, columns=None):
-        """Yield a job for each record batch."""
         stream, self._opened = self._opened or self._begin(), None
         names, row = without_index(stream.schema) if columns is None else list(columns), 0
         absent = [name for name in names if name not in stream.schema.names]
@@ -157,7 +155,6 @@ class Tables(Source):
         return found
 
     def jobs(self, columns=None):
-        """Yield a job for each table."""
         for number, table in enumerate(self._tables):
             yield Job(f"batch {number}", functools.partial(iter, (table,)), functools.partial(_mark, table))
 

@@ -206,12 +206,10 @@ class ParquetFiles(Source):
         return [_parquet_identity(fragment) for fragment in self.fragments]
 
     def types(self, target, weight):
-        """Return the kinds of the columns."""
         found = declared(self.schema, target, weight)
         return replace(found, kinds=found.kinds | dict.fromkeys(found.kinds.keys() & self._categories, "O"))
 
     def jobs(self, columns=None):
-        """Yield a job for each row group."""
         names = without_index(self.schema) if columns is None else list(columns)
         for fragment in self.fragments:
             for group in fragment.row_groups:

@@ -105,7 +105,6 @@ class Survey(Columns):
         return declared_classes(list(self.labels))
 
     def kind(self, column: str) -> str:
-        """Return the kind of a column, as in `kinds`."""
         return self.kinds[column]
 
     def date_form(self, column: str) -> str | None:

@@ -118,7 +118,6 @@ class Table(Columns):
         return self._known[column, "series"]
 
     def kind(self, column: str) -> str:
-        """Return "b" for bools, "f" for numbers, "O" for labels, else the name of the type, which no model takes."""
         if self._array is not None and self._array.dtype.kind != "O":
             return _KINDS.get(self._array.dtype.kind, "O")
         kind = self._known.get(column)
@@ -163,7 +162,6 @@ class Table(Columns):
         return kind
 
     def date_form(self, column: str) -> str | None:
-        """Return the format of dates: "" where they are no text, None for numbers of days."""
         if self.kind(column) == "f":
             return None
         values = self.labels(column)
@@ -186,12 +184,10 @@ class Table(Columns):
         return None if found and found.kind == "names" and seen <= 10 else found
 
     def count(self, column: str, category) -> int:
-        """Return the number of rows of a category."""
         codes, distinct = self._distinct(column)
         return int((codes == distinct.index(category)).sum()) if category in distinct else 0
 
     def bools(self, columns) -> tuple[str, ...]:
-        """Return the columns that hold True and False, not 1 and 0."""
         if self._array is not None and self._array.dtype.kind != "O":
             return tuple(columns) if self._array.dtype.kind == "b" else ()
         return super().bools(columns)
