@@ -18,7 +18,7 @@ from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, data, inspection, load, plot
-from bayesgen.averaging import boosted, learning, softmax, views
+from bayesgen.averaging import boosted, fitted_view, learning, softmax
 from bayesgen.averaging.member import NOTHING, Product
 from bayesgen.core.program import same
 from bayesgen.numerics.special import log_mixture
@@ -601,7 +601,7 @@ def test_a_row_of_a_large_group_may_stay_where_it_would_hardly_be_missed(monkeyp
     y = np.arange(18_000) % 2
     X = rng.normal(size=(18_000, 2)) + y[:, None]
     fast = AveragedClassifier(members=[*FEW, "softmax"], bend=False).fit(X, y)
-    monkeypatch.setattr(views, "_LARGE", np.inf)
+    monkeypatch.setattr(fitted_view, "_LARGE", np.inf)
     exact = AveragedClassifier(members=[*FEW, "softmax"], bend=False).fit(X, y)
     np.testing.assert_allclose(fast.scores_["members"], exact.scores_["members"], atol=1e-3)
     # Scores of 1e-3 apart leave the weights of members that predict alike apart too, and with them probabilities.

@@ -17,7 +17,7 @@ from sklearn.metrics import log_loss
 from bayesgen import AveragedClassifier, NaiveBayesClassifier, inspection, load, plot
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member import NOTHING
-from bayesgen.averaging.rows import HeldOut, Rows
+from bayesgen.averaging.member_rows import HeldOut, Rows
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.models import (
     BetaBinomial,
@@ -198,7 +198,7 @@ def test_leaving_out_a_row_is_a_refit(whole, outlier):
     held = replace(HeldOut.of(rows, at), gone=rows.take(at, removed[at]))
     left = ColumnModels.of(model, ["wait"], rows.e, rows.codes, rows.weight).loo_log_density(held)
     for j, (i, own) in enumerate(zip(at, left, strict=True)):
-        rest = held.rest(j)
+        rest = held.others(j)
         refit = ColumnModels.of(model, ["wait"], rest.e, rest.codes, rest.weight).settled()
         np.testing.assert_allclose(own, refit.log_density(rows.e[i : i + 1])[0], rtol=1e-9, atol=1e-9)
 
@@ -209,7 +209,7 @@ def test_leaving_out_a_group_is_a_refit():
     held = HeldOut.of(rows, np.arange(30))
     left = ColumnModels.of(model, ["wait"], rows.e, rows.codes, rows.weight).loo_log_density(held)
     for departure in range(7):
-        rest, here = held.rest(departure), held.at == departure
+        rest, here = held.others(departure), held.without == departure
         refit = ColumnModels.of(model, ["wait"], rest.e, rest.codes, rest.weight).settled()
         np.testing.assert_allclose(left[here], refit.log_density(rows.e[here]), rtol=1e-9, atol=1e-9)
 

@@ -10,11 +10,11 @@ from sklearn.base import clone
 
 from bayesgen import AveragedClassifier, inspection, load
 from bayesgen.averaging import softmax
-from bayesgen.averaging.gaussian import KAPPAS, GaussianMember
-from bayesgen.averaging.rows import HeldOut, Rows
+from bayesgen.averaging.fitted_view import FittedView
+from bayesgen.averaging.gaussians import KAPPAS, GaussianMember
+from bayesgen.averaging.member_rows import HeldOut, Rows
 from bayesgen.averaging.softmax import SoftmaxMember
-from bayesgen.averaging.training import Training
-from bayesgen.averaging.views import FittedView
+from bayesgen.averaging.view import Training
 from bayesgen.averaging.wide import WideView
 from bayesgen.numerics import checks
 
@@ -74,7 +74,7 @@ def test_a_row_leaves_by_subtraction_as_if_it_had_not_been_there(settings, gaps)
         rows = table(**settings)
         rows.x[i, ::3] = np.nan if gaps else rows.x[i, ::3]
         held = HeldOut.of(rows, [i])
-        rest = held.rest(0)  # the scale is learned without the row, like the bends
+        rest = held.others(0)  # the scale is learned without the row, like the bends
         left = WideView.fit(MEMBERS, Training(rest, rows)).loo_log_density(held)
         anew = both(Training(rest, rest))[1].log_density(held.rows.x, held.rows.c, EVERY)
         np.testing.assert_allclose(left, anew, rtol=1e-9, atol=1e-9)
@@ -84,7 +84,7 @@ def test_a_row_that_holds_all_of_the_spread_leaves_without_loss_of_digits():
     rows = table()
     rows.x[7] *= 1e3
     held = HeldOut.of(rows, [7])
-    rest = held.rest(0)
+    rest = held.others(0)
     left = WideView.fit(MEMBERS, Training(rest, rows, bend=False)).loo_log_density(held)
     anew = both(Training(rest, rest, bend=False))[1].log_density(held.rows.x, held.rows.c, EVERY)
     np.testing.assert_allclose(left, anew, rtol=1e-9)

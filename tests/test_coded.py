@@ -9,11 +9,11 @@ import pytest
 import bayesgen as bg
 from bayesgen import AveragedClassifier
 from bayesgen.averaging.categories import CategoryMember
-from bayesgen.averaging.coded import CodedMember, CodedMembers
-from bayesgen.averaging.gaussian import GaussianMember
-from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.composed import CodedMember, CodedMembers
+from bayesgen.averaging.gaussians import GaussianMember
+from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.softmax import SoftmaxMember
-from bayesgen.averaging.training import Setting, Training
+from bayesgen.averaging.view import Setting, Training
 
 POOL = ["gaussian", "softmax", "category", "coded"]
 

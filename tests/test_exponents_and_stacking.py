@@ -6,7 +6,7 @@ from scipy import optimize
 from scipy.special import logsumexp
 
 from bayesgen.averaging.forest import ForestMember
-from bayesgen.averaging.gaussian import GaussianMember
+from bayesgen.averaging.gaussians import GaussianMember
 from bayesgen.averaging.member import Product
 from bayesgen.averaging.softmax import SoftmaxMember
 from bayesgen.averaging.weights import prior_mass, stack, strength

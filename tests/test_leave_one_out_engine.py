@@ -7,20 +7,15 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import logsumexp
 
-from bayesgen.averaging import rows, views
+from bayesgen.averaging import fitted_view, member_rows
 from bayesgen.averaging.categories import CategoryMembers
-from bayesgen.averaging.gaps import Filling
-from bayesgen.averaging.gaussian import GaussianMember
-from bayesgen.averaging.marginals import Marginals
-from bayesgen.averaging.quadratics import RADIUS
-from bayesgen.averaging.reference import Reference
-from bayesgen.averaging.rotations import Rotations
-from bayesgen.averaging.rows import HeldOut, Rows
-from bayesgen.averaging.students import log_density
-from bayesgen.averaging.training import Setting, Training
-from bayesgen.averaging.view import View, fit_components, nearest_group
-from bayesgen.averaging.views import FittedView
-from bayesgen.averaging.warp import YeoJohnson
+from bayesgen.averaging.densities import RADIUS, Marginals, Rotations
+from bayesgen.averaging.fitted_view import FittedView
+from bayesgen.averaging.gaussians import GaussianMember
+from bayesgen.averaging.member_rows import HeldOut, Rows
+from bayesgen.averaging.preparation import Filling, YeoJohnson
+from bayesgen.averaging.students import Reference, log_density
+from bayesgen.averaging.view import Setting, Training, View, fit_components, nearest_group
 from bayesgen.models.moments import moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.numerics import folds
@@ -80,7 +75,7 @@ def without(view, x, codes, weight, removed, i):
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("whole", [True, False])
 def test_leave_one_out_is_a_refit(count, gaps, whole, monkeypatch):
-    monkeypatch.setattr(HeldOut, "rest", lambda self, b: pytest.fail("nothing is lost here"))
+    monkeypatch.setattr(HeldOut, "others", lambda self, b: pytest.fail("nothing is lost here"))
     x, codes, weight = vectors(gaps=gaps)
     view = viewed(x, codes, weight, count, bend=True)
     fitted = fit(view, x, codes, weight)
@@ -126,7 +121,7 @@ def test_a_row_leaves_with_one_row_of_each_other_class_as_in_a_refit(count):
     even = HeldOut.balanced(table(x, codes, weight), np.arange(25))
     left = fit(view, x, codes, weight).loo_log_density(even)
     for i in range(25):
-        own = even.leaves == even.at[i]
+        own = even.gone_with == even.without[i]
         assert i in even.places[own] and sorted(codes[even.places[own]]) == [0, 1, 2]
         rest = weight.copy()
         rest[even.places[own]] -= np.minimum(weight[even.places[own]], 1.0)
@@ -139,16 +134,16 @@ def test_rows_of_equal_classes_leave_with_rows_of_their_fold():
     x, codes, weight = vectors(30)
     fold = np.arange(30) // 3 % 5
     even = HeldOut.balanced(table(x, codes, weight), np.arange(30), fold)
-    assert len(even.leaves) == 30 and (fold[even.places] == fold[even.places[:10]][even.leaves]).all()
+    assert len(even.gone_with) == 30 and (fold[even.places] == fold[even.places[:10]][even.gone_with]).all()
 
 
 def test_a_class_of_one_row_leaves_only_when_it_is_predicted():
     x, codes, _ = vectors(13)
     codes = np.where(np.arange(13) == 5, 2, codes % 2)
     even = HeldOut.balanced(table(x, codes, np.ones(13)), np.arange(13))
-    assert np.flatnonzero(even.places == 5).size == 1 and even.leaves[even.places == 5] == even.at[5]
+    assert np.flatnonzero(even.places == 5).size == 1 and even.gone_with[even.places == 5] == even.without[5]
     some = even.take(np.arange(13) < 4)
-    assert len(some) == 4 and [*np.bincount(some.gone.codes, minlength=2)[:2]] == [len(set(some.at))] * 2
+    assert len(some) == 4 and [*np.bincount(some.gone.codes, minlength=2)[:2]] == [len(set(some.without))] * 2
 
 
 def test_groups_of_one_row_are_rows():
@@ -175,7 +170,7 @@ def test_where_subtraction_loses_digits_the_rows_are_summed_anew(monkeypatch):
     x[7] = 1e7  # makes up all the squares there are
     view = viewed(x, codes, weight)
     fitted, called = fit(view, x, codes, weight), []
-    monkeypatch.setattr(HeldOut, "rest", lambda self, b, rest=HeldOut.rest: called.append(b) or rest(self, b))
+    monkeypatch.setattr(HeldOut, "others", lambda self, b, made=HeldOut.others: called.append(b) or made(self, b))
     left = fitted.loo_log_density(held(table(x, codes, weight), weight))
     expected = without(view, x, codes, weight, weight[7], 7).log_density(x[7:8], NONE, EVERY)[:, 0]
     np.testing.assert_allclose(left[:, 7], expected, rtol=1e-9)
@@ -275,7 +270,7 @@ def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, mon
     assert (not forms) == (narrow == 1e-7)  # there all would lose digits
     alone = found.log_density(rows[:1], NONE, some)
     np.testing.assert_allclose(alone[own], every[own, :1], rtol=0, atol=1e-12)
-    monkeypatch.setattr(views, "within", lambda y: np.zeros(len(y), bool))
+    monkeypatch.setattr(fitted_view, "within", lambda y: np.zeros(len(y), bool))
     monkeypatch.setattr(NormalInverseWishart, "_once", None)  # whitens once for all groups, and loses digits by that
     plain = fit(view, x, codes, weights).log_density(rows, NONE, some)
     np.testing.assert_allclose(every, plain, rtol=1e-9, atol=1e-9)  # rows far out and with gaps among them
@@ -306,7 +301,7 @@ def test_what_rows_lack_is_eliminated_for_all_groups_at_once(count, columns, mon
     y = np.where(np.isnan(new), np.nan, fitted.view.read(new)[0])
     plain = np.array([fitted.posterior(m).log_predictive(y) for m in some])  # a factor of the block of each pattern
     np.testing.assert_allclose(found, fitted.mix(plain, fitted.log_share, 2), rtol=1e-13, atol=4e-12)
-    monkeypatch.setattr(views, "_BYTES", 100 * columns**2)  # what is too large to keep is derived anew, in parts
+    monkeypatch.setattr(fitted_view, "_BYTES", 100 * columns**2)  # what is too large to keep is derived anew, in parts
     other = fit(view, x, codes, weight)
     parts = [places for places, form in other._with_gaps(some, len(new)) if isinstance(form, Marginals)]
     assert len(parts) > 3 and some[np.concatenate(parts)].tolist() == served[Marginals].tolist()
@@ -451,13 +446,13 @@ def test_rows_come_in_an_order_of_their_own():
     x = rng.integers(0, 3, (40, 2)).astype(float)
     x[3, 0] = np.nan
     codes, weight = rng.integers(0, 2, 40), rng.uniform(0.5, 2, 40)
-    first, total, which = rows.distinct(x, codes, weight)
+    first, total, which = member_rows.distinct(x, codes, weight)
     np.testing.assert_array_equal(x[first][which], x)
     order = rng.permutation(40)
-    again, same, _ = rows.distinct(x[order], codes[order], weight[order])
+    again, same, _ = member_rows.distinct(x[order], codes[order], weight[order])
     np.testing.assert_array_equal(x[first], x[order][again])
     np.testing.assert_allclose(total, same)
-    twice, doubled, _ = rows.distinct(np.repeat(x, 2, 0), np.repeat(codes, 2), np.repeat(weight, 2))
+    twice, doubled, _ = member_rows.distinct(np.repeat(x, 2, 0), np.repeat(codes, 2), np.repeat(weight, 2))
     assert len(twice) == len(first) == len({(*map(str, r), c) for r, c in zip(x, codes, strict=True)})
     np.testing.assert_allclose(doubled, 2 * total)
 

@@ -18,7 +18,7 @@ from matplotlib.text import Text
 
 import bayesgen as bg
 from bayesgen import plot
-from bayesgen.averaging.gaussian import GaussianMember, MixtureMember
+from bayesgen.averaging.gaussians import GaussianMember, MixtureMember
 from bayesgen.averaging.member import Product
 from bayesgen.models import BetaBernoulli, NormalInverseGamma, NormalKnownVariance
 

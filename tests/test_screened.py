@@ -12,11 +12,11 @@ import bayesgen as bg
 from bayesgen import AveragedClassifier, inspection
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.categories import CategoryMember
-from bayesgen.averaging.gaussian import GaussianMember
-from bayesgen.averaging.rows import Rows
-from bayesgen.averaging.screened import ScreenedMember, ScreenedMembers, best_first, evidence
+from bayesgen.averaging.composed import ScreenedMember, ScreenedMembers, best_first, evidence
+from bayesgen.averaging.gaussians import GaussianMember
+from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.softmax import SoftmaxMember
-from bayesgen.averaging.training import Setting, Training
+from bayesgen.averaging.view import Setting, Training
 
 WINE, CULTIVAR = load_wine(return_X_y=True)
 POOL = ["gaussian", "category", "screened"]

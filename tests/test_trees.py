@@ -12,8 +12,8 @@ import bayesgen as bg
 from bayesgen.averaging import boosted, forest
 from bayesgen.averaging.boosted import BoostedMember, BoostedMembers
 from bayesgen.averaging.forest import ForestMember, Ranks, Trees, together
-from bayesgen.averaging.rows import Rows
-from bayesgen.averaging.training import Training
+from bayesgen.averaging.member_rows import Rows
+from bayesgen.averaging.view import Training
 
 
 def table(n=200, seed=0, gaps=0.1):

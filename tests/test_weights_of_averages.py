@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 import bayesgen as bg
-from bayesgen.averaging.rows import HeldOut, Rows
+from bayesgen.averaging.member_rows import HeldOut, Rows
 
 
 def noise(weight):
@@ -22,8 +22,8 @@ def test_every_row_leaves_the_fit_that_predicts_it(weight):
     x, y, weights = noise(weight)
     rows = Rows(x, np.empty((57, 0), np.intp), y, weights, (), 3)
     held = HeldOut.balanced(rows, np.arange(57))
-    for i, departure in enumerate(held.at):
-        assert i in held.places[held.leaves == departure]
+    for i, departure in enumerate(held.without):
+        assert i in held.places[held.gone_with == departure]
 
 
 @pytest.mark.parametrize("weight", [1 / 57, 0.1])

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
+from bayesgen.averaging.fitted_view import FittedView
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMembers, Product
-from bayesgen.averaging.views import FittedView
 from bayesgen.core.registry import saveable
 from bayesgen.numerics.pieces import grouped_patterns, one_blas_thread, pieces, split_rows, taken
 from bayesgen.numerics.special import log_mixture
@@ -88,12 +88,12 @@ class Average(Predictive):
 
     def modelling(self, block: str) -> list[Any]:
         """Return the parts with a density of a block, "numbers" or "categories"."""
-        return [part for part in self.parts if block in part.members[0].blocks]
+        return [fitted for fitted in self.parts if block in fitted.members[0].blocks]
 
     @functools.cached_property
     def bend(self) -> Any:
         """The bends of the numbers, which all members see that see any; None without such."""
-        return next((part.bend for part in self.parts if part.bend is not None), None)
+        return next((fitted.bend for fitted in self.parts if fitted.bend is not None), None)
 
     def places(self, member) -> list[tuple[Any, int]]:
         """Return the parts and places of the factors of a member, without its leaves."""
@@ -101,16 +101,16 @@ class Average(Predictive):
 
     @functools.cached_property
     def _places(self) -> dict[Any, tuple[Any, int]]:
-        return {member: (part, place) for part in self.parts for place, member in enumerate(part.members)}
+        return {member: (fitted, place) for fitted in self.parts for place, member in enumerate(fitted.members)}
 
     @property
     def keeps_rows(self) -> bool:
         """True if rows of the fit stand among the members."""
-        return any(part.keeps_rows for part in self.parts)
+        return any(fitted.keeps_rows for fitted in self.parts)
 
     def drawn(self, member) -> bool:
         """Return True for a member whose parameters can be drawn, as those of many numbers in their span cannot."""
-        return all(part.drawn for part, _ in self.places(member))
+        return all(fitted.drawn for fitted, _ in self.places(member))
 
     @one_blas_thread()
     @np.errstate(under="ignore")
@@ -150,14 +150,14 @@ class Average(Predictive):
         result, used = np.empty((len(x), len(self.class_weight))), self.weights > 0
         least, exponents = self.roster.least[used], self.exponents[used, None, None]
         weights, prior = self.weights[used] / (1 + least), np.exp(self.log_class_prior)
-        for part in self._batches(x, used):
-            density = self.log_density(x[part], c[part], used, taken(e, part))
+        for batch in self._batches(x, used):
+            density = self.log_density(x[batch], c[batch], used, taken(e, batch))
             q = density.swapaxes(1, 2)  # (M, K, n): over few classes of many rows
             q *= exponents
             q += self.log_class_prior[:, None]
             q -= q.max(1, keepdims=True)
             np.exp(q, out=q)
-            result[part] = np.einsum("mkn,mn->nk", q, weights[:, None] / q.sum(1)) + weights @ least * prior
+            result[batch] = np.einsum("mkn,mn->nk", q, weights[:, None] / q.sum(1)) + weights @ least * prior
         result = sharpened(result, prior, self.sharpening)
         if self.given is not None:
             result *= self.given / prior
@@ -185,9 +185,9 @@ class Average(Predictive):
         """Return log p(x, k) under the untempered members, (n, K), in the units of the columns, with learned priors."""
         result = np.empty((len(x), len(self.class_weight)))
         used = self.density_weights > 0
-        for part in self._batches(x, used):
-            density = self.log_density(x[part], c[part], used, taken(e, part))
-            result[part] = log_mixture(density, self.density_weights[used])
+        for batch in self._batches(x, used):
+            density = self.log_density(x[batch], c[batch], used, taken(e, batch))
+            result[batch] = log_mixture(density, self.density_weights[used])
         result += self.log_class_prior
         if self.bend is not None:
             result += self.bend.log_slope(x)[:, None]
@@ -225,8 +225,8 @@ class Average(Predictive):
             if not self.drawn(member):  # a point: its spread is not known
                 result[times] += self.log_density(x, c, np.arange(len(self.members)) == m, e)
             else:
-                for part, place in self.places(member):
-                    result[times] += part.density_of_draws(place, x, c, len(times), rng)
+                for fitted, place in self.places(member):
+                    result[times] += fitted.density_of_draws(place, x, c, len(times), rng)
                 if member.leaves:
                     leaves: Any = self.leaves
                     result[times] += leaves.density_under(leaves.draws(rng, (len(times),)), e)
@@ -241,8 +241,8 @@ class Average(Predictive):
         """Draw the parameters of one member, in units of the bent columns: dims and values (*size, ...) by name."""
         drawn = rng.dirichlet(self.class_weight + self.concentration, size)
         result: dict[str, Any] = {"class_probability": (("class",), drawn)}
-        for part, place in self.places(member):
-            result |= part.parameters(place, size, rng)
+        for fitted, place in self.places(member):
+            result |= fitted.parameters(place, size, rng)
         if member.leaves:
             leaves: Any = self.leaves
             result |= {site: (leaves.posterior.dims(site), v) for site, v in leaves.draws(rng, size).items()}
@@ -262,7 +262,7 @@ class Average(Predictive):
         if seen.all():
             return parts
         _, order, _ = grouped_patterns(seen)
-        return (order[part] for part in parts)
+        return (order[batch] for batch in parts)
 
     def __getstate__(self):
         return {field.name: getattr(self, field.name) for field in fields(self)}  # without cached properties
@@ -281,19 +281,19 @@ def _write(result, parts, places, x, c) -> None:
     """
     result[places < 0] = 0.0
     start, warp, read = 0, None, ()
-    for part in parts:
-        wanted = np.flatnonzero((places >= start) & (places < start + len(part.members)))
+    for fitted in parts:
+        wanted = np.flatnonzero((places >= start) & (places < start + len(fitted.members)))
         if len(wanted):
             members, turn = np.unique(places[wanted] - start, return_inverse=True)
-            if not isinstance(part, FittedView):
-                density = part.log_density(x, c, members)
+            if not isinstance(fitted, FittedView):
+                density = fitted.log_density(x, c, members)
             else:
-                if warp is None or not (part.view.warp is warp or part.view.warp == warp):
-                    warp, read = part.view.warp, part.view.read_near(x)
-                density = part.of_read(x, read, members)
+                if warp is None or not (fitted.view.warp is warp or fitted.view.warp == warp):
+                    warp, read = fitted.view.warp, fitted.view.read_near(x)
+                density = fitted.of_read(x, read, members)
             several = len(members) < len(wanted)
             result[wanted[0] : wanted[-1] + 1] = density[turn] if several else density
-        start += len(part.members)
+        start += len(fitted.members)
 
 
 @dataclass(frozen=True)
@@ -327,11 +327,11 @@ class Roster:
     def of(cls, parts, leaves: ColumnModels | None) -> "Roster":
         """Combine the members of the parts."""
         numbers, categories = ([p for p in parts if p.members[0].blocks == (b,)] for b in (NUMBERS, CATEGORIES))
-        others = [part for part in parts if part.members[0].blocks not in ((NUMBERS,), (CATEGORIES,))]
+        others = [fitted for fitted in parts if fitted.members[0].blocks not in ((NUMBERS,), (CATEGORIES,))]
         names, first_parts = () if leaves is None else leaves.names, [*numbers, *others]
-        every = [member for part in first_parts for member in part.members]
-        second = [member for part in categories for member in part.members]
-        pairs = sum(len(part.members) for part in numbers)
+        every = [member for fitted in first_parts for member in fitted.members]
+        second = [member for fitted in categories for member in fitted.members]
+        pairs = sum(len(fitted.members) for fitted in numbers)
         members = [Product((*a, *b), names) for a in _each_or_none(every[:pairs]) for b in _each_or_none(second)]
         places = [(i, j) for i in [*range(pairs), -1] for j in [*range(len(second)), -1]]
         carries = [bool(names)] * len(members)
@@ -341,7 +341,7 @@ class Roster:
             members.append(Product((member,), names) if member.blocks else member)
             places.append((i, -1))
             carries.append(bool(names and member.blocks))
-        least = np.array([*(part.least for part in first_parts for _ in part.members), 0.0])
+        least = np.array([*(fitted.least for fitted in first_parts for _ in fitted.members), 0.0])
         least[:pairs] = 0.0
         place, last = np.array(places, np.intp).T
         return cls(members, first_parts, categories, place, last, np.array(carries), least[place])
@@ -360,7 +360,7 @@ class Roster:
         """
         result = np.zeros((len(self.members), *shape))
         for places, density in ((self.first, first), (self.second, second)):
-            each = [own for array in density for own in array]
+            each = [values for array in density for values in array]
             for m in np.flatnonzero(places >= 0):
                 result[m] += each[places[m]]
         if leaf is not None:
@@ -371,13 +371,13 @@ class Roster:
         """Return True for each member with a density of these blocks, and of the leaves if there are any, (M,)."""
         whole = np.array([all(block in member.blocks for block in blocks) for member in self.members])
         for parts, places in ((self.first_parts, self.first), (self.second_parts, self.second)):
-            whole &= np.array([*(part.generates for part in parts for _ in part.members), True])[places]
+            whole &= np.array([*(fitted.generates for fitted in parts for _ in fitted.members), True])[places]
         return whole & self.carries if self.carries.any() else whole
 
     def log_evidence(self, dense) -> np.ndarray:
         """Return log p(x | t) of all rows under every member, (M,); -inf without one, or if it is not ``dense``."""
         first, second = (
-            np.concatenate([*(part.log_evidence() for part in parts), [0.0]])
+            np.concatenate([*(fitted.log_evidence() for fitted in parts), [0.0]])
             for parts in (self.first_parts, self.second_parts)
         )
         return np.where(dense, first[self.first] + second[self.second], -np.inf)

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from bayesgen.averaging.forest import Trees
 from bayesgen.averaging.member import FittedMembers, Member
-from bayesgen.averaging.rows import Rows, log_frequencies, numbered, without_entries
+from bayesgen.averaging.member_rows import Rows, log_frequencies, numbered, without_entries
 
 _FEWEST = 1000  # distinct rows; below, they gain nothing beside a forest
 _WIDEST = 2000  # columns of numbers: 50 s of 1,000 rows, as they look at every column in every node
@@ -105,8 +105,8 @@ class BoostedMembers(FittedMembers):
         columns, sign = rows.order.columns, rows.order.signs
         z, trees, start = numbered(rows.x, rows.c) * sign, [], log_prior
         dim = rows.x.shape[1]
-        levels = [np.array([], int)] * dim + [np.unique(own[own >= 0]) for own in rows.c.T]
-        sets = np.array([2 < len(own) <= _MOST for own in levels])
+        levels = [np.array([], int)] * dim + [np.unique(column[column >= 0]) for column in rows.c.T]
+        sets = np.array([2 < len(values) <= _MOST for values in levels])
         order = np.concatenate([columns[sets[columns]], columns[~sets[columns]]])  # scikit-learn puts categories first
         edges = [_edges(column) for column in z.T]
         binned = z.copy()
@@ -127,8 +127,8 @@ class BoostedMembers(FittedMembers):
             start = np.full(rows.classes, -np.inf)
             start[present], start[scored] = 0.0, model._baseline_prediction.ravel()
             start = np.maximum(start, start[present].min() - _ABSENT)
-            grown = (own for both in model._predictors for own in both)
-            trees.append(Trees.joined([_arrays(own, order, levels, edges, sign) for own in grown]))
+            grown = (tree for both in model._predictors for tree in both)
+            trees.append(Trees.joined([_arrays(tree, order, levels, edges, sign) for tree in grown]))
         return cls(members, tuple(trees), np.tile(scored, rounds), start, log_prior, len(rows))
 
     @property
@@ -139,18 +139,18 @@ class BoostedMembers(FittedMembers):
         yield "the boosted members have other trees", len(self.trees) == len(self.members) and self.rows > 0, None
         yield f"the boosted members have no start of {classes}", self.start, (classes,)
         yield f"the boosted members have no log_prior of {classes}", self.log_prior, (classes,)
-        for own in self.trees:
-            yield from own.claims(dim + len(levels), 1)
-            yield "the boosted trees have no scores", self.score.shape == own.root.shape, None
+        for trees in self.trees:
+            yield from trees.claims(dim + len(levels), 1)
+            yield "the boosted trees have no scores", self.score.shape == trees.root.shape, None
         right = self.score.dtype.kind == "i" and ((self.score >= 0) & (self.score < classes)).all()
         yield "the boosted trees add to other classes", right, None
 
     def log_density(self, x, c, used) -> np.ndarray:
         z, result = numbered(x, c), np.empty((len(used), len(x), len(self.start)))
         adds = np.eye(len(self.start))[self.score]
-        for own, m in zip(result, used, strict=True):
-            for part, leaves in self.trees[m].leaves(z):
-                own[part] = self.trees[m].leaf[leaves, 0] @ adds
+        for score, m in zip(result, used, strict=True):
+            for batch, leaves in self.trees[m].leaves(z):
+                score[batch] = self.trees[m].leaf[leaves, 0] @ adds
         result = log_softmax(result + self.start, axis=2) - self.log_prior
         result[:, without_entries(x, c)] = 0.0
         return result
@@ -198,15 +198,15 @@ def _arrays(tree, order, levels, edges, sign) -> Trees:
             chains[i] = [(max(math.nextafter(-end, -math.inf), -_LARGEST) if turned else end, turned)], gap
             continue
         code = np.arange(len(seen))
-        left = sets[nodes["bitset_idx"][i]][code // 32] >> (code % 32) & 1
+        goes_left = sets[nodes["bitset_idx"][i]][code // 32] >> (code % 32) & 1
         side = np.full(seen.max() + 1, gap)  # a level that was not there goes with the gaps
-        side[seen] = 1 - left
+        side[seen] = 1 - goes_left
         ends = np.flatnonzero(np.diff(side))
         chains[i] = [(end + 0.5, side[end]) for end in ends] or [(seen.max(), side[0])], gap
     leaves = np.flatnonzero(nodes["is_leaf"])
     place: dict[Any, int] = {i: -1 - number for number, i in enumerate(leaves)}
     first = np.cumsum([0, *(len(chain) for chain, _ in chains.values())])
-    place |= {i: int(own) for i, own in zip(chains, first, strict=False)}
+    place |= {i: int(node) for i, node in zip(chains, first, strict=False)}
     column, threshold, gaps, child = [], [], [], []
     for i, (chain, gap) in chains.items():
         target = place[nodes["left"][i]], place[nodes["right"][i]]

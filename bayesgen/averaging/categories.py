@@ -28,7 +28,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from bayesgen.averaging.member import CATEGORIES, FittedFactors, Member
-from bayesgen.averaging.rows import HeldOut, Rows
+from bayesgen.averaging.member_rows import HeldOut, Rows
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.numerics.pieces import pieces, taken
@@ -85,7 +85,7 @@ class CategoryMember(Member):
 
 def _members(parents: bool) -> tuple[CategoryMember, ...]:
     kinds = {"independent": ALPHAS, "one parent": STRENGTHS if parents else ()}
-    return tuple(CategoryMember(name, strength) for name, own in kinds.items() for strength in own)
+    return tuple(CategoryMember(name, strength) for name, strengths in kinds.items() for strength in strengths)
 
 
 def few_pairs(levels, classes: int) -> bool:
@@ -132,11 +132,11 @@ class CategoryMembers(FittedFactors):
         total, hot = int(levels.sum()), _hot(x, levels)
         single, pairs = np.zeros((classes, total)), np.zeros((classes, total, total)) if few else None
         for k in range(classes):
-            own = hot[codes == k]
-            weighted = own.multiply(weight[codes == k][:, None]).tocsr()
+            of_class = hot[codes == k]
+            weighted = of_class.multiply(weight[codes == k][:, None]).tocsr()
             single[k] = np.asarray(weighted.sum(0)).ravel()
             if pairs is not None:
-                pairs[k] = (own.T @ weighted).toarray()
+                pairs[k] = (of_class.T @ weighted).toarray()
         return cls(levels, single, pairs)
 
     @property
@@ -167,7 +167,7 @@ class CategoryMembers(FittedFactors):
         alpha = member.strength if member.structure == "independent" else ALPHAS[0]
         counts = np.split(self.single, np.cumsum(self.levels)[:-1], axis=1)
         priors = (DirichletCategorical(alpha, int(count)) for count in self.levels)
-        return [prior.update(_counts(own)) for prior, own in zip(priors, counts, strict=True)]
+        return [prior.update(_counts(count)) for prior, count in zip(priors, counts, strict=True)]
 
     drawn: ClassVar = True
 
@@ -202,14 +202,14 @@ class CategoryMembers(FittedFactors):
     def learned(self, rows, group, added):
         """Count the rows."""
         c, each = codes_of(rows), np.ones(len(group))
-        own = CategoryMembers.of(c, self.levels, group, len(self.single), each)
+        counted = CategoryMembers.of(c, self.levels, group, len(self.single), each)
         names = ["single"] if self.pairs is None else ["single", "pairs"]
-        return replace(self, **{name: getattr(own, name) + added * getattr(self, name) for name in names})
+        return replace(self, **{name: getattr(counted, name) + added * getattr(self, name) for name in names})
 
     def sums(self, x, c, codes):
         """Count the levels of the rows."""
-        own = CategoryMembers.of(c, self.levels, codes, len(self.single), np.ones(len(c)))
-        return [(own.single, self.single)]
+        counted = CategoryMembers.of(c, self.levels, codes, len(self.single), np.ones(len(c)))
+        return [(counted.single, self.single)]
 
     def log_evidence(self) -> np.ndarray:
         """Return log p(x | t) of all rows under every member, (M,); -inf with a parent, where there is no evidence."""
@@ -219,7 +219,7 @@ class CategoryMembers(FittedFactors):
                 counts = np.split(self.single, np.cumsum(self.levels)[:-1], axis=1)
                 priors = (DirichletCategorical(member.strength, int(count)) for count in self.levels)
                 sums = map(_counts, counts)
-                result[place] = sum(prior.log_evidence(own) for prior, own in zip(priors, sums, strict=True))
+                result[place] = sum(prior.log_evidence(total) for prior, total in zip(priors, sums, strict=True))
         return result
 
     @functools.cached_property
@@ -238,10 +238,10 @@ class CategoryMembers(FittedFactors):
         if used not in self._prepared:
             logs, self._prepared[used] = [self._logs(*self.tables(self.members[m])) for m in used], []
             for parents in (False, True):
-                if own := [place for place, (_, table) in enumerate(logs) if (table is not None) == parents]:
-                    level = np.stack([logs[place][0] for place in own])
-                    table = np.stack([logs[place][1] for place in own], axis=1) if parents else None
-                    self._prepared[used].append((own, level, table))
+                if places_alike := [place for place, (_, table) in enumerate(logs) if (table is not None) == parents]:
+                    level = np.stack([logs[place][0] for place in places_alike])
+                    table = np.stack([logs[place][1] for place in places_alike], axis=1) if parents else None
+                    self._prepared[used].append((places_alike, level, table))
         return self._prepared[used]
 
     def density(self, x, level, table=None) -> np.ndarray:
@@ -254,10 +254,10 @@ class CategoryMembers(FittedFactors):
         if table is None:
             return (hot @ level.reshape(-1, total).T).reshape(-1, *shape)
         result, table = np.empty((len(allowed), *shape)), table.reshape(total, -1)
-        for part in pieces(len(allowed), table.shape[1], _CELLS):
-            own = hot if part.stop - part.start == len(allowed) else hot[part]
-            score = (own @ table).reshape(-1, *level.shape) + level
-            result[part] = self._average(score, allowed[part].reshape(-1, *(1,) * len(shape), total))
+        for batch in pieces(len(allowed), table.shape[1], _CELLS):
+            levels_seen = hot if batch.stop - batch.start == len(allowed) else hot[batch]
+            score = (levels_seen @ table).reshape(-1, *level.shape) + level
+            result[batch] = self._average(score, allowed[batch].reshape(-1, *(1,) * len(shape), total))
         return result
 
     def _seen(self, x) -> tuple[Any, Any]:
@@ -282,8 +282,8 @@ class CategoryMembers(FittedFactors):
             parent = rng.choice(len(score), p=np.exp(score - logsumexp(score)))
             chances, result[self.column[parent]] = table[parent], parent - starts[self.column[parent]]
         for j in np.flatnonzero(result < 0):
-            own = chances[starts[j] : starts[j] + self.levels[j]]
-            result[j] = rng.choice(len(own), p=own / own.sum())
+            chance = chances[starts[j] : starts[j] + self.levels[j]]
+            result[j] = rng.choice(len(chance), p=chance / chance.sum())
         return result
 
     def tables(self, member: CategoryMember):
@@ -300,19 +300,19 @@ class CategoryMembers(FittedFactors):
         rows, every = held.rows, np.arange(len(self.members))
         if not held.single:
             result = np.empty((len(every), len(rows), len(self.single)))
-            for departure in range(int(held.at.max(initial=-1)) + 1):
-                here = held.at == departure
-                result[:, here] = self._without(held.gone.take(held.leaves == departure)).log_density(
-                    rows.x[here], rows.c[here], every
+            for departure in range(int(held.without.max(initial=-1)) + 1):
+                predicted = held.without == departure
+                result[:, predicted] = self._without(held.gone.take(held.gone_with == departure)).log_density(
+                    rows.x[predicted], rows.c[predicted], every
                 )
             return result
         x, codes, removed = rows.c, rows.codes, held.gone.weight
         result = self.log_density(rows.x, x, every)
         step = max(1, _CELLS // (int(self.levels.sum()) * len(self.levels)))
         for start in range(0, len(x), step):
-            part = slice(start, start + step)
-            own = self._own(x[part], codes[part], removed[part])
-            result[:, np.arange(len(x))[part], codes[part]] = own
+            batch = slice(start, start + step)
+            density = self._own(x[batch], codes[batch], removed[batch])
+            result[:, np.arange(len(x))[batch], codes[batch]] = density
         return result
 
     def _without(self, gone: Rows) -> "CategoryMembers":

@@ -1,22 +1,57 @@
-"""Members composed of members of other families, on a table that is made of the table of the fit.
+r"""Members composed of members of other families, on a table that is made of the table of the fit.
 
 The table has fewer columns (`screened`), or columns of other kinds (`coded`). A member is the product of a member of
 the numbers and one of the categories of that table, or a softmax regression on it.
+
+Screened members: Gaussians, categories and a softmax regression on the columns that separate the classes best.
+
+Columns that say nothing of the class cost every member that takes them: a full covariance, or a softmax regression,
+learns noise from each. A screened member takes as many columns as it says, those of the largest log Bayes factor of
+their entries by class against all in one, which are chosen anew from the rows that it is fitted to: the choice is left
+out with its rows, by folds. Of the other columns it has no density, so it takes no part where one of a whole row is
+needed.
+
+With prior p(θ) of a column's parameters, its entries x_i that are there, and those of class k,
+
+.. math:: \log B = \log \prod_k \int p(\theta) \prod_{t_i = k} p(x_i \mid \theta)\, d\theta
+   - \log \int p(\theta) \prod_i p(x_i \mid \theta)\, d\theta
+
+A bent number is Gaussian under `NormalInverseGamma`, with one variance for all classes or with one for each, and B is
+the mean of the two: classes may differ in mean, or in spread alone, which no F statistic sees. A category has the prior
+`DirichletCategorical` (1). Numbers and categories stand on one scale, and gaps and weights need no rule of their own.
+
+Coded members: numbers of few values are taken as categories.
+
+Grades, numbers of children and codes are numbers of few values, and a class may lie anywhere among these: a Gaussian
+knows one bump, a line one direction. A coded member takes every number of few values as a category, and the others as
+numbers; the average weighs it against the members that take all as numbers. A value that no row of the fit has is
+missing to it.
+
+It has a mass of the coded columns where other members have a density, so it takes no part where one of a whole row is
+needed.
 """
 
 import abc
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from bayesgen.averaging.categories import CategoryMember, CategoryMembers
-from bayesgen.averaging.gaussian import GaussianMember
+from bayesgen.averaging.categories import CategoryMember, CategoryMembers, few_pairs
+from bayesgen.averaging.fitted_view import FittedView
+from bayesgen.averaging.gaussians import GaussianMember
 from bayesgen.averaging.member import FittedMembers, Member
+from bayesgen.averaging.member_rows import Rows
+from bayesgen.averaging.preparation import WIDE
 from bayesgen.averaging.softmax import LogisticMembers, SoftmaxMember
-from bayesgen.averaging.training import Training
-from bayesgen.averaging.views import FittedView
+from bayesgen.averaging.view import Training
+from bayesgen.core.statistics import SumStatistics
+from bayesgen.models.categorical import DirichletCategorical
+from bayesgen.models.gaussian import NormalInverseGamma
+from bayesgen.models.moments import grouped_moments
+from bayesgen.numerics.sums import Grouping
+from bayesgen.numerics.tempering import expected_exponent
 
 _LEARN = 5000  # rows to learn from
 CATEGORIES = CategoryMember("independent", 1.0), CategoryMember("one parent", 1.0)
@@ -45,8 +80,8 @@ class ComposedMember(Member):
         return _LEARN
 
     def settings(self):
-        own = (part for part in (self.gaussian, self.category, self.softmax) if part is not None)
-        return {name: value for part in own for name, value in part.settings().items()} | {"kind": self.family}
+        members = (member for member in (self.gaussian, self.category, self.softmax) if member is not None)
+        return {name: value for member in members for name, value in member.settings().items()} | {"kind": self.family}
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +111,7 @@ class ComposedMembers(FittedMembers):
     def on(cls, members, table: Training, *made) -> Self:
         """Fit members to the table that is made, and keep what makes it."""
         kinds = ([getattr(member, name) for member in members] for name in _KINDS)
-        numbers, categories, softmax = (tuple(dict.fromkeys(m for m in own if m is not None)) for own in kinds)
+        numbers, categories, softmax = (tuple(dict.fromkeys(m for m in chosen if m is not None)) for chosen in kinds)
         view: Any = None
         counts = regressions = None
         if numbers and table.rows.x.shape[1]:
@@ -95,11 +130,11 @@ class ComposedMembers(FittedMembers):
         """Return log p(row | k) on the table that is made, under some members, in the units of the bent columns."""
         x, c = self.made(x, c)
         result = np.zeros((len(used), len(x), self.classes))
-        for part, places in self._parts:
-            own = places[used]
-            if (own >= 0).any():
-                some, turn = np.unique(own[own >= 0], return_inverse=True)
-                result[own >= 0] += part.log_density(x, c, some)[turn]
+        for fitted, places in self._parts:
+            wanted = places[used]
+            if (wanted >= 0).any():
+                places_used, turn = np.unique(wanted[wanted >= 0], return_inverse=True)
+                result[wanted >= 0] += fitted.log_density(x, c, places_used)[turn]
         return result
 
     @functools.cached_property
@@ -107,14 +142,250 @@ class ComposedMembers(FittedMembers):
         """The fitted members of each kind, and the place of each member's among them, or -1."""
         result = []
         for name in _KINDS:
-            if (part := getattr(self, name)) is not None:
-                own = list(part.members)
+            if (fitted := getattr(self, name)) is not None:
+                known = list(fitted.members)
                 wanted = [getattr(member, name) for member in self.members]
-                result.append((part, np.array([own.index(m) if m in own else -1 for m in wanted])))
+                result.append((fitted, np.array([known.index(m) if m in known else -1 for m in wanted])))
         return result
 
     def claims_of_parts(self, dim: int, levels, classes: int):
         """Yield the conditions of the members, given the table that is made; see `FittedMembers.claims`."""
-        for part, places in self._parts:
-            yield "a composed member is none", len(part.members) > places.max(), None
-            yield from part.claims(dim, levels, classes)
+        for fitted, places in self._parts:
+            yield "a composed member is none", len(fitted.members) > places.max(), None
+            yield from fitted.claims(dim, levels, classes)
+
+
+_FEWEST = 6  # columns of a table; of fewer, members on all of them do as well
+_POWERS = (0.8, 0.6, 0.4, 0.25)  # widths are powers of the number of columns: 11, 6, 3 and 2 of 20
+_KAPPA, _RHO = 0.1, 2.0  # rows that the prior mean and variance are worth
+_DIGITS = 9  # sums over classes depend on their order in the last digits
+_WIDEST = 100  # columns of a full covariance
+_GAUSSIANS = (
+    GaussianMember("full", 8.0, 0.1, 0.4),
+    GaussianMember("shared", 8.0, 0.1),
+    GaussianMember("diagonal", 8.0, 0.1),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ScreenedMember(ComposedMember):
+    """A product of a member of the numbers and one of the categories, or a softmax regression, on some columns.
+
+    Attributes
+    ----------
+    columns : int
+        How many columns it takes.
+    """
+
+    columns: int
+
+    @property
+    def family(self) -> str:
+        return "screened"
+
+    @classmethod
+    def propose(cls, rows: Rows, setting):
+        """Propose some widths, where there are columns to choose from."""
+        dim, total = rows.x.shape[1], rows.x.shape[1] + len(rows.levels)
+        if total < _FEWEST:
+            return []
+        numbers = _GAUSSIANS if dim else (None,)
+        categories = CATEGORIES[: 1 if dim else 2] if rows.levels else (None,)
+        widths = sorted({min(_WIDEST, round(total**power)) for power in _POWERS})
+        return [
+            (*(cls(a, b, None, w) for a in numbers for b in categories), cls(None, None, SOFTMAX, w)) for w in widths
+        ]
+
+    @classmethod
+    def fit(cls, groups, training: Training):
+        """Choose the columns of each width, and fit the members to them."""
+        order = best_first(training)
+        return [ScreenedMembers.of(group, np.sort(order[: group[0].columns]), training) for group in groups]
+
+    def expected_exponent(self, columns: int, rows: float) -> float:
+        """Return the exponent to expect, by the columns that it takes."""
+        return 1.0 if self.softmax is not None else expected_exponent(self.columns, rows)
+
+    def settings(self):
+        return {**super().settings(), "columns": self.columns}
+
+
+@dataclass(frozen=True, eq=False)
+class ScreenedMembers(ComposedMembers):
+    """Members on the same columns.
+
+    Attributes
+    ----------
+    chosen : int array, shape (C,)
+        Places of the columns, ascending; those of categories counted from D.
+    dim : int
+        D, the numbers of the table.
+    """
+
+    chosen: np.ndarray
+    dim: int
+
+    @classmethod
+    def of(cls, members, chosen, training: Training) -> "ScreenedMembers":
+        """Fit members to the chosen columns."""
+        return cls.on(members, training.narrowed(chosen), chosen, training.rows.x.shape[1])
+
+    def made(self, x, c):
+        return x[:, self.chosen[self.chosen < self.dim]], c[:, self.chosen[self.chosen >= self.dim] - self.dim]
+
+    def claims(self, dim, levels, classes):
+        chosen, total = self.chosen, dim + len(levels)
+        yield "the screened members are of another table", self.dim == dim and self.classes == classes, None
+        right = chosen.ndim == 1 and chosen.dtype.kind == "i" and len(chosen) > 0 and (np.diff(chosen) > 0).all()
+        yield "the screened members take no columns of this table", right and 0 <= chosen[0] <= chosen[-1] < total, None
+        chosen_levels = tuple(levels[j - dim] for j in chosen if j >= dim)
+        yield from self.claims_of_parts(int((chosen < dim).sum()), chosen_levels, classes)
+
+
+def best_first(training: Training) -> np.ndarray:
+    """Return the places of the columns, those of categories counted from D, in the order of their log B."""
+    return np.lexsort([np.argsort(training.rows.order.columns), -np.round(evidence(training), _DIGITS)])
+
+
+def evidence(training: Training) -> np.ndarray:
+    """Return log B of every column, those of numbers first, (D + F,); -inf for a column without entries."""
+    return np.concatenate([_numbers(training), _categories(training.rows)])
+
+
+def _numbers(training: Training) -> np.ndarray:
+    """Return log B of the columns of numbers, (D,)."""
+    rows, y = training.rows, training.bent
+    if not y.shape[1]:
+        return np.empty(0)
+    by_class = grouped_moments(y, Grouping.of(len(rows), rows.codes, rows.classes, rows.weight))
+    whole = by_class.sum_groups()
+    variance = np.divide(whole.scatter, whole.n, out=np.zeros_like(whole.n), where=whole.n > 0)
+    variance = np.where(variance > 1e-14, variance, 1.0)
+    shape = {"kappa": np.array(_KAPPA), "alpha": np.array(1 + _RHO / 2), "beta": _RHO * variance / 2}
+    free = NormalInverseGamma._unchecked(mean=whole.mean, **shape)
+    tied = NormalInverseGamma._unchecked(mean=whole.mean, tied=("class",), **shape)
+    split = np.logaddexp(*(prior.log_evidence_terms(by_class).sum(0) for prior in (free, tied))) - np.log(2)
+    return np.where(whole.n > 0, split - free.log_evidence_terms(whole), -np.inf)
+
+
+def _categories(rows) -> np.ndarray:
+    """Return log B of the columns of categories, (F,)."""
+    result = np.empty(len(rows.levels))
+    for j, levels in enumerate(rows.levels):
+        seen = rows.c[:, j] >= 0
+        place = rows.codes[seen] * levels + rows.c[seen, j]
+        count = np.bincount(place, rows.weight[seen], rows.classes * levels).reshape(-1, levels)
+        prior = DirichletCategorical(1.0, levels)
+        split, whole = (
+            prior.log_evidence_terms(SumStatistics(counts, np.float64(0.0))) for counts in (count, count.sum(0))
+        )
+        result[j] = split.sum() - whole if seen.any() else -np.inf
+    return result
+
+
+_MOST = 10  # values of a column that is coded
+_ROWS = 2  # for each value: the columns of ten rows have ten values each, and are no codes
+_WITH_CODES = GaussianMember("full", 8.0, 0.1, 0.4), GaussianMember("diagonal", 8.0, 0.1)
+
+
+@dataclass(frozen=True, eq=False)
+class CodedMember(ComposedMember):
+    """A product of a member of the numbers and one of the categories, or a softmax regression, with codes.
+
+    Attributes
+    ----------
+    columns : tuple of int
+        Places of the numbers that are coded, ascending.
+    """
+
+    columns: tuple[int, ...]
+
+    @property
+    def family(self) -> str:
+        return "coded"
+
+    @classmethod
+    def propose(cls, rows: Rows, setting):
+        """Propose codes where a number has few values, each of them in some rows."""
+        most = min(_MOST, len(rows) // _ROWS)
+        values = [_values(column) for column in rows.x.T] if rows.x.shape[1] <= WIDE else []
+        columns = tuple(j for j, distinct in enumerate(values) if 2 < len(distinct) <= most)
+        if not columns:
+            return []
+        levels = *rows.levels, *(len(values[j]) for j in columns)
+        numbers = _WITH_CODES if len(columns) < rows.x.shape[1] else (None,)
+        categories = CATEGORIES[: 2 if few_pairs(levels, rows.classes) else 1]
+        products = (cls(a, b, None, columns) for a in numbers for b in categories)
+        return [(*products, cls(None, None, SOFTMAX, columns))]
+
+    @classmethod
+    def fit(cls, groups, training: Training):
+        """Find the values of the columns, and fit the members to the codes."""
+        return [CodedMembers.of(group, training) for group in groups]
+
+    def expected_exponent(self, columns: int, rows: float) -> float:
+        return 1.0 if self.softmax is not None else expected_exponent(columns, rows)
+
+    def settings(self):
+        return {**super().settings(), "columns": len(self.columns)}
+
+
+@dataclass(frozen=True, eq=False)
+class CodedMembers(ComposedMembers):
+    """Members on the same codes.
+
+    Attributes
+    ----------
+    columns : int array, shape (C,)
+        Places of the numbers that are coded, ascending.
+    values : tuple of array
+        The values of each, ascending: its codes are their places.
+    """
+
+    columns: np.ndarray
+    values: tuple[np.ndarray, ...]
+
+    @classmethod
+    def of(cls, members, training: Training) -> "CodedMembers":
+        """Fit members to the codes of the values that the rows have."""
+        columns = np.array(members[0].columns)
+        values = tuple(_values(column) for column in training.rows.x[:, columns].T)
+        numbers, levels = _others(columns, training.rows.x.shape[1]), tuple(map(len, values))
+
+        def change(rows: Rows) -> Rows:
+            x, c = _coded(rows.x, rows.c, columns, values)
+            return replace(rows, x=x, c=c, levels=(*rows.levels, *levels), e=None)
+
+        return cls.on(members, training.changed(change, numbers), columns, values)
+
+    def made(self, x, c):
+        return _coded(x, c, self.columns, self.values)
+
+    def claims(self, dim, levels, classes):
+        columns = self.columns
+        right = columns.ndim == 1 and columns.dtype.kind == "i" and len(columns) > 0 and (np.diff(columns) > 0).all()
+        right = right and 0 <= columns[0] <= columns[-1] < dim and self.classes == classes
+        yield "the coded members take no columns of this table", right, None
+        values = len(self.values) == len(columns) and all(v.ndim == 1 and (np.diff(v) > 0).all() for v in self.values)
+        yield "the coded members have no values of their columns", values, None
+        yield from self.claims_of_parts(dim - len(columns), (*levels, *map(len, self.values)), classes)
+
+
+def _values(column) -> np.ndarray:
+    """Return the values of a column, ascending, without gaps."""
+    return np.unique(column[~np.isnan(column)])
+
+
+def _others(columns, dim: int) -> np.ndarray:
+    """Return the places of the numbers that are not coded."""
+    return np.setdiff1d(np.arange(dim), columns)
+
+
+def _coded(x, c, columns, values) -> tuple[np.ndarray, np.ndarray]:
+    """Return the other numbers, (n, D - C), and the categories with the codes after them, (n, F + C)."""
+    codes = np.full((len(x), len(columns)), -1)
+    for code, distinct, column in zip(codes.T, values, x[:, columns].T, strict=True):
+        place = np.searchsorted(distinct, column).clip(max=len(distinct) - 1)
+        known = distinct[place] == column
+        code[known] = place[known]
+    return x[:, _others(columns, x.shape[1])], np.concatenate([c, codes], axis=1)

@@ -4,12 +4,11 @@ from typing import Any
 
 from bayesgen.averaging.boosted import BoostedMember
 from bayesgen.averaging.categories import CategoryMember
-from bayesgen.averaging.coded import CodedMember
+from bayesgen.averaging.composed import CodedMember, ScreenedMember
 from bayesgen.averaging.forest import ForestMember
-from bayesgen.averaging.gaussian import GaussianMember, MixtureMember
+from bayesgen.averaging.gaussians import GaussianMember, MixtureMember
 from bayesgen.averaging.member import Member
 from bayesgen.averaging.outside import OutsideMember
-from bayesgen.averaging.screened import ScreenedMember
 from bayesgen.averaging.softmax import SoftmaxMember
 
 FAMILIES: list[type[Member]] = [
@@ -33,7 +32,7 @@ def name_of(family: type[Member]) -> str:
 def pairs(members) -> tuple[tuple[str, Any], ...]:
     """Return the names and classifiers among the argument ``members``."""
     every = members if isinstance(members, list | tuple) else ()
-    return tuple(own for own in every if isinstance(own, tuple) and len(own) == 2)
+    return tuple(entry for entry in every if isinstance(entry, tuple) and len(entry) == 2)
 
 
 def chosen(members, reserved=()) -> list[type[Member]]:
@@ -56,14 +55,14 @@ def chosen(members, reserved=()) -> list[type[Member]]:
     if not isinstance(wanted, list | tuple) or not wanted:
         raise ValueError(f"members must be 'all', 'generative' or a list that is not empty, got {members!r}")
     seen = set()
-    for own in wanted:
-        if isinstance(own, str):
-            if own not in pools:
-                raise ValueError(f"members has {own!r}; it may have {list(pools)}, and pairs (name, classifier)")
+    for entry in wanted:
+        if isinstance(entry, str):
+            if entry not in pools:
+                raise ValueError(f"members has {entry!r}; it may have {list(pools)}, and pairs (name, classifier)")
             continue
-        if not (isinstance(own, tuple) and len(own) == 2 and isinstance(own[0], str)):
-            raise ValueError(f"members has {own!r:.100}, which is neither a name nor a pair (name, classifier)")
-        name, estimator = own
+        if not (isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str)):
+            raise ValueError(f"members has {entry!r:.100}, which is neither a name nor a pair (name, classifier)")
+        name, estimator = entry
         if not name:
             raise ValueError("members has a classifier without a name: give ('name', classifier)")
         if name in {*pools, *seen, *reserved} or "__" in name:
@@ -76,5 +75,7 @@ def chosen(members, reserved=()) -> list[type[Member]]:
                 "predict_proba is needed"
             )
         seen.add(name)
-    union = set().union(*(pools[own] for own in wanted if isinstance(own, str)), {OutsideMember} if seen else set())
+    union = set().union(
+        *(pools[entry] for entry in wanted if isinstance(entry, str)), {OutsideMember} if seen else set()
+    )
     return [family for family in FAMILIES if family in union]

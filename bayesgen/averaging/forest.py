@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bayesgen.averaging.member import FittedMembers, Member
-from bayesgen.averaging.rows import Order, Rows, log_frequencies, without_entries
+from bayesgen.averaging.member_rows import Order, Rows, log_frequencies, without_entries
 from bayesgen.core.program import Record
 from bayesgen.numerics.pieces import pieces
 
@@ -40,9 +40,9 @@ _TOGETHER = 4  # steps that all of them walk before those at a leaf rest, which 
 def together(x, c, levels) -> np.ndarray:
     """Return numbers (n, D) and categories (n, F), of so many levels each, as one matrix, NaN where missing."""
     parts = [x]
-    for own, count in zip(c.T, levels, strict=True):
+    for column, count in zip(c.T, levels, strict=True):
         values = [1] if count <= 2 else range(count)
-        parts += [np.where(own < 0, np.nan, own == value)[:, None] for value in values]
+        parts += [np.where(column < 0, np.nan, column == value)[:, None] for value in values]
     return np.concatenate(parts, axis=1)
 
 
@@ -53,7 +53,9 @@ def width(dim: int, levels) -> int:
 
 def in_order(order: Order) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns of the matrix of `together` in order by content, (P,), and True for those to turn, (P,)."""
-    places = [np.arange(1)] * len(order.sign) + [own if len(own) > 2 else np.arange(1) for own in order.levels]
+    places = [np.arange(1)] * len(order.sign) + [
+        level_places if len(level_places) > 2 else np.arange(1) for level_places in order.levels
+    ]
     turned = order.signs < 0
     first = np.cumsum([0, *map(len, places)])
     columns = np.concatenate([first[j] + np.argsort(places[j]) for j in order.columns])
@@ -62,7 +64,7 @@ def in_order(order: Order) -> tuple[np.ndarray, np.ndarray]:
 
 def _widths(dim: int, levels) -> np.ndarray:
     """Return how many columns of the matrix stand for each number and category, (D + F,)."""
-    return np.array([1] * dim + [1 if own <= 2 else own for own in levels], int)
+    return np.array([1] * dim + [1 if count <= 2 else count for count in levels], int)
 
 
 class Ranks:
@@ -78,8 +80,8 @@ class Ranks:
         self.values, self.rank = [], np.full(z.shape, np.nan, np.float32)
         for j, column in enumerate(z.T):
             seen = ~np.isnan(column)
-            own, place = np.unique(column[seen], return_inverse=True)
-            self.values.append(own)
+            values, place = np.unique(column[seen], return_inverse=True)
+            self.values.append(values)
             self.rank[seen, j] = place
 
     def turned(self, columns, turned) -> np.ndarray:
@@ -94,10 +96,10 @@ class Ranks:
         """
         result, aside = np.empty(len(rank)), rank + _ASIDE
         for j in np.unique(column):
-            own, last = column == j, len(self.values[j]) - 1
-            place = np.where(turned[own], last - aside[own], aside[own])
+            nodes, last = column == j, len(self.values[j]) - 1
+            place = np.where(turned[nodes], last - aside[nodes], aside[nodes])
             inside = np.interp(place, np.arange(last + 1), self.values[j])
-            result[own] = np.where(np.isinf(place), np.copysign(_LARGEST, place), inside)
+            result[nodes] = np.where(np.isinf(place), np.copysign(_LARGEST, place), inside)
         return result
 
 
@@ -136,7 +138,7 @@ class Trees(Record):
 
         def moved(name):
             every = zip((getattr(tree, name) for tree in trees), nodes, leaves, strict=False)
-            parts = [np.where(own < 0, own - leaf, own + node) for own, node, leaf in every]
+            parts = [np.where(target < 0, target - leaf, target + node) for target, node, leaf in every]
             return np.concatenate(parts).astype(np.int32)
 
         column, threshold, gap, leaf = (
@@ -201,31 +203,31 @@ class Trees(Record):
         column, threshold, child, root = self._steps
         count, nodes = len(root), len(self.column)
         take = functools.partial(np.take, mode="clip")  # no place is beyond the end, and none need be looked for
-        for part in pieces(len(z), count, _CELLS):
-            both = np.stack([z[part], -z[part]], axis=2)
+        for batch in pieces(len(z), count, _CELLS):
+            both = np.stack([z[batch], -z[batch]], axis=2)
             flat, place = both.ravel(), np.tile(root, len(both))
             walking = np.flatnonzero(place < nodes)
             node, start = place[walking], walking // count * both[0].size
             while len(walking):
-                at, value, limit = np.empty_like(node), np.empty(len(node)), np.empty(len(node))
+                target, value, limit = np.empty_like(node), np.empty(len(node)), np.empty(len(node))
                 right = np.empty(len(node), bool)
                 for _ in range(_TOGETHER):
-                    take(column, node, out=at)
-                    at += start
-                    np.greater(take(flat, at, out=value), take(threshold, node, out=limit), out=right)
+                    take(column, node, out=target)
+                    target += start
+                    np.greater(take(flat, target, out=value), take(threshold, node, out=limit), out=right)
                     node += node
                     node += right
-                    take(child, node, out=at)
-                    node, at = at, node
+                    take(child, node, out=target)
+                    node, target = target, node
                 place[walking] = node
                 on = np.flatnonzero(node < nodes)
                 walking, node, start = walking[on], node[on], start[on]
-            yield part, (place - nodes).reshape(-1, count)
+            yield batch, (place - nodes).reshape(-1, count)
 
     def claims(self, columns: int, values: int) -> Iterator[tuple[str, Any, Any]]:
         """Yield the conditions of trees of so many columns and values; see `FittedMembers`."""
         arrays = self.root, self.column, self.gap, self.child
-        whole = all(isinstance(own, np.ndarray) and own.dtype.kind == "i" for own in arrays)
+        whole = all(isinstance(array, np.ndarray) and array.dtype.kind == "i" for array in arrays)
         yield "the trees do not lead by places", whole, None
         nodes, leaves = len(self.column), len(self.leaf)
         sizes = self.child.shape == (nodes, 2) and self.gap.shape == self.column.shape == (nodes,)
@@ -233,7 +235,7 @@ class Trees(Record):
         yield "the trees have other thresholds than nodes", self.threshold, (nodes,)
         yield "the trees have leaves of another width", self.leaf, (leaves, values)
         later = (self.child < 0) | (self.child > np.arange(nodes)[:, None])
-        within = all(((own >= -leaves) & (own < nodes)).all() for own in (self.root, self.child))
+        within = all(((targets >= -leaves) & (targets < nodes)).all() for targets in (self.root, self.child))
         yield "the trees lead nowhere", within and later.all(), None
         asked = ((self.column >= 0) & (self.column < columns)).all() and ((self.gap == 0) | (self.gap == 1)).all()
         yield f"the trees ask for other columns than {columns}", asked, None
@@ -262,8 +264,10 @@ class ForestMember(Member):
     def fit_and_leave_out(cls, groups, training, out, fold):
         """Grow the trees, and ask those that did not draw a row."""
         every = [grown(training.rows, training.seed) for _ in groups]
-        left = training.rows.take(out)
-        return [part for part, _ in every], [part.shares(left.x, left.c, ~drawn[:, out].T) for part, drawn in every]
+        rows = training.rows.take(out)
+        return [forest for forest, _ in every], [
+            forest.shares(rows.x, rows.c, ~drawn[:, out].T) for forest, drawn in every
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,10 +312,10 @@ class ForestMembers(FittedMembers):
     def shares(self, x, c, asked=None) -> np.ndarray:
         """Return f_k of rows, (1, n, K), by the trees that are asked about each, (n, T), or by all; 0 if by none."""
         votes, classes = np.empty((len(x), len(self.log_prior))), len(self.log_prior)
-        for part, leaves in self.trees.leaves(together(x, c, self.levels)):
+        for batch, leaves in self.trees.leaves(together(x, c, self.levels)):
             for k, share in enumerate(np.ascontiguousarray(self.trees.leaf.T)):
-                own = share[leaves].astype(float)
-                votes[part, k] = (own if asked is None else own * asked[part]).sum(1)
+                votes_of_class = share[leaves].astype(float)
+                votes[batch, k] = (votes_of_class if asked is None else votes_of_class * asked[batch]).sum(1)
         count = np.full(len(x), len(self.trees.root)) if asked is None else asked.sum(1)
         result = np.log((votes + 0.5) / (count[:, None] + 0.5 * classes)) - self.log_prior
         result[(count == 0) | without_entries(x, c)] = 0.0
@@ -337,20 +341,20 @@ def grown(rows: Rows, seed):
     gaps = bool(np.isnan(seen).any())
     while len(trees) < most and size < _BYTES:
         times = np.zeros(len(codes))
-        for own in places:
-            if len(own) == 1:  # else no tree would be without it
-                times[own] = rng.random() < share
-            elif len(own):
-                np.add.at(times, own[rng.integers(len(own), size=max(1, round(share * len(own))))], 1.0)
+        for members in places:
+            if len(members) == 1:  # else no tree would be without it
+                times[members] = rng.random() < share
+            elif len(members):
+                np.add.at(times, members[rng.integers(len(members), size=max(1, round(share * len(members))))], 1.0)
         times = times[unit]
-        here = np.flatnonzero(times)
-        if not len(here):
-            here, times = np.arange(len(rows)), np.ones(len(rows))
+        grown_on = np.flatnonzero(times)
+        if not len(grown_on):
+            grown_on, times = np.arange(len(rows)), np.ones(len(rows))
         # Checks of parameters would take longer than a tree of few rows.
         tree = DecisionTreeClassifier(max_features="sqrt", random_state=int(rng.integers(1 << 31)))
         with sklearn.config_context(skip_parameter_validation=True), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "The number of unique classes")  # many, of few rows that a tree drew
-            tree.fit(seen[here], rows.codes[here], times[here] * rows.weight[here], check_input=gaps)
+            tree.fit(seen[grown_on], rows.codes[grown_on], times[grown_on] * rows.weight[grown_on], check_input=gaps)
         shares = np.zeros((tree.tree_.node_count, classes), np.float32)
         shares[:, tree.classes_] = tree.tree_.value[:, 0]
         trees.append(Trees.of(tree.tree_, shares, ranks, order, turned))

@@ -22,11 +22,11 @@ import numpy as np
 
 from bayesgen.averaging import families
 from bayesgen.averaging.average import Average, Roster
-from bayesgen.averaging.given import Given
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMembers, Member
-from bayesgen.averaging.rows import HeldOut, Rows, weighted_back
-from bayesgen.averaging.training import Setting, Training
+from bayesgen.averaging.member_rows import HeldOut, Rows, weighted_back
+from bayesgen.averaging.outside import Given
+from bayesgen.averaging.view import Setting, Training
 from bayesgen.averaging.weights import LeftOut, by_evidence, by_stacking, prior_mass
 from bayesgen.numerics import folds
 from bayesgen.numerics.pieces import one_blas_thread
@@ -217,7 +217,7 @@ def fit_average(
     fits = leave_out(fits, split, whole, tell)
     next(tell)
     result, scores = weigh(fits, split, leaves, concentration, method)
-    learned = {member: fit.learned for fit in fits for part in fit.parts for member in part.members}
+    learned = {member: fit.learned for fit in fits for fitted in fit.parts for member in fitted.members}
     learned = [min([learned[m] for m in member.factors], default=len(sample.rows)) for member in result.members]
     return result, scores | {"learned": np.array(learned), "repeats": split.repeats}
 
@@ -324,7 +324,7 @@ def leave_out(fits: Sequence[Fit], split: Split, whole: Training, tell) -> list[
     """Return the fits with the log densities of the rows held out, which leave the sums; views leave out a fold."""
     shape = len(split.held), split.held.data.classes
     summed = [
-        replace(fit, density=[np.empty((len(part.members), *shape)) for part in fit.parts])
+        replace(fit, density=[np.empty((len(fitted.members), *shape)) for fitted in fit.parts])
         for fit in fits
         if fit.density is None
     ]
@@ -345,8 +345,8 @@ def leave_out(fits: Sequence[Fit], split: Split, whole: Training, tell) -> list[
 def _write_left_out(fit: Fit, split: Split, predicted, parts) -> None:
     """Write the log densities of some rows held out into those of a fit."""
     held = split.leaving(fit.proposal.family).take(predicted)
-    for part, density in zip(parts, fit.density or (), strict=True):
-        density[:, predicted] = part.loo_log_density(held)
+    for fitted, density in zip(parts, fit.density or (), strict=True):
+        density[:, predicted] = fitted.loo_log_density(held)
 
 
 # -- stage 5: weigh ----------------------------------------------------------------------------------------------------
@@ -386,10 +386,10 @@ def _left_out(fits: Sequence[Fit], split: Split, roster: Roster, leaves: ColumnM
     held, even, data = split.held, split.even, split.held.data
     class_weight = np.bincount(data.codes, data.weight, data.classes)
     leaving = even.sums(even.gone.weight[:, None] * np.eye(data.classes)[even.gone.codes])
-    remaining = (class_weight - leaving[even.at]).clip(0) + concentration
+    remaining = (class_weight - leaving[even.without]).clip(0) + concentration
     log_prior = np.log(remaining / remaining.sum(1, keepdims=True))
-    densities = {id(part): d for fit in fits for part, d in zip(fit.parts, fit.density or (), strict=True)}
-    first, second = ([densities[id(part)] for part in parts] for parts in (roster.first_parts, roster.second_parts))
+    densities = {id(fitted): d for fit in fits for fitted, d in zip(fit.parts, fit.density or (), strict=True)}
+    first, second = ([densities[id(fitted)] for fitted in parts] for parts in (roster.first_parts, roster.second_parts))
     leaf = None if leaves is None or data.e is None else leaves.loo_log_density(held)
     density = roster.combined((len(held), data.classes), first, second, leaf)
     return LeftOut(density, log_prior, held.rows, split.scored, roster.least)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.averaging.rows import HeldOut
+from bayesgen.averaging.member_rows import HeldOut
 from bayesgen.core.errors import Argument, InputError, InputTypeError, listed
 from bayesgen.core.program import Record, static
 from bayesgen.core.statistics import all_but_one, departures
@@ -133,7 +133,7 @@ class ColumnModels(Record):
 
         Weak priors follow the rows that are left.
         """
-        data, own = held.data, self.blocks(held.rows.e)
+        data, predicted_rows = held.data, self.blocks(held.rows.e)
         x = self.blocks(data.e)
 
         def each(name, leaf):
@@ -141,31 +141,31 @@ class ColumnModels(Record):
                 rows = Grouping(data.codes[places], data.classes, weight[places], (data.classes,))
                 return leaf.sum_rows(leaf._shaped(x[name][places]), rows)
 
-            def predicted(rest, rows):
-                posterior = leaf.with_prior(rest).update(rest)._marked_per_class()
-                return posterior.log_predictive(own[name][rows]).reshape(-1, data.classes)
+            def predicted(others, rows):
+                posterior = leaf.with_prior(others).update(others)._marked_per_class()
+                return posterior.log_predictive(predicted_rows[name][rows]).reshape(-1, data.classes)
 
             result = np.empty((len(held), data.classes))
             if not held.single:
-                leaving = departures(len(held.leaves), held.leaves)
-                parts = [held.places[part] for part in leaving]
+                leaving = departures(len(held.gone_with), held.gone_with)
+                parts = [held.places[places] for places in leaving]
                 outside = summed(np.delete(np.arange(len(data)), held.places))
-                for departure, rest in enumerate(all_but_one(summed, parts, outside)):
-                    here = np.flatnonzero(held.at == departure)
-                    result[here] = predicted(rest, here)
+                for departure, others in enumerate(all_but_one(summed, parts, outside)):
+                    predicted_here = np.flatnonzero(held.without == departure)
+                    result[predicted_here] = predicted(others, predicted_here)
                 return result
-            at, removed = held.places, held.gone.weight
+            places, removed = held.places, held.gone.weight
             known: dict[Any, int] = {}  # rows that are the same to this leaf are left out once
-            same = [(data.codes[i], r, x[name][i].tobytes()) for i, r in zip(at, removed, strict=True)]
+            same = [(data.codes[i], r, x[name][i].tobytes()) for i, r in zip(places, removed, strict=True)]
             place = np.array([known.setdefault(key, len(known)) for key in same], np.intp)
             first = np.unique(place, return_index=True)[1]
-            outside = summed(np.delete(np.arange(len(data)), at[first]))
-            rests = all_but_one(summed, [at[j : j + 1] for j in first], outside)
-            for j, rest in zip(first, rests, strict=True):
-                i, r = at[j], removed[j]
+            outside = summed(np.delete(np.arange(len(data)), places[first]))
+            remaining = all_but_one(summed, [places[j : j + 1] for j in first], outside)
+            for j, others in zip(first, remaining, strict=True):
+                i, r = places[j], removed[j]
                 if data.weight[i] > r:
-                    rest = rest + summed(slice(i, i + 1), data.weight - r)
-                result[j] = predicted(rest, slice(j, j + 1))
+                    others = others + summed(slice(i, i + 1), data.weight - r)
+                result[j] = predicted(others, slice(j, j + 1))
             return result[first[place]]
 
         return sum(self.model._leafwise(each).values(), np.zeros((len(held), data.classes)))
@@ -208,9 +208,9 @@ class ColumnModels(Record):
         """
         result = self.blocks(e.copy())
         for name, leaf in self.posterior.leaves.items():
-            own = None if params is None else self.posterior.site(params, name)
+            drawn = None if params is None else self.posterior.site(params, name)
             marked = leaf._marked_per_class()
-            result[name] = marked.fill(result[name], codes, rng, own)
+            result[name] = marked.fill(result[name], codes, rng, drawn)
         return self.joined(result)
 
     def joined(self, blocks) -> np.ndarray:
@@ -226,8 +226,8 @@ class ColumnModels(Record):
 def _split(model: NaiveBayes, single, e) -> dict[str, np.ndarray]:
     widths = [len(model.columns_of(name)) for name in model.leaves]
     bounds = itertools.pairwise([0, *itertools.accumulate(widths)])
-    own = {name: e[:, start:stop] for name, (start, stop) in zip(model.leaves, bounds, strict=True)}
-    return {name: v[:, 0] if name in single else v for name, v in own.items()}
+    by_block = {name: e[:, start:stop] for name, (start, stop) in zip(model.leaves, bounds, strict=True)}
+    return {name: v[:, 0] if name in single else v for name, v in by_block.items()}
 
 
 def _joined(blocks) -> np.ndarray:

@@ -15,9 +15,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from bayesgen.averaging.rows import HeldOut, Rows, numbered, without_entries
-from bayesgen.averaging.training import Setting, Training
-from bayesgen.averaging.warp import YeoJohnson
+from bayesgen.averaging.member_rows import HeldOut, Rows, numbered, without_entries
+from bayesgen.averaging.preparation import YeoJohnson
+from bayesgen.averaging.view import Setting, Training
 from bayesgen.core.errors import named
 from bayesgen.core.program import Record
 from bayesgen.numerics.tempering import expected_exponent
@@ -109,11 +109,11 @@ class Member(Record, abc.ABC):
         folds = [inside for inside in (fold == j for j in np.unique(fold)) if not inside.all()]
         every = iter(cls.fit_each(groups, chain([training], (training.without(out[inside]) for inside in folds))))
         fitted, rows = next(every), training.rows.take(out)
-        density = [np.zeros((len(part.members), len(out), rows.classes)) for part in fitted]
+        density = [np.zeros((len(fit.members), len(out), rows.classes)) for fit in fitted]
         for inside, parts in zip(folds, every, strict=True):
             predicted = rows.take(inside)
-            for result, part in zip(density, parts, strict=True):
-                result[:, inside] = part.log_density(predicted.x, predicted.c, np.arange(len(part.members)))
+            for result, fit in zip(density, parts, strict=True):
+                result[:, inside] = fit.log_density(predicted.x, predicted.c, np.arange(len(fit.members)))
         return fitted, density
 
     @classmethod

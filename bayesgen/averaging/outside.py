@@ -1,4 +1,10 @@
-r"""Members that the user passes: any classifier with ``predict_proba``, judged by the folds of the average.
+r"""Rows as the user gave them, for the user's own members: at fit as they came, later rebuilt from their entries.
+
+Entries are float64 and codes of categories. A rebuilt column has its type at fit where that holds every value, else it
+stays float64: 2.5 reaches the classifier as 2.5 though the fit saw whole numbers. What entries cannot give back is
+refused (`refuse_changed`).
+
+Members that the user passes: any classifier with ``predict_proba``, judged by the folds of the average.
 
 With p(k | x) from the classifier and π the class frequencies of the rows that it was fitted to, log p(k | x) - log π
 takes the place of log p(x | k). It is cloned for each fold and for all rows, and gets the rows as the user gave them.
@@ -7,18 +13,155 @@ medians and most frequent categories in them. What it returns is checked: at the
 are none is left out with a warning; later, an error names it.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from bayesgen.averaging.given import Shape
+from bayesgen.averaging import column_blocks
 from bayesgen.averaging.member import FittedMembers, Member
-from bayesgen.averaging.rows import Rows, log_frequencies, without_entries
-from bayesgen.core.errors import warn
+from bayesgen.averaging.member_rows import Rows, log_frequencies, without_entries
+from bayesgen.core.errors import listed, warn
+from bayesgen.numerics.pieces import taken
+from bayesgen.tables.schema import Schema, side_by_side
+from bayesgen.tables.table import Table
+
+_EXACT = 2.0**53  # up to it, every whole number is a float64
+
+
+@dataclass(frozen=True)
+class Given:
+    """Rows of a fit as they came.
+
+    Attributes
+    ----------
+    table : Table
+        The rows.
+    labels : array, shape (n,)
+        Their classes, as the user names them.
+    classes : array, shape (K,)
+        All classes, in order.
+    weight : array, shape (n,), or None
+        Their weights, where the user gave any.
+    schema : Schema
+        Types and categories of the columns.
+    constant : tuple of str
+        Numeric columns that the other members do not see.
+    which : int array, shape (n,), optional
+        The place of each row among the distinct rows, or -1 for a row that takes no part.
+    """
+
+    table: Table
+    labels: np.ndarray
+    classes: np.ndarray
+    weight: np.ndarray | None
+    schema: Schema
+    constant: tuple[str, ...]
+    which: Any = None
+
+    def rows(self, places) -> "Given":
+        """Return the rows that are at some places among the distinct ones."""
+        kept = np.isin(self.which, places)
+        table, weight = self.table.rows(kept), taken(self.weight, kept)
+        return replace(self, table=table, labels=self.labels[kept], weight=weight, which=self.which[kept])
+
+    def shape(self) -> "Shape":
+        """Return what other rows are rebuilt by."""
+        x, _ = column_blocks.arrays(self.schema, self.schema.read(self.table))
+        held = dict(zip(column_blocks.numbers(self.schema), np.fmax.reduce(x, 0), strict=True))
+        first = self.table.rows(np.arange(len(self.table)) < 1).native
+        return Shape(self.schema, {name: float(held[name]) for name in self.constant}, first)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The types and names by which entries, as members take them, become rows of the kind that the user gave.
+
+    Attributes
+    ----------
+    schema : Schema
+        Types and categories of the columns.
+    constant : mapping from str to float
+        Columns that the entries lack, and what they always held.
+    first : DataFrame or array
+        The first row of the fit.
+    """
+
+    schema: Schema
+    constant: Mapping[str, float]
+    first: Any
+
+    def rebuilt(self, x, c) -> Any:
+        """Return rows (n, D) and (n, F) as a table or array, in the types of the fit where these hold the values."""
+        blocks = column_blocks.blocks(self.schema, x, c, left_out=tuple(self.constant))
+        whole = {name: values if values.dtype.kind == "f" else values.clip(0) for name, values in blocks.items()}
+        result, first = self.schema.write(whole), Table(self.first)
+        result |= {name: np.full(len(x), value) for name, value in self.constant.items()}
+        for name, codes in zip(column_blocks.categories(self.schema), c.T, strict=True):
+            if (codes < 0).any():
+                result[name] = result[name].astype(object)
+                result[name][codes < 0] = None
+        if first.names is None:
+            return _cast(side_by_side(result.values()), self.first.dtype)
+        if self.schema.library != "pandas":
+            import narwhals as nw
+
+            library: Any = self.schema.library
+            return nw.from_dict({name: values.tolist() for name, values in result.items()}, backend=library).to_native()
+        frame = pd.DataFrame(result)
+        frame.columns = self.first.columns
+        for name, kind in self.first.dtypes.items():
+            frame[name] = _cast(frame[name], kind)
+        return frame
+
+
+def _cast(values: Any, kind) -> Any:
+    """Return an array or column as another type if that holds every value and gap, else unchanged."""
+    try:
+        with np.errstate(invalid="ignore", over="ignore"):
+            result = values.astype(kind)
+        seen = ~pd.isna(values)
+        same = (pd.isna(result) == ~seen).all() and (result[seen].astype(values.dtype) == values[seen]).all()
+    except (TypeError, ValueError, OverflowError):  # whole numbers of pandas' own types refuse a fraction
+        return values
+    return result if same else values
+
+
+def refuse_changed(names, table: Table, schema: Schema) -> None:
+    """Raise if later rows of a table would reach classifiers of the user's, of these names, otherwise than at fit."""
+    refuse_long(names, table, schema)
+    if dropped := [column for column in schema.columns if column not in schema.used().columns]:
+        raise ValueError(
+            f"features drops the columns {listed(dropped)}, which members={listed(names)}, classifiers of your own, "
+            "would see at the fit and never again: leave them out of X instead"
+        )
+    if text := [c for c in schema.dates if any(isinstance(value, str) for value in table.labels(c))]:
+        raise ValueError(
+            f"columns {listed(text)} hold dates as text, and members={listed(names)}, classifiers of your own, would "
+            "get dates later: give them as dates, by pandas.to_datetime(format=...)"
+        )
+
+
+def refuse_long(names, table: Table, schema: Schema) -> None:
+    """Raise if a whole number beyond 2^53 is no float64, by which classifiers of the user's see later rows."""
+    for column in column_blocks.numbers(schema) if table.names is not None else table.columns:
+        values = table.labels(column)
+        if values.dtype.kind not in "iuO" or (values.dtype.kind == "O" and column in schema.dates):
+            continue
+        numbers: Any = pd.to_numeric(values, errors="coerce")
+        for row in np.flatnonzero(np.abs(numbers.astype(float)) >= _EXACT):
+            if isinstance(values[row], int | np.integer) and int(float(values[row])) != values[row]:
+                raise ValueError(
+                    f"column {column!r}: {values[row]} in row {row} is a whole number beyond 2^53 that no float64 "
+                    f"holds, by which members={listed(names)}, classifiers of your own, see later rows: give it as "
+                    "text, or leave the column out of X"
+                )
+
 
 _FOLDS = 5
 _LEAST = 1e-12  # of a probability: its logarithm is finite
@@ -31,7 +174,7 @@ class OutsideMember(Member):
 
     Attributes
     ----------
-    own : str
+    name : str
         The name that the user gave it.
     estimator : estimator
         The classifier, which is not fitted itself.
@@ -39,17 +182,17 @@ class OutsideMember(Member):
 
     outside: ClassVar = True
 
-    own: str
+    name: str
     estimator: Any
 
     @property
     def family(self) -> str:
-        return self.own
+        return self.name
 
     @classmethod
     def propose(cls, rows, setting):
         """Propose what the user passed, each by itself."""
-        return [(cls(own, estimator),) for own, estimator in setting.pairs]
+        return [(cls(name, estimator),) for name, estimator in setting.pairs]
 
     @classmethod
     def fit(cls, groups, training):
@@ -61,9 +204,9 @@ class OutsideMember(Member):
         """Fit the one member to several trainings, side by side where the user asks for it."""
         ((member,),), every = groups, list(trainings)
         fits: Any = Parallel(n_jobs=every[0].jobs)(
-            delayed(OutsideMembers.of)(member, own.rows, own.given, own.seed) for own in every
+            delayed(OutsideMembers.of)(member, training.rows, training.given, training.seed) for training in every
         )
-        return [[part] for part in fits]
+        return [[fit] for fit in fits]
 
     @classmethod
     def fit_and_leave_out(cls, groups, training, out, fold):
@@ -71,18 +214,18 @@ class OutsideMember(Member):
         fitted, density = [], []
         for group in groups:
             try:
-                part, own = super().fit_and_leave_out([group], training, out, fold % _FOLDS)
+                fits, scores = super().fit_and_leave_out([group], training, out, fold % _FOLDS)
             except Exception as error:  # whatever a classifier of the user's may raise
-                warn(f"member {group[0].own!r} failed and takes no part: {type(error).__name__}: {error}")
+                warn(f"member {group[0].name!r} failed and takes no part: {type(error).__name__}: {error}")
             else:
-                fitted, density = [*fitted, *part], [*density, *own]
+                fitted, density = [*fitted, *fits], [*density, *scores]
         weighted = training.given is not None and training.given.weight is not None
-        if deaf := [part.members[0].own for part in fitted if weighted and not _weighs(part.estimator)]:
+        if deaf := [fits.members[0].name for fits in fitted if weighted and not _weighs(fits.estimator)]:
             warn(f"members {deaf} take no sample_weight: all rows count the same for them")
         return fitted, density
 
     def settings(self):
-        return {"kind": self.own}
+        return {"kind": self.name}
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +277,7 @@ class OutsideMembers(FittedMembers):
             estimator.predict_proba(shape.rebuilt(*gap))
             middle = None
         except Exception:  # what a classifier raises where it takes no gaps is its own
-            modes = [np.bincount(own[own >= 0], minlength=1).argmax() for own in rows.c.T]
+            modes = [np.bincount(column[column >= 0], minlength=1).argmax() for column in rows.c.T]
             middle = np.nanmedian(rows.x, axis=0), np.array(modes, np.intp)
         return cls((member,), estimator, place, shape, middle, log_prior, len(rows))
 
@@ -149,7 +292,7 @@ class OutsideMembers(FittedMembers):
         probability = np.zeros((len(x), len(self.log_prior)))
         if len(x):
             found = self.estimator.predict_proba(self.shape.rebuilt(x, c))
-            probability[:, self.place] = _checked(found, (len(x), len(self.place)), self.members[0].own)
+            probability[:, self.place] = _checked(found, (len(x), len(self.place)), self.members[0].name)
         result = np.log(np.maximum(probability, _LEAST)) - self.log_prior
         result[nothing] = 0.0
         return np.repeat(result[None], len(used), axis=0)

@@ -24,10 +24,9 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
-from bayesgen.averaging.gaps import WIDE
 from bayesgen.averaging.member import FittedMembers, Member
-from bayesgen.averaging.rows import Rows, log_frequencies, without_entries
-from bayesgen.averaging.warp import YeoJohnson, far_rows
+from bayesgen.averaging.member_rows import Rows, log_frequencies, without_entries
+from bayesgen.averaging.preparation import WIDE, YeoJohnson, far_rows
 
 _FARTHEST = 1e250  # largest entry: its products with coefficients stay within float64, and hide those of near entries
 _RANK = 1e-12  # share of the largest square below which a direction is none

@@ -1,4 +1,26 @@
-r"""Predictive densities of rows under Gaussian members that differ in kappa, from one factorisation for all of them.
+r"""Statistics of groups of vectors, with all rows or without one, and the prior that follows them.
+
+Groups are the classes, or components within them. Let n_g, m_g, S_g be the weight, mean and scatter of group g, N the
+total weight and K the number of groups with any weight. The priors of all members follow
+
+.. math:: m = \tfrac1N \sum_g n_g m_g, \quad W = \sum_g S_g, \quad T_{jj} = W_{jj} + \sum_g n_g (m_{gj} - m_j)^2, \quad
+   V = \frac{W + \gamma\, \mathrm{diag}(T)/N}{\max(N - K, 0) + \gamma}
+
+so V is the pooled within-group covariance, with a hundredth of a degree of freedom (γ) of the total variance of each
+column added to its diagonal: with a single row in each group V still exists, and is diagonal.
+
+Removing weight r of row x from group c gives, with d = x - m_c,
+
+.. math:: n_c' = n_c - r, \quad m_c' = m_c - \tfrac{r}{n_c'} d, \quad S_c' = S_c - \tfrac{r n_c}{n_c'} d d^\top, \quad
+   m' = m - \tfrac{r}{N - r}(x - m), \quad T' = T - \tfrac{r N}{N - r} (x - m)^2
+
+(Chan, Golub and LeVeque 1983, solved for one of the two parts). If a row makes up nearly all of the squares of some
+column, the subtraction loses digits, and the other rows are summed anew.
+
+Columns that all members take as independent need no more of S, W and V than the diagonals: `Moments` by column, which
+have one axis of columns in place of two, give a `Reference` by column.
+
+Predictive densities of rows under Gaussian members that differ in kappa, from one factorisation for all of them.
 
 It serves where rows need factorisations of their own: rows with gaps, and rows of the fit that are left out, one
 factorisation for all that leave together. Elsewhere the members are models of `bayesgen.models` (see `gaussian`), which
@@ -17,19 +39,207 @@ with the same degrees of freedom.
 """
 
 import functools
+from dataclasses import dataclass, fields
 from itertools import groupby
 
 import numpy as np
 
-from bayesgen.averaging.reference import Reference
-from bayesgen.averaging.warp import FAR
+from bayesgen.models.moments import Moments
 from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.numerics.student import triangular_inverse, upper_factors
 
+_GAMMA = 0.01  # degrees of freedom that the total variance is worth in V
+_LOST = 1e-5  # share of the squares that must be left, or five digits are gone
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Statistics of groups and the prior that follows them, without each of B rows, or with all rows (B = 1).
+
+    Attributes
+    ----------
+    n : array, shape (B, G)
+        Weight of each group.
+    mean : array, shape (B, G, D)
+        Mean of each group; the mean of all rows where it has no weight.
+    scatter : array, shape (B, G, D, D)
+        Scatter of each group. Here and below matrices (D, D) are diagonals (D,) if the statistics are by column.
+    centre : array, shape (B, D)
+        Mean of all rows, m.
+    within : array, shape (B, D, D)
+        Pooled scatter within the groups, W.
+    covariance : array, shape (B, D, D)
+        V.
+    """
+
+    n: np.ndarray
+    mean: np.ndarray
+    scatter: np.ndarray
+    centre: np.ndarray
+    within: np.ndarray
+    covariance: np.ndarray
+
+    @classmethod
+    def of(cls, statistics: Moments) -> "Reference":
+        """Return the reference with all rows, or of each of the B first entries of the statistics."""
+        n, mean, scatter = weights(statistics), statistics.mean, statistics.scatter
+        total, centre, within, squares = _totals(statistics)
+        mean = np.where((n > 0)[..., None], mean, centre[..., None, :])
+        covariance = _covariance(total, (n > 0).sum(-1), within, squares)
+        if n.ndim == 1:
+            return cls(*(a[None] for a in (n, mean, scatter, centre, within, covariance)))
+        return cls(n, mean, scatter, centre, within, covariance)
+
+    @classmethod
+    def without(cls, statistics: Moments, x, group, removed, rows) -> "Reference":
+        """Return the reference without each of some rows.
+
+        Parameters
+        ----------
+        statistics : Moments
+            Moments of all rows, by group.
+        x : array, shape (B, D)
+            The rows to leave out.
+        group : int array, shape (B,)
+            Their groups.
+        removed : array, shape (B,)
+            The weight to remove from each row.
+        rows : callable
+            ``rows(b)`` returns the `Moments` of all rows but row b, summed anew.
+        """
+        total, centre, within, squares = _totals(statistics)
+        every = weights(statistics)
+        n_group, total_left = every[group], total - removed
+        n_left = n_group - removed
+        n_left[n_left < 1e-12 * n_group] = 0.0
+        any_in_group, any_left = n_left > 0, total_left > 1e-12 * total
+        ratio = np.divide(removed, n_left, out=np.zeros_like(n_left), where=any_in_group)
+        d, away = x - statistics.mean[group], x - centre
+        if statistics.vector:
+            outer = (ratio * n_group)[:, None, None] * (d[:, :, None] * d[:, None, :])
+        else:
+            outer = (ratio * n_group)[:, None] * d * d
+        outer[~any_in_group] = statistics.scatter[group[~any_in_group]]
+        group_mean = statistics.mean[group] - ratio[:, None] * d
+        within = within - outer
+        share = np.divide(removed, total_left, out=np.zeros_like(total_left), where=any_left)[:, None]
+        centre = centre - share * away
+        squares_left = squares - total * share * away**2
+        every_row = np.arange(len(x))
+        n, mean, scatter = (np.repeat(a[None], len(x), axis=0) for a in (every, statistics.mean, statistics.scatter))
+        n[every_row, group], mean[every_row, group] = n_left, group_mean
+        scatter[every_row, group] -= outer
+        scatter_left = _diagonal(within, statistics)
+        few = (scatter_left < _LOST * _diagonal(within + outer, statistics)) | (squares_left < _LOST * squares)
+        for b in np.flatnonzero(few.any(1)):
+            anew = rows(int(b))
+            _, centre[b], within[b], squares_left[b] = _totals(anew)
+            n[b], mean[b], scatter[b] = weights(anew), anew.mean, anew.scatter
+        mean = np.where((n > 0)[..., None], mean, centre[:, None])
+        covariance = _covariance(np.where(any_left, total_left, 0.0), (n > 0).sum(1), within, squares_left)
+        return cls(n, mean, scatter, centre, within, covariance)
+
+    @classmethod
+    def without_groups(cls, statistics: Moments, gone: Moments, rows) -> "Reference":
+        """Return the reference without the rows of each of B departures, which may be of several groups.
+
+        Parameters
+        ----------
+        statistics : Moments
+            Moments of all rows, by group.
+        gone : Moments
+            Moments of the rows that leave, by departure and group, (B, G, D, D).
+        rows : callable
+            ``rows(b)`` returns the `Moments` of all rows but those of departure b, summed anew.
+        """
+        every = zip((statistics.n, statistics.mean, statistics.scatter), (gone.n, gone.mean, gone.scatter), strict=True)
+        whole = Moments(*(np.broadcast_to(a, b.shape) for a, b in every))
+        remaining = (whole - gone).without_dust(whole)
+        _, _, all_within, all_squares = _totals(statistics)
+        _, _, within, squares = _totals(remaining)
+        scatter = _diagonal(within, statistics)
+        few = (scatter < _LOST * _diagonal(all_within, statistics)) | (squares < _LOST * all_squares)
+        for b in np.flatnonzero(few.any(1)):
+            anew = rows(int(b))
+            remaining.n[b], remaining.mean[b], remaining.scatter[b] = anew.n, anew.mean, anew.scatter
+        return cls.of(remaining)
+
+    def take(self, rows) -> "Reference":
+        """Return the references of some departures, once for each row."""
+        return Reference(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+    @property
+    def variance(self) -> np.ndarray:
+        """The diagonal of V, (B, D)."""
+        return self._diagonal(self.covariance)
+
+    @property
+    def squares(self) -> np.ndarray:
+        """The diagonal of W, (B, D)."""
+        return self._diagonal(self.within)
+
+    @property
+    def squares_of_groups(self) -> np.ndarray:
+        """The diagonals of the scatters of all groups, (B, G, D)."""
+        return self._diagonal(self.scatter)
+
+    def _diagonal(self, matrix):
+        return matrix if self.covariance.ndim == 2 else np.diagonal(matrix, axis1=-2, axis2=-1)
+
+
+def weights(statistics: Moments) -> np.ndarray:
+    """Return the weight of each group, (..., G), also of moments by column, which are of complete rows."""
+    return statistics.n if statistics.vector else statistics.n[..., 0]
+
+
+def squares(statistics: Moments) -> np.ndarray:
+    """Return the sums of squares of each group and column, (..., G, D)."""
+    return _diagonal(statistics.scatter, statistics)
+
+
+def _diagonal(matrix, statistics: Moments):
+    return np.diagonal(matrix, axis1=-2, axis2=-1) if statistics.vector else matrix
+
+
+def _totals(statistics: Moments):
+    """Return weight and mean of all rows, pooled scatter within the groups, and total squares of each column.
+
+    The statistics are of groups, (G, ...), or of groups in departures, (B, G, ...).
+    """
+    n, mean = weights(statistics), statistics.mean
+    total = n.sum(-1)
+    start = np.take_along_axis(mean, n.argmax(-1)[..., None, None], -2)
+    share = np.divide(n, total[..., None], out=np.zeros_like(n), where=total[..., None] > 0)
+    centre = (start + (share[..., None] * (mean - start)).sum(-2, keepdims=True)) * (total[..., None, None] > 0)
+    within = statistics.scatter.sum(-3 if statistics.vector else -2)
+    squares = _diagonal(within, statistics) + (n[..., None] * (mean - centre) ** 2).sum(-2)
+    return total, centre[..., 0, :], within, squares
+
+
+def freedom(total, groups):
+    """Return the degrees of freedom of V from the total weight and the number of groups with any."""
+    return np.maximum(total - groups, 0.0) + _GAMMA
+
+
+def _covariance(total, groups, within, squares):
+    """Return V from totals that may have a leading axis of rows."""
+    total, groups = np.asarray(total)[..., None], np.asarray(groups)[..., None]
+    f = freedom(total, groups)
+    variance = np.divide(squares, total, out=np.ones_like(squares), where=total > 0)
+    variance = np.where(variance > 1e-14, variance, 1.0)  # a column that does not vary: any variance serves
+    if within.ndim == squares.ndim:
+        return (within + _GAMMA * variance) / f
+    covariance = within / f[..., None]
+    diagonal = np.arange(squares.shape[-1])
+    covariance[..., diagonal, diagonal] += _GAMMA * variance / f
+    return covariance
+
+
 BORDER = 1e250  # large: the diagonal of what borders a matrix, and of columns that a row lacks
+FAR = 1e100  # bent numbers: squares of nearer values, times any precision, stay below it
 
 
-def log_density(members, reference: Reference, x, seen=None, at=None) -> np.ndarray:
+def log_density(members, reference: Reference, x, seen=None, departure=None) -> np.ndarray:
     """Return the log predictive density of rows under every member and group.
 
     Parameters
@@ -42,7 +252,7 @@ def log_density(members, reference: Reference, x, seen=None, at=None) -> np.ndar
         Rows; any number where an entry is missing.
     seen : bool array, shape (n, D), optional
         True where an entry is not missing; by default everywhere.
-    at : int array, shape (n,), optional
+    departure : int array, shape (n,), optional
         The departure without which each complete row is predicted: its rows share one factorisation.
 
     Returns
@@ -50,25 +260,25 @@ def log_density(members, reference: Reference, x, seen=None, at=None) -> np.ndar
     array, shape (M, n, G)
     """
     delta = reference.mean - reference.centre[:, None]
-    if at is None and seen is None and len(delta) == 1:
-        at = np.zeros(len(x), np.intp)
+    if departure is None and seen is None and len(delta) == 1:
+        departure = np.zeros(len(x), np.intp)
     place = None
-    if at is None:
+    if departure is None:
         u = (x[:, None] - reference.mean)[:, :, None]
     else:  # the rows of a departure stand side by side, filled up with zeros
-        size, order = np.bincount(at, minlength=len(delta)), np.argsort(at, kind="stable")
+        size, order = np.bincount(departure, minlength=len(delta)), np.argsort(departure, kind="stable")
         place = np.empty_like(order)
-        place[order] = np.arange(len(at)) - (np.cumsum(size) - size)[at[order]]
+        place[order] = np.arange(len(departure)) - (np.cumsum(size) - size)[departure[order]]
         u = np.zeros((*delta.shape[:2], size.max(initial=0), x.shape[1]))
-        u[at, :, place] = x[:, None] - reference.mean[at]
+        u[departure, :, place] = x[:, None] - reference.mean[departure]
     result, start = np.empty((len(members), *u.shape[:3])), 0
     for structure, alike in groupby(members, lambda m: m.structure):
-        own = list(alike)
-        part = result[start : start + len(own)]
-        start += len(own)
-        write = {"full": _full, "shared": _shared}.get(structure, _diagonal)
-        write(part, own, reference, u, delta[:, :, None], seen)
-    return result[..., 0] if place is None else result.swapaxes(2, 3)[:, at, place]
+        same = list(alike)
+        density = result[start : start + len(same)]
+        start += len(same)
+        write = {"full": _write_full, "shared": _write_shared}.get(structure, _write_diagonal)
+        write(density, same, reference, u, delta[:, :, None], seen)
+    return result[..., 0] if place is None else result.swapaxes(2, 3)[:, departure, place]
 
 
 def log_density_far(members, reference: Reference, sign, size, seen=None) -> np.ndarray:
@@ -97,15 +307,15 @@ def log_density_far(members, reference: Reference, sign, size, seen=None) -> np.
         (np.flatnonzero(~alone), farthest, farthest, width[:, None]),
         (np.flatnonzero(alone), beyond, beyond.sum(1, keepdims=True), 1),
     ):
-        own = [members[m] for m in places]
-        result[places] = log_density(own, reference, sign * np.exp(size - inward), seen)
-        for m, member in zip(places, own, strict=True):
+        chosen = [members[m] for m in places]
+        result[places] = log_density(chosen, reference, sign * np.exp(size - inward), seen)
+        for m, member in zip(places, chosen, strict=True):
             n = reference.n.sum(1, keepdims=True) if "shared" in member.structure else reference.n
             result[m] -= (member.rho + 2 + n + joined) * fall
     return result
 
 
-def _full(result, members, reference, u, delta, seen):
+def _write_full(result, members, reference, u, delta, seen):
     n, V, width = reference.n[:, :, None], reference.covariance, _width(u, seen)
     diagonal = np.diagonal(V, axis1=1, axis2=2)
     shift = np.broadcast_to(delta, (len(u), *delta.shape[1:]))
@@ -114,13 +324,13 @@ def _full(result, members, reference, u, delta, seen):
     for rho, alike in groupby(members, lambda m: m.rho):
         dof = rho + 2 + n
         gamma = gamma_ratio(dof, width)
-        for shrinkage, own in groupby(alike, lambda m: m.shrinkage):
+        for shrinkage, kappas in groupby(alike, lambda m: m.shrinkage):
             prior = (rho * (1 - shrinkage)) * V
             _add_diagonal(prior, (rho * shrinkage) * diagonal)
             log_det, white = bordered.whiten(prior[:, None])
             white, shift = white[:, :, :-1], white[:, :, -1:]
             uu, ud, dd = np.vecdot(white, white), np.vecdot(white, shift), np.vecdot(shift, shift)
-            kappa = np.array([member.kappa for member in own])[:, None, None, None]
+            kappa = np.array([member.kappa for member in kappas])[:, None, None, None]
             b = kappa / (kappa + n)
             h = 1 + b * n * dd
             square = uu + b * (2 * ud + b * dd) - b * n / h * (ud + b * dd) ** 2
@@ -129,7 +339,7 @@ def _full(result, members, reference, u, delta, seen):
             place += len(kappa)
 
 
-def _shared(result, members, reference, u, delta, seen):
+def _write_shared(result, members, reference, u, delta, seen):
     n, width, base = reference.n[:, :, None], _width(u, seen), reference.within
     diagonal, many = np.diagonal(reference.covariance, axis1=1, axis2=2), u.shape[1] * u.shape[2]
     for out, member in zip(result, members, strict=True):
@@ -144,7 +354,7 @@ def _shared(result, members, reference, u, delta, seen):
         out[:] = log_student(square, log_det[..., None], dof, kappa + n, width, gamma_ratio(dof, width))
 
 
-def _diagonal(result, members, reference, u, delta, seen):
+def _write_diagonal(result, members, reference, u, delta, seen):
     n, shared = reference.n[:, :, None, None], members[0].shared
     squares = reference.squares[:, None] if shared else reference.squares_of_groups
     for out, member in zip(result, members, strict=True):
@@ -230,16 +440,16 @@ class _Bordered:
         if seen is not None:
             _add_diagonal(self.fixed[..., : self.dim, : self.dim], BORDER * ~self.seen)
         self.matrix = np.empty_like(self.fixed)
-        self.rest = np.zeros_like(self.fixed[:, :1])
+        self.varying = np.zeros_like(self.fixed[:, :1])
 
-    def whiten(self, rest):
+    def whiten(self, varying):
         """Return the log determinants of A, ``rest`` (B, 1, D, D) and what is fixed, (B, G), and U'⁻¹ v, (B, G, R, D).
 
         The next call may write over U'⁻¹ v.
         """
         dim = self.dim
-        np.copyto(self.rest[..., :dim, :dim], rest)
-        root = upper_factors(np.add(self.rest, self.fixed, out=self.matrix))
+        np.copyto(self.varying[..., :dim, :dim], varying)
+        root = upper_factors(np.add(self.varying, self.fixed, out=self.matrix))
         log_det = 2 * np.log(np.diagonal(root[..., :dim, :dim], axis1=-2, axis2=-1)).sum(-1, where=self.seen)
         if self.vectors is None:
             return log_det, root[..., :dim, dim:].mT

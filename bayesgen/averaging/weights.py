@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logsumexp
 
-from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.member_rows import Rows
 from bayesgen.core.errors import warn
 from bayesgen.numerics import folds, tempering
 from bayesgen.numerics.special import log_mixture
@@ -183,8 +183,8 @@ def prior_mass(members, rows: float) -> np.ndarray:
     _, first, place, count = np.unique(families, return_index=True, return_inverse=True, return_counts=True)
     mass, outside = np.array([members[i].mass for i in first]), np.array([members[i].outside for i in first])
     share = _OUTSIDE * rows / (rows + _HALF) if outside.any() else 0.0
-    for own, total in ((outside, share), (~outside, 1 - share)):
-        mass[own] *= total / mass[own].sum() if own.any() else 1.0
+    for group, total in ((outside, share), (~outside, 1 - share)):
+        mass[group] *= total / mass[group].sum() if group.any() else 1.0
     return (mass / mass.sum() / count)[place]
 
 

@@ -36,12 +36,10 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from bayesgen.averaging.member import FittedMembers
-from bayesgen.averaging.reference import Reference, freedom
-from bayesgen.averaging.rows import HeldOut, Rows
-from bayesgen.averaging.students import gamma_ratio, log_student
-from bayesgen.averaging.training import Training
-from bayesgen.averaging.view import View
-from bayesgen.averaging.warp import FAR, far_rows
+from bayesgen.averaging.member_rows import HeldOut, Rows
+from bayesgen.averaging.preparation import far_rows
+from bayesgen.averaging.students import FAR, Reference, freedom, gamma_ratio, log_student
+from bayesgen.averaging.view import Training, View
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
 from bayesgen.numerics.student import triangular_inverse
@@ -123,24 +121,24 @@ class Departure:
         """Return what leaves with rows, some weight of their groups; nothing, where ``group`` is None."""
         if group is None:
             group, removed = np.zeros(rows, np.intp), np.zeros(rows)
-        count, here = len(n), np.arange(rows)
-        total, left = n.sum(), np.repeat(n[None], rows, axis=0)
-        left[here, group] -= removed
-        left[left < 1e-12 * n] = 0.0
-        rest = left[here, group]
-        ratio = np.divide(removed, rest, out=np.zeros(rows), where=rest > 0)
+        count, every_row = len(n), np.arange(rows)
+        total, n_left = n.sum(), np.repeat(n[None], rows, axis=0)
+        n_left[every_row, group] -= removed
+        n_left[n_left < 1e-12 * n] = 0.0
+        n_group = n_left[every_row, group]
+        ratio = np.divide(removed, n_group, out=np.zeros(rows), where=n_group > 0)
         share = removed / np.maximum(total - removed, 1e-300)
         row = np.eye(1 + count)[0]
         centre = np.append(0.0, n / total) * (1 + share)[:, None] - share[:, None] * row
         mean = np.repeat(np.eye(count, 1 + count, 1)[None], rows, axis=0)
-        away = row - mean[here, group]
-        mean[here, group] -= ratio[:, None] * away
-        mean = np.where((left > 0)[..., None], mean, centre[:, None])
-        return cls(left, ratio * n[group], group, away, mean - centre[:, None], row - mean)
+        away = row - mean[every_row, group]
+        mean[every_row, group] -= ratio[:, None] * away
+        mean = np.where((n_left > 0)[..., None], mean, centre[:, None])
+        return cls(n_left, ratio * n[group], group, away, mean - centre[:, None], row - mean)
 
     def take(self, rows) -> "Departure":
         """Return some of the rows."""
-        return Departure(*(own[rows] for own in vars(self).values()))
+        return Departure(*(array[rows] for array in vars(self).values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,8 +213,8 @@ class WideView(FittedMembers):
     def log_density(self, x, c, used) -> np.ndarray:
         """Return log p(x | k) of rows under some members, (m, n, K), in the units of the bent columns."""
         result = np.empty((len(used), len(x), self.view.classes))
-        for part in pieces(len(x), x.shape[1]):
-            result[:, part] = self._of_rows(x[part], used)
+        for batch in pieces(len(x), x.shape[1]):
+            result[:, batch] = self._of_rows(x[batch], used)
         return result
 
     def _of_rows(self, x, used) -> np.ndarray:
@@ -230,9 +228,9 @@ class WideView(FittedMembers):
         result = self._density(y, seen, used)
         width = np.full(len(far), y.shape[1]) if seen is None else seen[far].sum(1)
         n = np.bincount(self.codes, self.weight, self.view.classes)
-        for own, m in zip(result, used, strict=True):  # as in `students.log_density_far`
+        for density, m in zip(result, used, strict=True):  # as in `students.log_density_far`
             dof = self.members[m].rho + 2 + (n.sum() if self.members[m].shared else n)
-            own[far] -= (dof + width[:, None]) * beyond
+            density[far] -= (dof + width[:, None]) * beyond
         return result
 
     def loo_log_density(self, held: HeldOut) -> np.ndarray:
@@ -243,17 +241,17 @@ class WideView(FittedMembers):
         if held.single:
             whole, _ = self.view.completed(held.gone)
             anew = self._far(whole, held.gone.codes)
-            some = np.flatnonzero(~anew)
-            own = held.gone.codes[some], held.gone.weight[some]
-            result[:, some] = self._density(whole[some], taken(seen, some), used, *own)
-        for b in np.unique(held.at[anew]):
-            here, rest = np.flatnonzero(held.at == b), held.rest(b)
-            if not len(rest):
-                result[:, here] = 0.0
+            near = np.flatnonzero(~anew)
+            gone = held.gone.codes[near], held.gone.weight[near]
+            result[:, near] = self._density(whole[near], taken(seen, near), used, *gone)
+        for b in np.unique(held.without[anew]):
+            predicted, others = np.flatnonzero(held.without == b), held.others(b)
+            if not len(others):
+                result[:, predicted] = 0.0
                 continue
-            table = self.view.completed(rest)[0], rest.codes, rest.weight
+            table = self.view.completed(others)[0], others.codes, others.weight
             sums = [self._moments(span, *table) for span, _ in self.spans]
-            result[:, here] = self._density(y[here], taken(seen, here), used, sums=sums)
+            result[:, predicted] = self._density(y[predicted], taken(seen, predicted), used, sums=sums)
         return result
 
     def _far(self, y, codes) -> np.ndarray:
@@ -271,20 +269,20 @@ class WideView(FittedMembers):
         levels, start = np.unique([member.shrinkage for member in self.members]), 0
         for shrinkage, alike in groupby([self.members[m] for m in used], lambda m: m.shrinkage):
             members, place = list(alike), int(np.searchsorted(levels, shrinkage))
-            span, own = self.spans[place]
-            own = own if sums is None else sums[place]
-            departure = Departure.of(own.n, group, removed, len(y))
-            rows = Coordinates.of(span, y, seen, own.mean)
-            result[start : start + len(members)] = _densities(members, own, departure, rows)
+            span, sums_of_span = self.spans[place]
+            sums_of_span = sums_of_span if sums is None else sums[place]
+            departure = Departure.of(sums_of_span.n, group, removed, len(y))
+            rows = Coordinates.of(span, y, seen, sums_of_span.mean)
+            result[start : start + len(members)] = _densities(members, sums_of_span, departure, rows)
             start += len(members)
         return result
 
 
 def _scales(view: View, rows: Rows, levels) -> np.ndarray:
     """Return s of each l, (L, D)."""
-    own = Reference.of(view.sum_rows(rows))
-    within = own.squares[0] / freedom(own.n[0].sum(), (own.n[0] > 0).sum())
-    return np.sqrt(own.variance[0] - (1 - levels)[:, None] * within)
+    reference = Reference.of(view.sum_rows(rows))
+    within = reference.squares[0] / freedom(reference.n[0].sum(), (reference.n[0] > 0).sum())
+    return np.sqrt(reference.variance[0] - (1 - levels)[:, None] * within)
 
 
 @dataclass(frozen=True)
@@ -318,9 +316,9 @@ class Coordinates:
             z = np.where(seen, z, 0.0)
         return cls(span, z if span.basis is None else z @ span.basis.T, (z * z).sum(1), seen, mean)
 
-    def take(self, some) -> "Coordinates":
+    def take(self, places) -> "Coordinates":
         """Return some of the rows."""
-        return Coordinates(self.span, self.c[some], self.square[some], taken(self.seen, some), self.mean)
+        return Coordinates(self.span, self.c[places], self.square[places], taken(self.seen, places), self.mean)
 
     @property
     def width(self) -> np.ndarray:
@@ -341,16 +339,16 @@ class Coordinates:
         these lack among the u columns (p, k).
         """
         seen = np.asarray(self.seen)
-        some, parts = np.flatnonzero(~seen.all(0)), []
-        kinds, order, bounds = grouped_patterns(seen[:, some])
+        columns, parts = np.flatnonzero(~seen.all(0)), []
+        kinds, order, bounds = grouped_patterns(seen[:, columns])
         lost, size = (~kinds).sum(1), np.diff(bounds)
         for k, count in np.unique(np.stack([lost, size], axis=1)[lost > 0], axis=0):
-            own = np.flatnonzero((lost == k) & (size == count))
-            for at in np.split(own, np.arange(0, len(own), max(1, _CELLS // k**2))[1:]):
-                rows = order[bounds[at][:, None] + np.arange(count)]
-                parts.append((rows, np.nonzero(~kinds[at])[1].reshape(-1, k)))
+            alike = np.flatnonzero((lost == k) & (size == count))
+            for batch in np.split(alike, np.arange(0, len(alike), max(1, _CELLS // k**2))[1:]):
+                rows = order[bounds[batch][:, None] + np.arange(count)]
+                parts.append((rows, np.nonzero(~kinds[batch])[1].reshape(-1, k)))
         basis = np.eye(len(self.span.scale)) if self.span.basis is None else self.span.basis
-        return basis[:, some].T, parts
+        return basis[:, columns].T, parts
 
     def products(self, matrix, rho) -> tuple[np.ndarray, np.ndarray]:
         """Return log|A_oo| (n,) and the products v'A_oo⁻¹w of each row and the means, (n, 1 + G, 1 + G).
@@ -401,31 +399,31 @@ def _densities(members, sums: Moments, departure: Departure, rows: Coordinates) 
     within, groups = sums.scatter.sum(0), np.arange(len(sums.n))
     for (shared, rho, shrinkage), alike in groupby(members, lambda m: (m.shared, m.rho, m.shrinkage)):
         kappas = [member.kappa for member in alike]
-        part = result[start : start + len(kappas)]
+        density_of_kappas = result[start : start + len(kappas)]
         start += len(kappas)
         for value in [0.0] if shared else np.unique(free):  # one, but where weights differ
-            some = np.flatnonzero(shared | (free == value))
-            chosen, here = (rows if len(some) == len(free) else rows.take(some)), departure.take(some)
+            places = np.flatnonzero(shared | (free == value))
+            chosen, gone = (rows if len(places) == len(free) else rows.take(places)), departure.take(places)
             factor = 1.0 if shared else rho * (1 - shrinkage) / value
             base = rho * np.eye(len(within)) + factor * within
-            for own in [groups] if shared else groups[:, None]:
-                log_det, products = chosen.products(base if shared else base + sums.scatter[own[0]], rho)
-                lost = here.lost * (factor + (not shared) * (here.group == own[0]))
-                density = _students(kappas, rho, shared, own, here, lost, log_det, products, chosen.width)
-                part[:, some[:, None], own] = density
+            for groups_alike in [groups] if shared else groups[:, None]:
+                log_det, products = chosen.products(base if shared else base + sums.scatter[groups_alike[0]], rho)
+                lost = gone.lost * (factor + (not shared) * (gone.group == groups_alike[0]))
+                density = _students(kappas, rho, shared, groups_alike, gone, lost, log_det, products, chosen.width)
+                density_of_kappas[:, places[:, None], groups_alike] = density
     return result
 
 
-def _students(kappas, rho, shared, own, here: Departure, lost, log_det, products, width) -> np.ndarray:
+def _students(kappas, rho, shared, groups, gone: Departure, lost, log_det, products, width) -> np.ndarray:
     """Return log densities of some groups under the kappas, (m, n, g), by Woodbury from one factorisation."""
-    n, delta, u = here.n[:, own], here.delta[:, own], here.u[:, own]
-    known, total = 1 + len(own), here.n.sum(1, keepdims=True)
+    n, delta, u = gone.n[:, groups], gone.delta[:, groups], gone.u[:, groups]
+    known, total = 1 + len(groups), gone.n.sum(1, keepdims=True)
     dof = rho + 2 + (total if shared else n)
     gamma = gamma_ratio(dof, width)
     result: Any = np.empty((len(kappas), *n.shape))
     for out, kappa in zip(result, kappas, strict=True):
         b = kappa / (kappa + n)
-        vectors = np.concatenate([here.away[:, None], delta, u + b[..., None] * delta], axis=1)
+        vectors = np.concatenate([gone.away[:, None], delta, u + b[..., None] * delta], axis=1)
         gram = vectors @ products @ vectors.swapaxes(1, 2)
         weight = np.concatenate([-lost[:, None], n * b], axis=1)[:, :, None]
         square = np.diagonal(gram, axis1=1, axis2=2)[:, known:]

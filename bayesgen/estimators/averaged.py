@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.averaging import columns, families
+from bayesgen.averaging import column_blocks, families
 from bayesgen.averaging.average import Average
-from bayesgen.averaging.given import Given, refuse_changed, refuse_long
 from bayesgen.averaging.learning import fit_average
-from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.member_rows import Rows
+from bayesgen.averaging.outside import Given, refuse_changed, refuse_long
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import consistency
@@ -136,7 +136,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
     20,000 from a stratified sample; softmax regressions and trees learn from up to 100,000 rows, and a tree is grown on
     fewer the more there are. Missing entries are
     integrated out at prediction; at fit a full covariance has no conjugate posterior given rows with gaps, and takes
-    expected statistics (`bayesgen.averaging.gaps`).
+    expected statistics (`bayesgen.averaging.preparation`).
 
     Beyond 100 numeric columns there is one component per class. Up to 1,000 rows, full and shared covariances are
     worked out in the coordinates that the rows span (`bayesgen.averaging.wide`); questions that draw rows or entries
@@ -220,19 +220,19 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
             concentration = concentration_of(self)
             self.schema_ = Schema.learn(table, self.features)
             blocks = self.schema_.read(table)
-            self.constant_ = columns.constant(self.schema_, blocks)
+            self.constant_ = column_blocks.constant(self.schema_, blocks)
             pairs = families.pairs(self.members)
             given = Given(table, y, self.classes_, weight, self.schema_, self.constant_) if pairs else None
-            numeric = len(columns.numbers(self.schema_, self.constant_))
-            columns.refuse_large(len(codes), numeric, len(self.classes_))
+            numeric = len(column_blocks.numbers(self.schema_, self.constant_))
+            column_blocks.refuse_large(len(codes), numeric, len(self.classes_))
             rows = Rows(
-                *columns.arrays(self.schema_, blocks, self.constant_, columns.LARGEST),
+                *column_blocks.arrays(self.schema_, blocks, self.constant_, column_blocks.LARGEST),
                 codes,
                 np.ones(len(codes)) if weight is None else weight,
-                tuple(columns.levels(self.schema_)),
+                tuple(column_blocks.levels(self.schema_)),
                 len(self.classes_),
                 group,
-                columns.entries(self.schema_, blocks),
+                column_blocks.entries(self.schema_, blocks),
             )
             leaves = learn_leaves(self, rows)
             if leaves is not None and pairs:
@@ -263,7 +263,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
                         stage=stage,
                     )
             except (np.linalg.LinAlgError, DataError):
-                columns.refuse_far(self.schema_, blocks)
+                column_blocks.refuse_far(self.schema_, blocks)
                 raise
         warn_of_labels(self.classes_, codes, self.schema_, blocks)
         warn_of_fit(self, rows)
@@ -286,8 +286,8 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
         if pairs := families.pairs(self.members):
             refuse_long([name for name, _ in pairs], table.renamed(self.schema_.columns), self.schema_)
         blocks = self.schema_.read(table, self.unseen)
-        x, c = columns.arrays(self.schema_, blocks, self.constant_)
-        rows, e = {"numbers": x, "categories": c}, columns.entries(self.schema_, blocks)
+        x, c = column_blocks.arrays(self.schema_, blocks, self.constant_)
+        rows, e = {"numbers": x, "categories": c}, column_blocks.entries(self.schema_, blocks)
         if self.average_.leaves is None or e is None:
             return rows
         self.average_.leaves.check(e)

@@ -5,9 +5,9 @@ from numbers import Integral
 
 import numpy as np
 
-from bayesgen.averaging import columns, families
+from bayesgen.averaging import column_blocks, families
 from bayesgen.averaging.leaves import ColumnModels
-from bayesgen.averaging.rows import Rows
+from bayesgen.averaging.member_rows import Rows
 from bayesgen.core.errors import InputTypeError, listed, warn
 from bayesgen.core.names import by_name
 from bayesgen.estimators.settings import known_classes, leaf_of, warn_of_constant_columns
@@ -64,7 +64,7 @@ def learn_leaves(classifier, rows: Rows) -> ColumnModels | None:
     """Return the leaves of the columns that have their own, with their statistics; None where there are none."""
     if rows.e is None:
         return None
-    own = columns.leaves(classifier.schema_)
+    own = column_blocks.leaves(classifier.schema_)
     if sequences := [block.columns[0] for block in own if isinstance(block.leaf, MarkovChain)]:
         raise InputTypeError(
             f"columns {listed(sequences)} hold sequences, whose length differs from row to row, which an average does "
@@ -107,7 +107,8 @@ def warn_of_fit(classifier, rows: Rows) -> None:
             "together, give groups="
         )
     if rows.group is None:
-        names = columns.numbers(classifier.schema_, classifier.constant_) + columns.categories(classifier.schema_)
+        schema = classifier.schema_
+        names = column_blocks.numbers(schema, classifier.constant_) + column_blocks.categories(schema)
         warn_of_names(names, (*rows.x.T, *rows.c.T), rows.codes)
     else:
         warn_of_undivided(classes, rows.codes, rows.group)

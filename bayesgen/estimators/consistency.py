@@ -7,7 +7,7 @@ import dataclasses
 
 import numpy as np
 
-from bayesgen.averaging import columns
+from bayesgen.averaging import column_blocks
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.core.registry import ours
@@ -156,9 +156,15 @@ def check_average(estimator) -> None:
     """Raise where the parts of an averaged classifier do not fit its columns and classes, or one another."""
     _check_columns(estimator)
     schema, fitted, left_out = estimator.schema_, estimator.average_, estimator.constant_
-    _require(isinstance(left_out, tuple) and {*left_out} <= {*columns.numbers(schema)}, "constant_ are no numbers")
+    _require(
+        isinstance(left_out, tuple) and {*left_out} <= {*column_blocks.numbers(schema)}, "constant_ are no numbers"
+    )
     _require(isinstance(fitted, Average), f"average_ is a {type(fitted).__name__}")
-    classes, dim, levels = len(estimator.classes_), len(columns.numbers(schema, left_out)), columns.levels(schema)
+    classes, dim, levels = (
+        len(estimator.classes_),
+        len(column_blocks.numbers(schema, left_out)),
+        column_blocks.levels(schema),
+    )
     _require(all(part.members for part in fitted.parts), "a part has no members")
     for part in fitted.parts:
         for problem, value, shape in part.claims(dim, tuple(levels), classes):
@@ -168,7 +174,7 @@ def check_average(estimator) -> None:
         known = bool(fitted.modelling(kind))
         right = bool(count) == known if density else count or not known
         _require(right, f"the members are not of {count} {what}")
-    e = _check_leaves(fitted.leaves, columns.leaves(schema), estimator.classes_.tolist())
+    e = _check_leaves(fitted.leaves, column_blocks.leaves(schema), estimator.classes_.tolist())
     for name in ("class_weight", "concentration"):
         _require(_is_numbers(getattr(fitted, name), (classes,)), f"{name} is not one number a class")
         _require((getattr(fitted, name) >= 0).all(), f"{name} has entries below 0")

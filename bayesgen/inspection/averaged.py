@@ -5,7 +5,7 @@ from typing import Any, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.averaging import columns
+from bayesgen.averaging import column_blocks
 from bayesgen.inspection.joint_of_average import refuse_far
 from bayesgen.numerics.pieces import taken
 from bayesgen.numerics.special import log_mixture
@@ -67,7 +67,7 @@ def averaged_terms(classifier, X):
     terms = _terms(classifier.posterior_, *rows.values())
     schema, left_out, leaves = classifier.schema_, classifier.constant_, classifier.average_.leaves
     own = [] if leaves is None else leaves.parts()
-    first = [*columns.numbers(schema, left_out), *columns.categories(schema), *(of[0] for _, of, _ in own)]
+    first = [*column_blocks.numbers(schema, left_out), *column_blocks.categories(schema), *(of[0] for _, of, _ in own)]
     names = [*first[: len(first) - len(own)], *(name for name, _, _ in own)]
     order = sorted(range(len(first)), key=lambda j: schema.columns.index(first[j]))
     return [*(names[j] for j in order), "remainder"], [terms[..., j] for j in (0, *(1 + j for j in order), -1)]
@@ -152,8 +152,8 @@ def to_arviz(classifier):
 def _labels(classifier, member) -> dict[str, list]:
     """Return the names along each axis that the parameters of a member may have."""
     schema, classes = classifier.schema_, classifier.classes_.tolist()
-    numeric = columns.numbers(schema, classifier.constant_)
-    labels = {"class": classes, "feature": numeric, "feature2": numeric, "level": columns.level_names(schema)}
+    numeric = column_blocks.numbers(schema, classifier.constant_)
+    labels = {"class": classes, "feature": numeric, "feature2": numeric, "level": column_blocks.level_names(schema)}
     for part, place in classifier.average_.places(member):
         owner = part.factor(place).owner.tolist()
         if len(owner) > len(classes):

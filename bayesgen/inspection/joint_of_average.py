@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.averaging import columns
+from bayesgen.averaging import column_blocks
 from bayesgen.averaging.categories import codes_of
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member import CATEGORIES, NUMBERS
-from bayesgen.averaging.warp import far_rows
+from bayesgen.averaging.preparation import far_rows
 from bayesgen.inspection.missing import SHARE, Joint, gibbs
 from bayesgen.inspection.one_model import labels_of, totals_of
 from bayesgen.numerics.pieces import select_rows
@@ -41,7 +41,10 @@ class JointOfAverage(Joint):
 
     def nothing(self):
         schema, constant = self.classifier.schema_, self.classifier.constant_
-        widths = {"numbers": len(columns.numbers(schema, constant)), "categories": len(columns.categories(schema))}
+        widths = {
+            "numbers": len(column_blocks.numbers(schema, constant)),
+            "categories": len(column_blocks.categories(schema)),
+        }
         rows = {name: np.full((1, width), np.nan) for name, width in widths.items()}
         return rows if self.leaves is None else rows | leaf_blocks(self.leaves, np.full((1, self.leaves.width), np.nan))
 
@@ -52,13 +55,13 @@ class JointOfAverage(Joint):
     def blocks(self, rows):
         """Return the entries by block of the schema, NaN in the columns that were left out."""
         x, _, e = self.arrays(rows)
-        return columns.blocks(self.classifier.schema_, x, rows["categories"], e, self.classifier.constant_)
+        return column_blocks.blocks(self.classifier.schema_, x, rows["categories"], e, self.classifier.constant_)
 
     def column(self, gap):
         """Return the place of a number, a category, or a column with a leaf."""
         schema, constant = self.classifier.schema_, self.classifier.constant_
-        names: dict[str, Any] = {LEAF + block.name: block.columns for block in columns.leaves(schema)}
-        names |= {"numbers": columns.numbers(schema, constant), "categories": columns.categories(schema)}
+        names: dict[str, Any] = {LEAF + block.name: block.columns for block in column_blocks.leaves(schema)}
+        names |= {"numbers": column_blocks.numbers(schema, constant), "categories": column_blocks.categories(schema)}
         return schema.columns.index(names[gap.block][gap.place])
 
     def totals(self):
@@ -155,7 +158,7 @@ def refuse_far(classifier, x, question: str) -> None:
     y = bend.forward(x)
     for row in far_rows(np.where(np.isnan(y), 0.0, y))[:1]:
         place = np.nanargmax(np.abs(y[row]))
-        name = columns.numbers(classifier.schema_, classifier.constant_)[place]
+        name = column_blocks.numbers(classifier.schema_, classifier.constant_)[place]
         raise ValueError(
             f"column {name!r}: value {x[row, place]:g} in row {row} is too far from the rows of the fit for "
             f"{question}: give NaN in its place, or leave the row out"

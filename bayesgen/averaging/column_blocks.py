@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.averaging.gaps import WIDE
+from bayesgen.averaging.preparation import WIDE
 from bayesgen.core.errors import listed
 from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.pieces import count_rows, pieces
@@ -27,8 +27,8 @@ _FARTHEST = 1e50  # times the spread of a column: bent columns square it, and de
 
 def numbers(schema: Schema, constant=()) -> list[str]:
     """Return the names of the numeric columns, without the constant ones."""
-    own, constant = _of(schema, _NUMBERS), set(constant)
-    return [name for block in own for name in block.columns if name not in constant]
+    numeric, constant = _of(schema, _NUMBERS), set(constant)
+    return [name for block in numeric for name in block.columns if name not in constant]
 
 
 def categories(schema: Schema) -> list[str]:
@@ -126,12 +126,12 @@ def arrays(schema: Schema, blocks, left_out=(), largest=_FINITE) -> tuple[np.nda
 
 def entries(schema: Schema, blocks) -> np.ndarray | None:
     """Return the entries of the blocks with own leaves side by side, (n, E), NaN where missing; None without such."""
-    own = [blocks[block.name] for block in leaves(schema)]
-    for j, values in enumerate(own):
+    parts = [blocks[block.name] for block in leaves(schema)]
+    for j, values in enumerate(parts):
         if sparse.issparse(values):
             check_memory("the rows of a sparse matrix, made dense,", 8 * int(np.prod(values.shape)), "give fewer rows")
-            own[j] = values.toarray()
-    return np.concatenate([_matrix(values) for values in own], axis=1) if own else None
+            parts[j] = values.toarray()
+    return np.concatenate([_matrix(values) for values in parts], axis=1) if parts else None
 
 
 def blocks(schema: Schema, x, c, e=None, left_out=()) -> dict[str, np.ndarray]:
@@ -140,9 +140,9 @@ def blocks(schema: Schema, x, c, e=None, left_out=()) -> dict[str, np.ndarray]:
     whole[:, _kept(schema, left_out)] = x
     result = {}
     kinds: Any = ((whole, _of(schema, _NUMBERS)), (c, _of(schema, _CATEGORIES)), (e, leaves(schema)))
-    for array, own in kinds:
-        stops = itertools.accumulate(len(block.columns) for block in own)
-        for block, stop in zip(own, stops, strict=True):
+    for array, members in kinds:
+        stops = itertools.accumulate(len(block.columns) for block in members)
+        for block, stop in zip(members, stops, strict=True):
             result[block.name] = array[:, stop - len(block.columns) : stop]
     return result
 
@@ -165,10 +165,10 @@ def _matrix(values):
 
 
 def _numbers(schema, rows):
-    own = [_matrix(rows[block.name]) for block in _of(schema, _NUMBERS)]
-    if len(own) == 1:
-        return own[0]
-    return np.concatenate(own, axis=1) if own else np.empty((count_rows(rows), 0))
+    matrices = [_matrix(rows[block.name]) for block in _of(schema, _NUMBERS)]
+    if len(matrices) == 1:
+        return matrices[0]
+    return np.concatenate(matrices, axis=1) if matrices else np.empty((count_rows(rows), 0))
 
 
 def _spread(x):
@@ -180,7 +180,7 @@ def _spread(x):
 def _small(x) -> bool:
     """Return True if there is neither a gap nor a number whose square is too large, in one read."""
     with np.errstate(over="ignore", invalid="ignore"):
-        flat = (x[part].ravel() for part in pieces(len(x), x.shape[1]))
+        flat = (x[batch].ravel() for batch in pieces(len(x), x.shape[1]))
         return bool(np.isfinite(sum(rows @ rows for rows in flat)))
 
 

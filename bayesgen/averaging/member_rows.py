@@ -49,11 +49,11 @@ class Order(NamedTuple):
     @property
     def signs(self) -> np.ndarray:
         """-1 for numbers, and for categories of two levels, that are turned, else 1, (D + F,)."""
-        return np.append(self.sign, [-1.0 if len(own) == 2 and own[0] == 1 else 1.0 for own in self.levels])
+        return np.append(self.sign, [-1.0 if len(places) == 2 and places[0] == 1 else 1.0 for places in self.levels])
 
     def applied(self, x, c) -> tuple[np.ndarray, np.ndarray]:
         """Return numbers with their signs, and categories by the places of their levels, -1 where missing."""
-        places = [np.append(own, -1)[column] for own, column in zip(self.levels, c.T, strict=True)]
+        places = [np.append(order, -1)[column] for order, column in zip(self.levels, c.T, strict=True)]
         return x * self.sign, np.stack(places, axis=1) if places else c
 
 
@@ -96,9 +96,9 @@ class Rows:
     @functools.cached_property
     def order(self) -> Order:
         """Order of columns, classes, signs and levels by content."""
-        some = slice(None, None, max(1, len(self) // _ORDER))  # more rows hardly tell two columns apart better
-        own = self.x[some], self.c[some], self.codes[some], self.weight[some]
-        return by_content(*own, self.classes, self.levels)
+        sample = slice(None, None, max(1, len(self) // _ORDER))  # more rows hardly tell two columns apart better
+        table = self.x[sample], self.c[sample], self.codes[sample], self.weight[sample]
+        return by_content(*table, self.classes, self.levels)
 
     @property
     def ranks(self) -> np.ndarray:
@@ -108,7 +108,9 @@ class Rows:
     def distinct(self) -> "tuple[Rows, np.ndarray]":
         """Return the distinct rows, with the sums of their weights, in order of content, and which each row is."""
         columns = numbered(*self.order.applied(self.x, self.c))[:, self.order.columns]
-        more = [own for own in (self.e, self.group) if own is not None]  # equal rows of two groups stay two rows
+        more = [
+            column for column in (self.e, self.group) if column is not None
+        ]  # equal rows of two groups stay two rows
         columns = np.column_stack([columns, *more])
         first, total, which = distinct(columns, self.ranks, self.weight)
         return self.take(first, total), which
@@ -116,8 +118,8 @@ class Rows:
     def take(self, places, weight=None) -> "Rows":
         """Return some of the rows."""
         weight = self.weight[places] if weight is None else weight
-        own = {name: getattr(self, name) for name in ("x", "c", "codes", "group", "e")}
-        return replace(self, weight=weight, **{name: taken(v, places) for name, v in own.items()})
+        arrays = {name: getattr(self, name) for name in ("x", "c", "codes", "group", "e")}
+        return replace(self, weight=weight, **{name: taken(v, places) for name, v in arrays.items()})
 
     def columns(self, numbers, categories) -> "Rows":
         """Return some columns of numbers and of categories, without entries of leaves."""
@@ -157,9 +159,9 @@ class HeldOut:
         The m rows that leave, each with the weight that leaves. They are ``rows`` where each leaves by itself.
     places : int array, shape (m,)
         Their places in the data.
-    leaves : int array, shape (m,)
+    gone_with : int array, shape (m,)
         The departure 0, ..., B - 1 with which each of them leaves.
-    at : int array, shape (n,)
+    without : int array, shape (n,)
         The departure without which each row is predicted.
     single : bool
         True if each row leaves by itself.
@@ -169,8 +171,8 @@ class HeldOut:
     rows: Rows
     gone: Rows
     places: np.ndarray
-    leaves: np.ndarray
-    at: np.ndarray
+    gone_with: np.ndarray
+    without: np.ndarray
     single: bool
 
     @classmethod
@@ -181,10 +183,10 @@ class HeldOut:
             alone = np.arange(len(rows))
             gone = rows.take(slice(None), np.minimum(1.0, rows.weight))
             return cls(data, rows, gone, np.asarray(places), alone, alone, True)
-        groups, at = np.unique(data.group[places], return_inverse=True)
+        groups, without = np.unique(data.group[places], return_inverse=True)
         leaving = np.flatnonzero(np.isin(data.group, groups))
-        own = np.searchsorted(groups, data.group[leaving])
-        return cls(data, rows, data.take(leaving), leaving, own, at, False)
+        gone_with = np.searchsorted(groups, data.group[leaving])
+        return cls(data, rows, data.take(leaving), leaving, gone_with, without, False)
 
     @classmethod
     def balanced(cls, data: Rows, places, fold=None) -> "HeldOut":
@@ -202,37 +204,42 @@ class HeldOut:
         count = np.bincount(rows.codes, minlength=data.classes)
         first, every = np.cumsum(count) - count, np.bincount(data.codes, minlength=data.classes)
         several = (every > 1) | (np.bincount(data.codes, data.weight, data.classes) >= 2)  # weights may sum to 1
-        at = np.empty(len(rows), np.intp)
-        at[order] = np.arange(len(rows)) - first[rows.codes[order]]
+        without = np.empty(len(rows), np.intp)
+        without[order] = np.arange(len(rows)) - first[rows.codes[order]]
         most = int(count.max(initial=0))
         turns = {k: np.arange(most if several[k] else 1) for k in np.flatnonzero(count)}
-        own = np.concatenate([order[first[k] + turn % count[k]] for k, turn in turns.items()] or [at])
-        leaves = np.concatenate([*turns.values()] or [at])
-        gone = rows.take(own, np.minimum(1.0, rows.weight[own]))
-        return cls(data, rows, gone, places[own], leaves, at, False)
+        gone_rows = np.concatenate([order[first[k] + turn % count[k]] for k, turn in turns.items()] or [without])
+        gone_with = np.concatenate([*turns.values()] or [without])
+        gone = rows.take(gone_rows, np.minimum(1.0, rows.weight[gone_rows]))
+        return cls(data, rows, gone, places[gone_rows], gone_with, without, False)
 
     def __len__(self):
         return len(self.rows)
 
-    def take(self, here) -> "HeldOut":
+    def take(self, places) -> "HeldOut":
         """Return some of the rows to predict, with what leaves with them."""
-        left, at = np.unique(self.at[here], return_inverse=True)
-        own = np.flatnonzero(np.isin(self.leaves, left))
-        leaves = np.searchsorted(left, self.leaves[own])
+        departures, without = np.unique(self.without[places], return_inverse=True)
+        kept = np.flatnonzero(np.isin(self.gone_with, departures))
+        gone_with = np.searchsorted(departures, self.gone_with[kept])
         return replace(
-            self, rows=self.rows.take(here), gone=self.gone.take(own), places=self.places[own], leaves=leaves, at=at
+            self,
+            rows=self.rows.take(places),
+            gone=self.gone.take(kept),
+            places=self.places[kept],
+            gone_with=gone_with,
+            without=without,
         )
 
-    def rest(self, departure: int) -> Rows:
+    def others(self, departure: int) -> Rows:
         """Return all rows but those of a departure."""
-        weight, own = self.data.weight.copy(), self.leaves == departure
-        weight[self.places[own]] -= self.gone.weight[own]
+        weight, gone = self.data.weight.copy(), self.gone_with == departure
+        weight[self.places[gone]] -= self.gone.weight[gone]
         return self.data.take(weight > 0, weight[weight > 0])
 
     def sums(self, values) -> np.ndarray:
         """Return the sums of values (m, ...) of the rows that leave, by departure, (B, ...)."""
-        result = np.zeros((int(self.leaves.max(initial=-1)) + 1, *values.shape[1:]))
-        np.add.at(result, self.leaves, values)
+        result = np.zeros((int(self.gone_with.max(initial=-1)) + 1, *values.shape[1:]))
+        np.add.at(result, self.gone_with, values)
         return result
 
 
@@ -287,8 +294,8 @@ def distinct(columns, codes, weight):
 
 def weighted_back(sample: Rows, data: Rows) -> np.ndarray:
     """Return weights of a sample under which each class has its share of all rows."""
-    own, whole = (np.bincount(r.codes, r.weight, r.classes) for r in (sample, data))
-    weight = sample.weight * (whole / np.where(own > 0, own, 1.0))[sample.codes]
+    sampled, whole = (np.bincount(r.codes, r.weight, r.classes) for r in (sample, data))
+    weight = sample.weight * (whole / np.where(sampled > 0, sampled, 1.0))[sample.codes]
     return weight * (sample.weight.sum() / weight.sum())
 
 
@@ -314,7 +321,7 @@ def by_content(x, c, codes, weight, classes: int, levels: tuple[int, ...]) -> Or
     member = np.zeros((classes, len(codes)))
     member[codes, np.arange(len(codes))] = weight
     numbers, mean, sign = _numbers(x, weight, member)
-    counts = [member @ (column[:, None] == np.arange(own)) for own, column in zip(levels, c.T, strict=True)]
+    counts = [member @ (column[:, None] == np.arange(count)) for count, column in zip(levels, c.T, strict=True)]
     categories, shares = _categories(counts, classes)
     first, second = _sorted(numbers), _sorted(categories)
     rank = _places([member.sum(1), *mean[:, first].T, *shares[:, second].T])

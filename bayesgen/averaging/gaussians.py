@@ -20,12 +20,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from bayesgen.averaging.gaps import WIDE
+from bayesgen.averaging.fitted_view import FittedView
 from bayesgen.averaging.member import NUMBERS, Member
-from bayesgen.averaging.reference import Reference
-from bayesgen.averaging.rows import Rows
-from bayesgen.averaging.training import Setting, Training
-from bayesgen.averaging.views import FittedView
+from bayesgen.averaging.member_rows import Rows
+from bayesgen.averaging.preparation import WIDE
+from bayesgen.averaging.students import Reference
+from bayesgen.averaging.view import Setting, Training
 from bayesgen.averaging.wide import WideView
 from bayesgen.models.gaussian import NormalInverseGamma
 from bayesgen.models.moments import Moments

@@ -14,16 +14,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesgen.averaging.marginals import Marginals
+from bayesgen.averaging.densities import FEWEST, WIDEST, Marginals, Quadratics, Rotations, within
 from bayesgen.averaging.member import NUMBERS, FittedFactors
-from bayesgen.averaging.quadratics import WIDEST, Quadratics, within
-from bayesgen.averaging.reference import Reference, squares, weights
-from bayesgen.averaging.rotations import FEWEST, Rotations
-from bayesgen.averaging.rows import HeldOut, Rows
-from bayesgen.averaging.students import log_density, log_density_far
-from bayesgen.averaging.training import Training
-from bayesgen.averaging.view import View
-from bayesgen.averaging.warp import FAR
+from bayesgen.averaging.member_rows import HeldOut, Rows
+from bayesgen.averaging.students import FAR, Reference, log_density, log_density_far, squares, weights
+from bayesgen.averaging.view import Training, View
 from bayesgen.core.errors import DataError
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
@@ -151,8 +146,8 @@ class FittedView(FittedFactors):
         group = ("class",) if len(owner) == self.view.classes else ("group",)
         for site, values in self.posterior(place).sample_parameters(rng, size).items():
             if site != "cholesky":
-                own = () if site != "mean" and self.members[place].shared else group
-                result[site] = ((*own, *("feature", "feature2")[: values.ndim - len(size) - len(own)]), values)
+                axes = () if site != "mean" and self.members[place].shared else group
+                result[site] = ((*axes, *("feature", "feature2")[: values.ndim - len(size) - len(axes)]), values)
         if group == ("group",):
             result["share"] = (group, self._shares(size, rng))
         return result
@@ -177,8 +172,8 @@ class FittedView(FittedFactors):
     def learned(self, rows, group, added):
         """Sum the bent rows by group."""
         y = self.view.warp.forward(rows["numbers"])
-        own = moments(y, group, len(self.view.owner), vector=not self.view.by_column)
-        return replace(self, statistics=self.statistics + own if added else own)
+        summed = moments(y, group, len(self.view.owner), vector=not self.view.by_column)
+        return replace(self, statistics=self.statistics + summed if added else summed)
 
     def sums(self, x, c, codes):
         """Sum the rows as at the fit, if these have no gaps that the fit had not."""
@@ -203,15 +198,15 @@ class FittedView(FittedFactors):
         some ``columns`` are the marginal ones.
         """
         if columns is not None:
-            return [(own, model.marginal(columns)) for own, model in self.models(used)]
+            return [(places, model.marginal(columns)) for places, model in self.models(used)]
         key = used.tobytes()
         if key not in self._prepared:
             structures = np.array([self.members[m].structure for m in used])
             kinds = []
             for name in np.unique(structures):
-                own = np.flatnonzero(structures == name)
-                kinds += np.split(own, len(own)) if name == "shared" else [own]
-            self._prepared[key] = [(own, _stacked([self.posterior(m) for m in used[own]])) for own in kinds]
+                alike = np.flatnonzero(structures == name)
+                kinds += np.split(alike, len(alike)) if name == "shared" else [alike]
+            self._prepared[key] = [(alike, _stacked([self.posterior(m) for m in used[alike]])) for alike in kinds]
         return self._prepared[key]
 
     def log_density(self, x, c, used) -> np.ndarray:
@@ -223,10 +218,10 @@ class FittedView(FittedFactors):
         y, seen, far = read
         result = self.of_bent(y, seen, used)
         members = [self.members[m] for m in used]
-        for part in self._pieces(len(far)):
-            some = far[part]
-            density = log_density_far(members, self.reference, *self.view.warp.polar(x[some]), taken(seen, some))
-            result[:, some] = self.mix(density, self.log_share, 2)
+        for batch in self._pieces(len(far)):
+            places = far[batch]
+            density = log_density_far(members, self.reference, *self.view.warp.polar(x[places]), taken(seen, places))
+            result[:, places] = self.mix(density, self.log_share, 2)
         return result
 
     def of_bent(self, y, seen, used) -> np.ndarray:
@@ -241,19 +236,19 @@ class FittedView(FittedFactors):
         several = np.diff(bounds) >= (np.inf if self.view.by_column or dim > WIDEST else _SEVERAL)
         places, alone = np.flatnonzero(~whole)[order], np.zeros(len(order), bool)
         for kind in np.flatnonzero((several | (len(kinds) == 1 and dim <= _FEW)) & kinds.any(1)):
-            own, columns = slice(bounds[kind], bounds[kind + 1]), np.flatnonzero(kinds[kind])
-            part = np.empty((*result.shape[:2], own.stop - own.start))
-            self._write(part, y[np.ix_(places[own], columns)], used, columns)  # complete rows of fewer columns
-            result[:, :, places[own]], alone[own] = part, True
+            together, columns = slice(bounds[kind], bounds[kind + 1]), np.flatnonzero(kinds[kind])
+            density = np.empty((*result.shape[:2], together.stop - together.start))
+            self._write(density, y[np.ix_(places[together], columns)], used, columns)  # complete rows of fewer columns
+            result[:, :, places[together]], alone[together] = density, True
         holes = np.sort(places[~alone])
         alike = len(holes) >= _ALIKE * len(kinds)
         if len(holes) and not alike:
             self._write_gaps(result, y, seen, used, holes)
         rows = np.sort(np.concatenate([np.flatnonzero(whole), holes])) if alike else np.flatnonzero(whole)
         if len(rows):
-            part = np.empty((*result.shape[:2], len(rows)))
-            self._write(part, np.where(seen, y, np.nan)[rows], used)
-            result[:, :, rows] = part
+            density = np.empty((*result.shape[:2], len(rows)))
+            self._write(density, np.where(seen, y, np.nan)[rows], used)
+            result[:, :, rows] = density
         return result.swapaxes(1, 2)
 
     def _write_gaps(self, result, y, seen, used, rows):
@@ -266,24 +261,24 @@ class FittedView(FittedFactors):
         for places, form in self._with_gaps(used, len(rows)):
             near = np.zeros(len(rows), bool)
             if form is not None:
-                own, near = form.near(y, seen)
-                some = np.flatnonzero(near)
-                for part in pieces(len(some), len(places) * groups, _CELLS):
-                    at = some[part]
-                    density = form.log_density(own[at], seen[at]).reshape(len(places), groups, -1)
-                    result[np.ix_(places, classes, rows[at])] = self.mix(density, self.log_share, 1)
-            members, some = [self.members[m] for m in used[places]], np.flatnonzero(~near)
-            if not len(some):
+                turned, near = form.near(y, seen)
+                places_near = np.flatnonzero(near)
+                for batch in pieces(len(places_near), len(places) * groups, _CELLS):
+                    chosen = places_near[batch]
+                    density = form.log_density(turned[chosen], seen[chosen]).reshape(len(places), groups, -1)
+                    result[np.ix_(places, classes, rows[chosen])] = self.mix(density, self.log_share, 1)
+            members, others = [self.members[m] for m in used[places]], np.flatnonzero(~near)
+            if not len(others):
                 continue
             if members[0].diagonal:
-                density = np.empty((len(places), len(classes), len(some)))
-                self._write(density, np.where(seen, y, np.nan)[some], used[places])
-                result[np.ix_(places, classes, rows[some])] = density
+                density = np.empty((len(places), len(classes), len(others)))
+                self._write(density, np.where(seen, y, np.nan)[others], used[places])
+                result[np.ix_(places, classes, rows[others])] = density
                 continue
-            for part in self._pieces(len(some)):
-                at = some[part]
-                density = self.mix(log_density(members, self.reference, y[at], seen[at]), self.log_share, 2)
-                result[np.ix_(places, classes, rows[at])] = density.swapaxes(1, 2)
+            for batch in self._pieces(len(others)):
+                chosen = others[batch]
+                density = self.mix(log_density(members, self.reference, y[chosen], seen[chosen]), self.log_share, 2)
+                result[np.ix_(places, classes, rows[chosen])] = density.swapaxes(1, 2)
 
     def _with_gaps(self, used, rows: int) -> Iterator[tuple[np.ndarray, Any]]:
         """Yield the densities of so many rows with gaps, or None, with the places among ``used`` of their members.
@@ -292,26 +287,26 @@ class FittedView(FittedFactors):
         derived anew, some members at a time, where there are rows enough.
         """
         flat, shape = np.array([self.members[m].diagonal for m in used]), self.statistics.mean.shape
-        for own, size in ((np.flatnonzero(flat), 0), (np.flatnonzero(~flat), Marginals.size(*shape))):
-            if not len(own):
+        for kind, size in ((np.flatnonzero(flat), 0), (np.flatnonzero(~flat), Marginals.size(*shape))):
+            if not len(kind):
                 continue
-            if self.view.by_column or (size * len(own) > _BYTES and rows < _DERIVED):
-                yield own, None
-            elif size * len(own) > _BYTES:
+            if self.view.by_column or (size * len(kind) > _BYTES and rows < _DERIVED):
+                yield kind, None
+            elif size * len(kind) > _BYTES:
                 step = max(1, _BYTES // size)
-                for first in range(0, len(own), step):
-                    yield from self._form(used, own[first : first + step])
+                for first in range(0, len(kind), step):
+                    yield from self._form(used, kind[first : first + step])
             else:
-                key = used.tobytes(), "gaps", own.tobytes()
+                key = used.tobytes(), "gaps", kind.tobytes()
                 if key not in self._prepared:
-                    self._prepared[key] = self._form(used, own)
+                    self._prepared[key] = self._form(used, kind)
                 yield from self._prepared[key]
 
-    def _form(self, used, own) -> list[tuple[np.ndarray, Any]]:
+    def _form(self, used, places) -> list[tuple[np.ndarray, Any]]:
         """Return `_with_gaps` of some places among ``used``."""
-        models, diagonal = [self.posterior(m) for m in used[own]], self.members[used[own[0]]].diagonal
-        at, form = Quadratics.of_models(models) if diagonal else Marginals.of_models(models, self.reference)
-        return [part for part in ((own[at], form), (np.delete(own, at), None)) if len(part[0])]
+        models, diagonal = [self.posterior(m) for m in used[places]], self.members[used[places[0]]].diagonal
+        known, form = Quadratics.of_models(models) if diagonal else Marginals.of_models(models, self.reference)
+        return [entry for entry in ((places[known], form), (np.delete(places, known), None)) if len(entry[0])]
 
     @functools.cached_property
     def _kept(self) -> dict:
@@ -330,13 +325,13 @@ class FittedView(FittedFactors):
         key = used.tobytes(), None if columns is None else columns.tobytes()
         found = self._kept.get(key)
         if found is None:
-            forms, rest = [], np.arange(len(used))
+            forms, others = [], np.arange(len(used))
             for make in (self._rotations, self._quadratics) if not self.view.by_column else ():
-                own, form = make(used[rest], columns)
+                known, form = make(used[others], columns)
                 if form is not None:
-                    forms.append((rest[own], form))
-                    rest = np.delete(rest, own)
-            found = forms, [(rest[at], model) for at, model in self.models(used[rest], columns)]
+                    forms.append((others[known], form))
+                    others = np.delete(others, known)
+            found = forms, [(others[places], model) for places, model in self.models(used[others], columns)]
             size = sum(array.nbytes for _, form in forms for array in form if isinstance(array, np.ndarray))
             if len(self._kept) > max(_PATTERNS, _KEPT // max(size, 1)):
                 self._kept.clear()
@@ -352,8 +347,8 @@ class FittedView(FittedFactors):
         key = used.tobytes(), "quadratics"
         if key not in self._prepared:
             self._prepared[key] = Quadratics.of_models([self.posterior(m) for m in used])
-        own, form = self._prepared[key]
-        return own, form if form is None or columns is None else form.marginal(columns)
+        places, form = self._prepared[key]
+        return places, form if form is None or columns is None else form.marginal(columns)
 
     def _write(self, result, y, used, columns=None):
         """Write densities, (m, K, n), of rows, NaN where missing, or of complete rows of some ``columns``.
@@ -364,20 +359,20 @@ class FittedView(FittedFactors):
         near = within(y) if forms else np.zeros(len(y), bool)
         if near.any() and not near.all():
             for rows in (near, ~near):
-                part = np.empty((*result.shape[:2], rows.sum()))
-                self._write(part, y[rows], used, columns)
-                result[:, :, rows] = part
+                density = np.empty((*result.shape[:2], rows.sum()))
+                self._write(density, y[rows], used, columns)
+                result[:, :, rows] = density
             return
         groups = len(self.view.owner)
-        for own, form in forms if near.any() else ():
-            for part in pieces(len(y), len(own) * groups, _CELLS):
-                density = form.log_density(y[part]).reshape(len(own), groups, -1)
-                result[own, :, part] = self.mix(density, self.log_share, 1)
+        for places, form in forms if near.any() else ():
+            for batch in pieces(len(y), len(places) * groups, _CELLS):
+                density = form.log_density(y[batch]).reshape(len(places), groups, -1)
+                result[places, :, batch] = self.mix(density, self.log_share, 1)
         models = others if near.any() else self.models(used, columns)
-        for part in pieces(len(y), len(used) * groups, _CELLS):
+        for batch in pieces(len(y), len(used) * groups, _CELLS):
             for places, model in models:
-                density = model.log_predictive(y[part]).reshape(-1, len(places), groups)
-                result[places, :, part] = self.mix(density.transpose(1, 2, 0), self.log_share, 1)
+                density = model.log_predictive(y[batch]).reshape(-1, len(places), groups)
+                result[places, :, batch] = self.mix(density.transpose(1, 2, 0), self.log_share, 1)
 
     def loo_log_density(self, held: HeldOut) -> np.ndarray:
         """Return log p(x_i | k) of rows held out, each without the rows that leave with it, (M, n, K).
@@ -389,38 +384,40 @@ class FittedView(FittedFactors):
         gone, missing = self.view.completed(held.gone)
         group = self.view.assign(gone, held.gone.codes)
         weight = held.sums(held.gone.weight[:, None] * (group[:, None] == np.arange(len(self.view.owner))))
-        large = (self.n >= _LARGE * y.shape[1] * weight).all(1)[held.at]
+        large = (self.n >= _LARGE * y.shape[1] * weight).all(1)[held.without]
         result = np.empty((len(self.members), len(y), self.view.classes))
         if large.any():
-            own = None if seen is None or seen[large].all() else seen[large]
-            result[:, large] = self.of_bent(y[large], own, np.arange(len(self.members)))
+            seen_large = None if seen is None or seen[large].all() else seen[large]
+            result[:, large] = self.of_bent(y[large], seen_large, np.arange(len(self.members)))
         others = np.flatnonzero(~large)
-        size = np.bincount(held.at[others])
+        size = np.bincount(held.without[others])
         departures = np.flatnonzero(size)
         departures = departures[np.argsort(size[departures], kind="stable")]  # those of as many rows stand together
-        for part in self._pieces(len(departures), 1 if seen is None else int(size.max(initial=0))):
-            here = others[np.isin(held.at[others], departures[part])]
-            some = held.take(here)
+        for batch in self._pieces(len(departures), 1 if seen is None else int(size.max(initial=0))):
+            predicted = others[np.isin(held.without[others], departures[batch])]
+            chosen = held.take(predicted)
 
-            def rest(b, some=some):
-                return self.view.sum_rows(some.rest(b))
+            def others_of(b, chosen=chosen):
+                return self.view.sum_rows(chosen.others(b))
 
-            at = None
+            departure = None
             if held.single:
-                own = gone[here], group[here], some.gone.weight
-                reference = Reference.without(self.statistics, *own, rest)
+                gone_now = gone[predicted], group[predicted], chosen.gone.weight
+                reference = Reference.without(self.statistics, *gone_now, others_of)
             else:
-                own = np.flatnonzero(np.isin(held.leaves, departures[part]))
-                rows = gone[own], None if missing is None else missing.take(own), group[own]
-                reference = Reference.without_groups(self.statistics, self.view.sum_departures(some, *rows), rest)
+                gone_now = np.flatnonzero(np.isin(held.gone_with, departures[batch]))
+                rows = gone[gone_now], None if missing is None else missing.take(gone_now), group[gone_now]
+                reference = Reference.without_groups(
+                    self.statistics, self.view.sum_departures(chosen, *rows), others_of
+                )
                 if seen is None:
-                    at = some.at
+                    departure = chosen.without
                 else:
-                    reference = reference.take(some.at)
-            density = log_density(self.members, reference, y[here], taken(seen, here), at)
-            owner, n = self.view.owner, reference.n if at is None else reference.n[at]
+                    reference = reference.take(chosen.without)
+            density = log_density(self.members, reference, y[predicted], taken(seen, predicted), departure)
+            owner, n = self.view.owner, reference.n if departure is None else reference.n[departure]
             member = owner == np.arange(owner[-1] + 1)[:, None]
-            result[:, here] = self.mix(density, np.log((n + 1) / (n @ member.T + member.sum(1))[:, owner]), 2)
+            result[:, predicted] = self.mix(density, np.log((n + 1) / (n @ member.T + member.sum(1))[:, owner]), 2)
         return result
 
     def _pieces(self, count: int, rows: int = 1) -> Iterator[slice]:
@@ -450,4 +447,6 @@ def _stacked(models):
     if len(models) == 1:
         return models[0]
     names = [field.name for field in fields(models[0]) if "rank" in field.metadata]
-    return models[0]._untied()._revised(**{name: np.stack([getattr(own, name) for own in models]) for name in names})
+    return (
+        models[0]._untied()._revised(**{name: np.stack([getattr(model, name) for model in models]) for name in names})
+    )

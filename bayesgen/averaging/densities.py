@@ -1,0 +1,488 @@
+r"""Predictive densities of complete rows under many Gaussian groups at once, by matrix products.
+
+The density of a group is level - power log(1 + q(y)), where q(y) = |W (y - m)|² is a polynomial of second degree, and P
+= W'W: see `bayesgen.numerics.monomials`.
+
+Where the columns of a group are independent, and its powers the same, the density is level - power log Π_j (1 + q_j),
+where q_j = w_j² (y_j - m_j)² has the three monomials 1, y_j, y_j². It errs by rounding of at most max_j w_j² (|y| +
+|m|)², times power. Since that is less than `ERROR`, Σ_j q_j is below c = `ERROR`/eps, and the product below
+(1 + c/D)^D: 1e226 for the hundred columns that views have at most.
+
+Members for which this could exceed `ERROR`, within `RADIUS` standard deviations a column, are left to their models,
+and so are rows beyond.
+
+Predictive densities of complete rows of many columns, from one rotation for members that differ in rho and kappa.
+
+As in `students`, the posterior scale of a "full" covariance is A = ρU + S_g + βδδ', U = (1 - l) V + l diag V. For one
+l, with U = LL' and L⁻¹ S_g L'⁻¹ = QΛQ', the rotation R = Q'L⁻¹ turns U into 1 and S_g into Λ, whatever ρ and κ are. Let
+u = R (x - m_g), d = Rδ, and for one ρ
+
+.. math:: p = \sum_j \frac{u_j^2}{\rho + \lambda_j}, \quad b = \sum_j \frac{u_j d_j}{\rho + \lambda_j}, \quad
+   c = \sum_j \frac{d_j^2}{\rho + \lambda_j}, \quad h = 1 + \beta c
+
+The posterior mean is m_g - tδ, t = κ/(κ + n_g), and by Sherman and Morrison
+
+.. math:: |A| = |U| \, h \prod_j (\rho + \lambda_j), \quad
+   (x - \mu)^\top A^{-1} (x - \mu) = p + \frac{2 t b + t^2 c - \beta b^2}{h}
+
+So a row is turned once for each l and group. The terms in b cancel at most the part 1 - 1/h of p. Rounding of q, which
+the power of a density magnifies, is larger than from a factor of A itself; so members of a large power are left to
+their models.
+
+Predictive densities of rows with gaps under many Gaussian groups at once, by elimination of what is missing.
+
+The density of complete rows is level - power log(1 + q), q = (x - m)'P(x - m). A row that lacks the columns m has the
+marginal density, with half an exponent less for each of them, and
+
+.. math:: q_o = \min_{x_m} q = q - g^\top P_{mm}^{-1} g, \quad g = (P (x - m))_m, \qquad |P_o| = |P| / |P_{mm}|
+
+whatever stands in x_m, where P_o is the precision of the columns that it has. So a Cholesky factor of the few columns
+that a row lacks takes the place of a factor of all that it has; its steps are done for all groups at once.
+
+Rounding is that of the terms that cancel. So rows are completed from the pooled covariance V of the groups, and turned
+into y = L⁻¹(x - c), V = LL' and c the mean of all rows: with Y = L'PL and the mean μ of a group there, q is
+(y - μ)'Y(y - μ), where rows and groups have a length of about √D, and g is (PL(y - μ))_m. Groups whose densities could
+err by more than `_ERROR` within `RADIUS` standard deviations a column are left to `students`, and so are
+rows beyond.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bayesgen.averaging.preparation import complete
+from bayesgen.averaging.students import Reference
+from bayesgen.models.gaussian import NormalInverseGamma
+from bayesgen.models.moments import Moments
+from bayesgen.numerics.monomials import ERROR, SMALL, longest, monomials, polynomials
+from bayesgen.numerics.pieces import blas_threads, pieces, scratch
+from bayesgen.numerics.special import log_gamma_ratio
+from bayesgen.numerics.student import triangular_inverse
+
+RADIUS = 3.0  # times the root of the columns: length of the longest row, in standardised columns
+_BYTES = 10**7  # of the coefficients of one fit of members
+WIDEST = 64  # columns of groups with a covariance matrix; with more, whitening takes no longer, see `rotations`
+_CELLS = 1 << 19  # entries worked on at a time: smaller products keep two threads waiting for each other
+
+
+class Quadratics(NamedTuple):
+    """Densities of groups as functions of the monomials of a row.
+
+    Attributes
+    ----------
+    coefficients : array, shape (F, monomials)
+        Of the F groups that have a covariance matrix.
+    factors : array, shape (D, G - F, 3)
+        Coefficients of 1, y_j and y_j² in 1 + q_j, of the other groups.
+    level, power : array, shape (G, 1)
+    small : bool
+        True if no power is large: the coefficient of the monomial 1 is then that of 1 + q.
+    mean, precision : array, shapes (F, D) and (D, D, F)
+        m and P of the groups that have a covariance matrix.
+    half_log_det : array, shape (F,)
+        ½ log |P|.
+    by_column : array, shape (G - F, D)
+        The part of each column in the level of the other groups.
+    """
+
+    coefficients: np.ndarray
+    factors: np.ndarray
+    level: np.ndarray
+    power: np.ndarray
+    small: bool
+    mean: np.ndarray
+    precision: np.ndarray
+    half_log_det: np.ndarray
+    by_column: np.ndarray
+
+    @classmethod
+    def of_models(cls, models) -> "tuple[np.ndarray, Quadratics | None]":
+        """Return the places of the models that can be quadratics, and these, or None if no model can.
+
+        Parameters
+        ----------
+        models : list of NormalInverseWishart and NormalInverseGamma
+            Posteriors of members, of the same number of groups.
+        """
+        if not models or not models[0].mean.shape[-1]:
+            return np.empty(0, np.intp), None
+        alone = np.array([isinstance(model, NormalInverseGamma) for model in models])
+        dim = models[0].mean.shape[-1]
+        joint, by_column = np.flatnonzero(~alone & (dim <= WIDEST)), np.flatnonzero(alone)
+        whitened = [(models[place]._means, models[place]._whole) for place in joint]
+        chosen = [form for form in zip(joint, whitened, strict=True) if _precise(*form[1])]
+        apart = [(place, factored) for place in by_column if (factored := _factors(models[place])) is not None]
+        groups = sum(len(mean) for _, (mean, _) in chosen)
+        if 4 * groups * (dim + 1) * (dim + 2) > _BYTES:
+            chosen = []
+        if not chosen and not apart:
+            return np.empty(0, np.intp), None
+        mean, precision = np.empty((0, dim)), np.empty((dim, dim, 0))
+        level, power = np.empty(0), np.empty(0)
+        if chosen:
+            mean = np.concatenate([mean for _, (mean, _) in chosen])
+            parts = zip(*(matrices for _, (_, matrices) in chosen), strict=True)
+            matrix, level, power = (np.concatenate(arrays) for arrays in parts)
+            precision = np.ascontiguousarray((matrix.mT @ matrix).transpose(1, 2, 0))
+        half = level - level_of(2 * power - dim, dim)
+        factors = np.concatenate([np.empty((dim, 0, 3)), *(factored[0] for _, factored in apart)], axis=1)
+        by_column = np.concatenate([np.empty((0, dim)), *(factored[1] for _, factored in apart)])
+        power = np.concatenate([power, *(factored[2] for _, factored in apart)])[:, None]
+        taken = np.array([place for place, _ in (*chosen, *apart)], np.intp)
+        return taken, cls._of(mean, precision, half, level, factors, by_column, power)
+
+    @classmethod
+    def _of(cls, mean, precision, half, level, factors, by_column, power) -> "Quadratics":
+        """Return the quadratics of groups with matrices, of some levels, and of groups without."""
+        coefficients = polynomials(mean, precision)
+        small = bool((power[: len(mean)] < SMALL).all())
+        coefficients[:, 0] += small
+        level = np.concatenate([level, by_column.sum(1)])[:, None]
+        return cls(coefficients, factors, level, power, small, mean, precision, half, by_column)
+
+    def marginal(self, columns) -> "Quadratics":
+        """Return the densities of some columns (d,), the others integrated out.
+
+        A column m leaves P by P - p p'/P_mm, p its column of P, and |P| by P_mm: a step of elimination, whose rounding
+        is below that of ‖P‖, the bound that the groups were chosen by.
+        """
+        dim, count = self.mean.shape[1], len(self.mean)
+        precision, half = self.precision.copy(), self.half_log_det.copy()
+        for place in np.setdiff1d(np.arange(dim), columns):
+            row = precision[place] / precision[place, place]
+            half -= 0.5 * np.log(precision[place, place])
+            precision -= precision[:, place, None] * row
+        precision = precision[np.ix_(columns, columns)]
+        power = self.power.copy()
+        power[:count] -= (dim - len(columns)) / 2
+        level = half + level_of(self._dof, len(columns))
+        return self._of(
+            self.mean[:, columns], precision, half, level, self.factors[columns], self.by_column[:, columns], power
+        )
+
+    @property
+    def _dof(self) -> np.ndarray:
+        """Degrees of freedom of the groups that have a covariance matrix, (F,)."""
+        return 2 * self.power[: len(self.mean), 0] - self.mean.shape[1]
+
+    def near(self, y, seen) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows (n, D), 0 where not ``seen``, and True for those that `log_density` takes."""
+        return y, within(y)
+
+    def log_density(self, y, seen=None) -> np.ndarray:
+        """Return the log density of rows (n, D), (G, n).
+
+        Rows may be 0 where they are not ``seen``, if no group has a covariance matrix.
+        """
+        result = np.empty((len(self.power), len(y)))
+        joint, count = self.coefficients.shape
+        for batch in pieces(len(y), joint + count * (joint > 0) + self.factors[..., 0].size, _CELLS):
+            columns = y[batch].T
+            q = scratch("quadratic", (len(result), columns.shape[1]))
+            if joint:
+                np.matmul(self.coefficients, monomials(columns), out=q[:joint])
+                if not self.small:
+                    np.log1p(q[:joint], out=q[:joint])
+            if self.factors.size:
+                powers = scratch("powers", (len(columns), 3, columns.shape[1]))
+                powers[:, 0], powers[:, 1] = 1.0, columns
+                np.multiply(columns, columns, out=powers[:, 2])
+                each = scratch("factors", (*self.factors.shape[:2], columns.shape[1]))
+                np.matmul(self.factors, powers, out=each)
+                if seen is not None:
+                    np.copyto(each, 1.0, where=~seen[batch].T[:, None])
+                np.multiply.reduce(each, axis=0, out=q[joint:])
+            logs = q if self.small else q[joint:]
+            np.log(logs, out=logs)
+            q *= self.power
+            np.subtract(self.level, q, out=result[:, batch])
+            if seen is not None:
+                result[joint:, batch] -= self.by_column @ ~seen[batch].T
+        return result
+
+
+def within(y) -> np.ndarray:
+    """Return True for each row (n, D) that is complete and not far out, for which `Quadratics` are exact."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return (y * y).sum(1) <= RADIUS**2 * y.shape[1]
+
+
+def level_of(dof, dim: int) -> np.ndarray:
+    """Return the log constant of t densities of some degrees of freedom in ``dim`` columns, without |P|."""
+    return log_gamma_ratio(dof / 2, dim / 2) - 0.5 * dim * np.log(np.pi)
+
+
+def _factors(model):
+    """Return factors (D, G, 3), levels (G, D) and powers of a model's groups; None where these would lose digits."""
+    mean, width, level, power = model.columns_alike()
+    square = width * width
+    if power is None or (power >= SMALL).any() or not exact(square.max(1), mean, power):
+        return None
+    factors = np.stack([1 + square * mean * mean, -2 * square * mean, square], axis=2)
+    return factors.swapaxes(0, 1), level, power
+
+
+def _precise(mean, whitener) -> bool:
+    """Return True if the densities of groups keep their digits as `Quadratics`."""
+    return exact(np.sqrt(((whitener.matrix.mT @ whitener.matrix) ** 2).sum((1, 2))), mean, whitener.power)
+
+
+def exact(norm, mean, power, error: float = ERROR) -> bool:
+    """Return True if groups of some norm ‖P‖, mean and power err by no more than ``error`` within `RADIUS`."""
+    return bool((longest(norm, mean, power, error) > RADIUS * mean.shape[1] ** 0.5).all())
+
+
+_ENTRIES = 1 << 17  # of rows that are turned at a time
+_ROWS = 512  # rows worked on at a time, at most
+_LARGE = 1000.0  # power from which rounding of q may move a log density by more than 1e-11
+FEWEST = 24  # columns; with fewer, `quadratics` take less time
+
+
+class Rotations(NamedTuple):
+    """Densities under P groups of members: F rotations, for each of which there are T values of rho.
+
+    Attributes
+    ----------
+    centre : array, shape (F, D, 1)
+        m_g.
+    rotation : array, shape (F, D, D)
+        R.
+    weight : array, shape (F, T, D)
+        1/(ρ + λ).
+    slope : array, shape (F, T, D)
+        d/(ρ + λ).
+    place : int array, shape (P,)
+        The rotation and rho of each group of a member, among F T.
+    form : array, shape (P, 1, 4)
+        Coefficients of (p, b, b², 1) in q, where the log density is level - power log(1 + q).
+    level, power : array, shape (P, 1)
+    """
+
+    centre: np.ndarray
+    rotation: np.ndarray
+    weight: np.ndarray
+    slope: np.ndarray
+    place: np.ndarray
+    form: np.ndarray
+    level: np.ndarray
+    power: np.ndarray
+
+    @classmethod
+    def of_members(cls, members, statistics: Moments, reference: Reference) -> "tuple[np.ndarray, Rotations | None]":
+        """Return the places of the members with full covariances and no large power, and their densities or None.
+
+        Parameters
+        ----------
+        members : list of GroupsMember
+        statistics : Moments
+            Of the groups, (G,), with scatter matrices.
+        reference : Reference
+            The statistics that the priors follow.
+        """
+        n, mean, dim = statistics.n, reference.mean[0], statistics.mean.shape[1]
+        full = [place for place, member in enumerate(members) if member.structure == "full"]
+        taken = np.array([m for m in full if members[m].rho + 2 + n.max() + dim < 2 * _LARGE], np.intp)
+        if not len(taken):
+            return taken, None
+        rho, kappa, shrinkage = np.array([(members[m].rho, members[m].kappa, members[m].shrinkage) for m in taken]).T
+        (rhos, of_rho), (kinds, of_kind) = (np.unique(values, return_inverse=True) for values in (rho, shrinkage))
+        V, delta = reference.covariance[0], mean - reference.centre[0]
+        prior = (1 - kinds[:, None, None]) * V + kinds[:, None, None] * np.diag(np.diag(V))
+        root = np.linalg.cholesky(prior)
+        inverse = np.linalg.inv(root)[:, None]
+        size, turned = np.linalg.eigh(inverse @ statistics.scatter @ inverse.mT)  # (kinds, groups, ...)
+        rotation = turned.mT @ inverse
+        spread = rhos[:, None] + size.clip(0)[:, :, None]  # (kinds, groups, rhos, D)
+        d = (rotation @ delta[:, :, None])[..., 0][:, :, None]
+        log_root = np.log(root.diagonal(axis1=1, axis2=2)).sum(1)[:, None, None] + 0.5 * np.log(spread).sum(3)
+        place = (of_kind[:, None] * len(n) + np.arange(len(n))) * len(rhos) + of_rho[:, None]
+        c, log_root = (values.reshape(-1)[place] for values in ((d * d / spread).sum(3), log_root))
+        total = kappa[:, None] + n
+        t, beta = kappa[:, None] / total, kappa[:, None] * n / total
+        h, unit, dof = 1 + beta * c, 1 + 1 / total, rho[:, None] + 2 + n
+        form = np.stack([np.ones_like(h), 2 * t / h, -beta / h, t * t * c / h], axis=-1) / unit[..., None]
+        level = log_gamma_ratio(dof / 2, dim / 2) - 0.5 * (dim * np.log(np.pi * unit) + np.log(h)) - log_root
+        flat = len(kinds) * len(n)
+        return taken, cls(
+            np.tile(mean, (len(kinds), 1))[..., None],
+            rotation.reshape(flat, dim, dim),
+            (1 / spread).reshape(flat, -1, dim),
+            (d / spread).reshape(flat, -1, dim),
+            place.ravel(),
+            form.reshape(-1, 1, 4),
+            level.reshape(-1, 1),
+            (dof + dim).reshape(-1, 1) / 2,
+        )
+
+    def log_density(self, y) -> np.ndarray:
+        """Return the log density of rows (n, D), (P, n)."""
+        result, dim = np.empty((len(self.place), len(y))), y.shape[1]
+        with blas_threads(dim):
+            for batch in pieces(len(y), dim, _ENTRIES, _ROWS):
+                count = batch.stop - batch.start
+                terms = scratch("terms", (*self.weight.shape[:2], 4, count))
+                step = max(1, _ENTRIES // (dim * count))
+                for first in range(0, len(terms), step):
+                    self._write(terms[first : first + step], y[batch].T, slice(first, first + step))
+                values = np.log1p((self.form @ terms.reshape(-1, 4, count)[self.place])[:, 0])
+                values *= self.power
+                np.subtract(self.level, values, out=result[:, batch])
+        return result
+
+    def _write(self, terms, columns, turns) -> None:
+        """Write p, b, b² and 1 of rows (D, n) under some rotations, (f, T, 4, n)."""
+        shape = len(terms), *columns.shape
+        u = scratch("centred", shape)
+        u = np.matmul(
+            self.rotation[turns], np.subtract(columns, self.centre[turns], out=u), out=scratch("turned", shape)
+        )
+        terms[:, :, 1] = self.slope[turns] @ u
+        np.multiply(terms[:, :, 1], terms[:, :, 1], out=terms[:, :, 2])
+        u *= u
+        terms[:, :, 0] = self.weight[turns] @ u
+        terms[:, :, 3] = 1.0
+
+
+_ERROR = 1e-10  # bound of the rounding of a log density, which adds all terms without their signs: it errs by 1e-12
+_RUN = 8  # pivots that share a logarithm: their product stays within float64
+
+
+class Marginals(NamedTuple):
+    """Densities of rows with gaps under F groups that have a covariance matrix.
+
+    Attributes
+    ----------
+    centre : array, shape (D,)
+        c.
+    root : array, shape (D, D)
+        L⁻¹.
+    coefficients : array, shape (F, monomials)
+        Of q in the turned rows.
+    slopes : array, shape (D, D, F)
+        The rows of PL.
+    offsets : array, shape (D, F)
+        -PLμ.
+    pairs : array, shape (D (D + 1)/2, F)
+        The upper triangles of P.
+    half_log_det : array, shape (F,)
+        ½ log |P|.
+    dof : array, shape (F,)
+        Degrees of freedom, twice the power less D.
+    """
+
+    centre: np.ndarray
+    root: np.ndarray
+    coefficients: np.ndarray
+    slopes: np.ndarray
+    offsets: np.ndarray
+    pairs: np.ndarray
+    half_log_det: np.ndarray
+    dof: np.ndarray
+
+    @staticmethod
+    def size(groups: int, dim: int) -> int:
+        """Return the bytes that one model of so many groups takes."""
+        return 16 * groups * dim**2
+
+    @classmethod
+    def of_models(cls, models, reference: Reference) -> "tuple[np.ndarray, Marginals | None]":
+        """Return the places of the models whose densities keep their digits, and these, or None if none does.
+
+        Parameters
+        ----------
+        models : list of NormalInverseWishart
+            Posteriors of members, of the same groups.
+        reference : Reference
+            The statistics of the groups with all rows.
+        """
+        V, (groups, dim) = reference.covariance[0], reference.mean[0].shape
+        lower = np.linalg.cholesky(V)
+        root, chosen = triangular_inverse(lower), []
+        for place, model in enumerate(models):
+            matrix, level, power = model._whole
+            turned, mean = matrix @ lower, (model._means - reference.centre[0]) @ root.T
+            Y = turned.mT @ turned
+            if exact(np.sqrt((Y**2).sum((1, 2))), mean, power, _ERROR):
+                chosen.append((np.full(groups, place), matrix, turned, Y, mean, level, 2 * power - dim))
+        if not chosen:
+            return np.empty(0, np.intp), None
+        places, matrix, turned, Y, mean, level, dof = (np.concatenate(arrays) for arrays in zip(*chosen, strict=True))
+        slopes = matrix.mT @ turned
+        i, j = np.triu_indices(dim)
+        return places[::groups], cls(
+            reference.centre[0],
+            root,
+            polynomials(mean, Y.transpose(1, 2, 0)),
+            np.ascontiguousarray(slopes.transpose(1, 2, 0)),
+            -(slopes @ mean[..., None])[..., 0].T,
+            np.ascontiguousarray((matrix.mT @ matrix)[:, i, j].T),
+            level - level_of(dof, dim),
+            dof,
+        )
+
+    def near(self, x, seen) -> tuple[np.ndarray, np.ndarray]:
+        """Return rows (n, D), completed from V where not ``seen`` and turned, and True for those that are near enough.
+
+        Of rows that lack more entries it takes less time to factorise what they have.
+        """
+        y = np.where(seen, x - self.centre, 0.0)
+        few = (~seen).sum(1) <= y.shape[1] // 2 + 3
+        completed = y[few]
+        for _ in complete(completed, seen[few], self.root.T @ self.root):
+            pass
+        y[few] = completed
+        y = y @ self.root.T
+        return y, few & within(y)
+
+    def log_density(self, y, seen) -> np.ndarray:
+        """Return the log density of turned rows (n, D) that lack what is not ``seen``, (F, n)."""
+        gone = ~seen
+        lost = gone.sum(1)
+        order, (groups, width) = np.argsort(lost, kind="stable"), self.coefficients.shape
+        result = np.empty((len(y), groups))  # rows first, as `take` brings their pivots: passes over both keep step
+        cells = np.cumsum(groups * (lost[order] + 2) * (lost[order] + 3) // 2 + width) // _CELLS
+        for rows in np.split(order, np.flatnonzero(np.diff(cells)) + 1):
+            result[rows] = self._of_sorted(y[rows], gone[rows], lost[rows])
+        return result.T
+
+    def _of_sorted(self, y, gone, lost) -> np.ndarray:
+        """Return the log density of rows, those that lack fewer entries first, (n, F)."""
+        q = monomials(y.T).T @ self.coefficients.T
+        (row, column), start = np.nonzero(gone), 0
+        slopes, order = np.empty((len(row), q.shape[1])), np.argsort(column, kind="stable")
+        for entries in np.split(order, np.flatnonzero(np.diff(column[order])) + 1):
+            slopes[entries] = y[row[entries]] @ self.slopes[column[entries[0]]] + self.offsets[column[entries[0]]]
+        for k in np.unique(lost):
+            rows = slice(*np.searchsorted(lost, (k, k + 1)))
+            count, entries = rows.stop - rows.start, slice(start, start + k * (rows.stop - rows.start))
+            values, start = q[rows], entries.stop
+            log_det = self._eliminate(
+                values, column[entries].reshape(count, k).T, slopes[entries].reshape(count, k, q.shape[1])
+            )
+            width = y.shape[1] - k
+            np.log1p(values, out=values)
+            values *= -(self.dof + width) / 2
+            values += self.half_log_det + level_of(self.dof, width)
+            log_det *= 0.5
+            values -= log_det
+        return q
+
+    def _eliminate(self, q, m, slopes) -> np.ndarray:
+        """Subtract from the q of rows what their missing entries m (k, n) add, and return log |P_mm|, (n, F)."""
+        k, dim = len(m), len(self.centre)
+        first, steps = m * (2 * dim - 1 - m) // 2, []  # the place of (m, 0) among the pairs
+        for a in range(k):
+            step = np.empty((k - a + 1, *q.shape))
+            np.take(self.pairs, first[a] + m[a:], axis=0, out=step[:-1], mode="clip")
+            step[-1] = slopes[:, a]
+            steps.append(step)
+        log_det: Any = 0.0
+        for a, (pivot, *others) in enumerate(steps):
+            for b, entry in enumerate(others[:-1], a + 1):
+                steps[b] -= entry / pivot * steps[a][b - a :]
+            q -= others[-1] / pivot * others[-1]
+            if a % _RUN:
+                pivot *= steps[a - 1][0]  # which is the product of the pivots of the run so far
+            if a % _RUN == _RUN - 1 or a == k - 1:
+                log_det = log_det + np.log(pivot, out=pivot)
+        return log_det
