@@ -49,7 +49,7 @@ def test_gaps_are_counted_by_their_spelling(tmp_path):
     assert "9 rows, 3 columns; 7 rows used" in out
     assert "2 rows left out: no t (1 empty, 1 '?')" in out
     assert "5 missing values integrated out (2 empty, 1 'NA', 1 'null', 1 '-999')" in out
-    assert "c ambiguous: ['NA'] in 1 row, taken as text like any other; --missing makes it missing" in out
+    assert "c ambiguous: ['NA'] in 1 row, taken as text like any other; --missing 'NA' makes it missing" in out
     (block,) = [b for b in classifier.schema_.blocks if b.categories]
     assert block.categories == ("NA", "u", "v")
     new = table(tmp_path, "x,c\n-999,?\n,\nNA,NA\n", "new.csv")

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from commands import run
 
+from bayesgen import load
+
 PYTHON = r"fit_batches|partial_fit|to_numpy|an array|DirichletCategorical|Errno|schema=|classes=|\bNone\b|read_table"
 
 
@@ -83,3 +85,34 @@ def test_a_category_that_is_new_is_told_once_for_the_row_that_is_explained(room,
     monkeypatch.chdir(room)
     code, out, _ = run("a.model", "unseen.csv", "--row", "2", command="explain")
     assert code == 0 and out.count("taken as missing") == out.count("['violet'] in 1 row.") == 1
+
+
+def test_fit_says_how_well_it_predicts_and_compare_how_to_keep_the_best(room, monkeypatch):
+    monkeypatch.chdir(room)
+    code, out, _ = run("a.csv", "--target", "grade", "--output", "averaged.model", command="fit")
+    scores = load("averaged.model").scores_ if code == 0 else {}
+    assert f"left out while it learned: {-scores['nested']:.4f}; by the frequencies" in out
+    code, out, _ = run("a.csv", "--target", "grade", "--inference", "exact", "--folds", "2", "--no-importance")
+    names = "averaged|'naive Bayes'|shared|full|logistic"
+    told = re.search(f"To save the best of .* files: bayesgen fit a.csv --target grade --model ({names})$", out)
+    best = min(("averaged", "naive Bayes", "shared", "full", "logistic", "base rate"), key=lambda n: loss_of(out, n))
+    assert code == 0 and (told[1].strip("'") == best if told else best == "base rate")
+
+
+def loss_of(out, name):
+    """Return the log loss of a model in the last table that has it."""
+    return float(re.findall(rf" {name} ([0-9.]+)", out)[-1])
+
+
+def test_the_notes_of_a_comparison_name_options(tmp_path, monkeypatch):
+    """Here a column names patients, which the average warns of in every fold."""
+    rng = np.random.default_rng(0)
+    ward = np.repeat(np.arange(30), 4)
+    table = pd.DataFrame(
+        {"ward": ward, "x": rng.normal(size=120), "t": np.where(rng.permutation(30) < 15, "a", "b")[ward]}
+    )
+    table.to_csv(tmp_path / "ward.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    given = ("--target", "t", "--inference", "exact", "--folds", "2", "--no-importance", "--json")
+    code, out, _ = run("ward.csv", *given)
+    assert code == 0 and "drop the column and fit with `--group ward`: scores" in out and "groups=" not in out

@@ -10,7 +10,7 @@ import typer
 from bayesgen import decision
 from bayesgen.cli import folders, formats, reading, report, shell
 from bayesgen.cli.shell import one_line, said
-from bayesgen.core.errors import counted, named
+from bayesgen.core.errors import MOST, counted, named, quoted
 from bayesgen.estimators.batches import predictions
 from bayesgen.inspection.explain import explain as terms_of
 from bayesgen.tables.table import Table
@@ -69,7 +69,17 @@ def predict(
                 report.tell_reading(out, read, X.columns)
             count, columns = formats.write(frames, output)
         if not piped:
-            report.say(out, f"{source}: {counted(count, 'row')}; written to {output}: {named(columns)}")
+            report.say(out, f"{source}: {counted(count, 'row')}; written to {output}: {_briefly(columns)}")
+
+
+def _briefly(columns) -> str:
+    """Join the names of columns, of many probabilities the first and the last."""
+    among = [column for column in columns if column.startswith("p_")]
+    if len(columns) <= MOST or len(among) < 3:
+        return named(columns)
+    begin = columns.index(among[0])
+    parts = columns[:begin], [f"{quoted(among[0])} to {quoted(among[-1])}"], columns[begin + len(among) :]
+    return ", ".join([*map(quoted, parts[0]), *parts[1], *map(quoted, parts[2])])
 
 
 def _decisions(estimator, loss, reject_cost, csv):

@@ -1,6 +1,7 @@
 """`bayesgen compare`: inferences and models side by side on held-out rows."""
 
 import json as as_json
+import shlex
 import warnings
 from pathlib import Path
 from time import monotonic
@@ -12,7 +13,7 @@ from rich.progress import Progress
 
 from bayesgen import comparison
 from bayesgen.cli import folders, reading, report, shell
-from bayesgen.cli.learn import check_options
+from bayesgen.cli.learn import check_options, takes
 from bayesgen.cli.shell import command_line, one_line
 
 
@@ -100,7 +101,8 @@ def compare(
             how = places, seed, tell, families, groups, times, True
             result = comparison.compare(*rows, model, inferences, *how)
             if not any(result.learned(name).any() for name in inferences):
-                raise ValueError(f"nothing could be learned in any fold: {result.notes[0].text}")
+                why = report.in_options(result.notes[0].message)
+                raise ValueError(f"nothing could be learned in any fold: {why}")
             show(report.tell_result, result, folds)
             models = None
             if beside:
@@ -130,6 +132,10 @@ def compare(
         show(report.tell_times, account)
         if json:
             typer.echo(as_json.dumps(account.to_dict(), indent=2))
+        if models is not None and takes(models.best):
+            call = shlex.join(["bayesgen", "fit", file, "--target", target, "--model", models.best])
+            show(report.say, "To save the best of these models, with the same options for columns and files:")
+            show(report.say, call, 2)
         if output:
             report.write(err if json else out, output, account, whole)
 

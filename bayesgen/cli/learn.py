@@ -79,6 +79,11 @@ _ALSO = {"naive Bayes": "nb", "gda": "full"}  # other names of models
 _FEW_TAKE = ("inference", "categorical", "count", "bernoulli", "log", "group")  # options that not every model takes
 
 
+def takes(model: str) -> bool:
+    """Return True if `bayesgen fit` learns a model of this name."""
+    return model in MODELS or model in _ALSO
+
+
 def check_options(model: str, given: Mapping[str, Any]) -> None:
     """Raise ValueError unless there is a model of this name, and it takes the options that were given a value."""
     choice = MODELS.get(_ALSO.get(model, model))
@@ -150,6 +155,8 @@ def fit(
             large = None if sample is None else Large(sample, target, rows)
             classifier = _learn(model, prepared, how, seed, group, large)
             report.tell_table(out, read, target, prepared, classifier.schema_)
+            if model == "averaged":
+                report.tell_scores(out, classifier.scores_)
         output.parent.mkdir(parents=True, exist_ok=True)
         classifier.save(output)
         report.say(out, f"Written to {output}")

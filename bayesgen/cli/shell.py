@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from bayesgen.cli import report
-from bayesgen.core.errors import Argument, Informed
 
 File = Annotated[
     str,
@@ -96,27 +95,13 @@ RejectCost = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 
 
-_OPTIONS: dict[str, str | dict] = {  # arguments of the library that are no option of their name here, by value
-    "array": "",  # which no file holds
-    "categories": "fit anew, with rows of every category; `bayesgen predict --unseen missing` takes it as missing",
-    "classes": "fit anew, with rows of every class",
-    "covariance": "",
-    "features": {"categorical": "make it a category by --categorical", "log1p": ", which --log takes"},
-    "loss": "--loss",
-    "schema": "learn from the rows of both at once: `bayesgen fit` takes a folder or a pattern of files",
-    "shared": {True: "a shared covariance"},
-    "unseen": {"error": "`bayesgen predict --unseen error`"},  # no option of the commands that take one row, or draw
-    "y": "the column of classes",
-}
-
-
 @contextlib.contextmanager
 def one_line(err):
     """Print an error in files or arguments as one line, and end with exit code 2."""
     try:
         yield
     except (ValueError, TypeError, OSError) as error:
-        report.say(err, f"Error: {in_options(error)}")
+        report.say(err, f"Error: {report.in_options(error)}")
         raise typer.Exit(2) from None
 
 
@@ -127,23 +112,8 @@ def said(out):
         warnings.simplefilter("always")
         yield
     said = (w.message for w in caught if issubclass(w.category, UserWarning | RuntimeWarning))
-    for text in dict.fromkeys(map(in_options, said)):
+    for text in dict.fromkeys(map(report.in_options, said)):
         report.say(out, text, indent=2)
-
-
-def in_options(message: BaseException | str) -> str:
-    """Return the text of an error or warning, with the arguments that it advises as options of the command line."""
-    parts = message.parts if isinstance(message, Informed) else [str(message)]
-    if isinstance(message, OSError) and message.filename:
-        parts = [f"{message.filename}: {str(message.strerror).lower()}"]
-    return " ".join("".join(_option(part) if isinstance(part, Argument) else part for part in parts).split())
-
-
-def _option(argument: Argument) -> str:
-    known = _OPTIONS.get(argument.name)
-    if known is None:
-        return f"--{argument.name} {argument.value}"
-    return known if isinstance(known, str) else known[argument.value]
 
 
 def command_line(context: typer.Context) -> str:

@@ -303,14 +303,14 @@ def _cross_validate(result: Comparison, places, progress, fit, predict, rows_of=
                 if diverging is not None and diverging.any():
                     warnings.warn(f"{diverging.sum()} draws diverged", UserWarning, stacklevel=1)
             except ValueError as error:
-                result.notes.append(Note(name, number, str(error), True))
+                result.notes.append(Note(name, number, error, True))
         result.seconds[name] += perf_counter() - start
         few = [w.message for w in caught if isinstance(w.message, FewDrawsWarning)]
         for warning in few:
             result.doubtful[name][test[warning.rows]] = True
         told = [w for w in caught if w.message not in few and issubclass(w.category, UserWarning | RuntimeWarning)]
-        said = dict.fromkeys(str(w.message) for w in told)
-        result.notes.extend(Note(name, number, text, False) for text in said)
+        said = {str(w.message): w.message for w in told}
+        result.notes.extend(Note(name, number, message, False) for message in said.values())
     progress(len(work), len(work), "done")
 
 

@@ -19,8 +19,13 @@ class Note:
 
     inference: str
     fold: int
-    text: str
+    message: Exception | Warning | str
     failed: bool
+
+    @property
+    def text(self) -> str:
+        """The words of the message."""
+        return str(self.message)
 
 
 @dataclass(frozen=True, eq=False)

@@ -346,7 +346,8 @@ def _gap_words(values) -> str:
     """Return a doubt about text: words such as NA, which some write for a gap, are categories in it."""
     found = [word for word in sorted(values.unique()) if word.strip().casefold() in GAP_WORDS]
     count = int(values.isin(found).sum())
-    what = f"{listed(found)} in {counted(count, 'row')}, taken as text like any other; --missing makes it missing"
+    cure = f"--missing {','.join(found)!r} makes it missing"
+    what = f"{listed(found)} in {counted(count, 'row')}, taken as text like any other; {cure}"
     return what if found else ""
 
 

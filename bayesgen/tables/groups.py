@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import listed, warn
+from bayesgen.core.errors import Argument, InputWarning, listed, warn
 from bayesgen.tables.labels import unwrapped
 
 _MANY = 20  # levels from which a column may name things; five under a name such as patient_id
@@ -58,11 +58,13 @@ def warn_of_names(names, columns, codes) -> None:
     """Warn of columns that look as if they named what rows belong to; `naming` takes name, column and classes."""
     for name, values in zip(names, columns, strict=True):
         if count := naming(name, values, codes):
-            warn(
+            text = (
                 f"column {name!r} seems to name what rows belong to: {len(values)} rows share {count} values, and rows "
                 "of one value share the class much more often than chance. If new rows are of new ones, drop the "
-                f"column and fit with groups=X[{name!r}]: scores and probabilities are too sure otherwise"
+                "column and fit with "
             )
+            cure = Argument("groups", name, f"groups=X[{name!r}]")
+            warn(InputWarning(text, cure, ": scores and probabilities are too sure otherwise", column=name))
 
 
 def naming(name: str, values, codes) -> int:

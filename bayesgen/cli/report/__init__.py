@@ -13,11 +13,12 @@ from bayesgen.cli.report.terminal import (
     tell_models,
     tell_reading,
     tell_result,
+    tell_scores,
     tell_single,
     tell_table,
     tell_times,
 )
-from bayesgen.cli.report.words import base_rate
+from bayesgen.cli.report.words import base_rate, in_options
 
 __all__ = [
     "FILES",
@@ -30,6 +31,7 @@ __all__ = [
     "consoles",
     "draw_evidence",
     "escape",
+    "in_options",
     "save_figure",
     "say",
     "tell_classes",
@@ -38,6 +40,7 @@ __all__ = [
     "tell_models",
     "tell_reading",
     "tell_result",
+    "tell_scores",
     "tell_single",
     "tell_table",
     "tell_times",

@@ -8,7 +8,7 @@ import pandas as pd
 from sklearn.metrics import confusion_matrix, precision_score, recall_score, roc_auc_score
 
 from bayesgen import decision
-from bayesgen.cli.report.words import base_rate, families, from_exact
+from bayesgen.cli.report.words import base_rate, families, from_exact, in_options
 from bayesgen.comparison import Comparison, ModelComparison, held_out_importance, over_time
 from bayesgen.core import __version__
 from bayesgen.tables.cleaning import Prepared
@@ -102,6 +102,11 @@ class ByClass:
         }
 
 
+def _note(note) -> dict[str, Any]:
+    text = in_options(note.message)
+    return {"inference": note.inference, "fold": note.fold, "text": text, "failed": note.failed}
+
+
 def _number(value: float) -> str:
     return f"{value:.4f}" if np.isfinite(value) else "-"
 
@@ -170,12 +175,12 @@ class Account:
             "by_class": self.by_class.to_dict(),
             "importance_of": self.worth.name if len(self.worth.frame) else None,
             "importance": {c: {what: v[c] for what, v in worth.items()} for c in self.worth.frame.columns},
-            "notes": [vars(note) for note in self.result.notes],
+            "notes": list(map(_note, self.result.notes)),
         }
         if self.models is not None:
             found["models"] = self.models.table.to_dict(orient="index")
             found["best"], found["remarks"] = self.models.best, self.models.remarks
-            found["notes"] += [vars(note) for note in self.models.notes]
+            found["notes"] += map(_note, self.models.notes)
         if self.order is not None:
             times = over_time(self.source, self.by_class.name).astype({"begin": str, "end": str})
             found["order"] = {"column": self.order, "of": self.by_class.name, "periods": times.to_dict("records")}

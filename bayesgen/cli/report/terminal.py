@@ -107,6 +107,12 @@ def tell_times(out: Console, account) -> None:
         _print_rows(out, "until", words.time_cells(account))
 
 
+def tell_scores(out: Console, scores) -> None:
+    """Print how well an average predicts the rows that it left out while it learned."""
+    losses = f"{-scores['nested']:.4f}; by the frequencies of the classes alone {-scores['base_rate']:.4f}"
+    say(out, f"log loss of rows that were left out while it learned: {losses}", indent=2)
+
+
 def tell_evidence(out: Console, told) -> None:
     """Print the effect of each value of a row on the odds of a class, the strongest first."""
     probability, interval = odds_words.probability(told.probability), odds_words.interval(told.interval)

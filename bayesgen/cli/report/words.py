@@ -7,12 +7,42 @@ import numpy as np
 
 from bayesgen.comparison import impossible_row, over_time
 from bayesgen.comparison.results import scores_of
-from bayesgen.core.errors import counted, named, quoted, several
+from bayesgen.core.errors import Argument, Informed, counted, named, quoted, several
 from bayesgen.inspection.probabilities import FEWEST
 from bayesgen.tables.dates import as_text
 
 MODELS = {"nb": "naive Bayes", "gda": "a Gaussian discriminant with a full covariance for each class"}
 TWICE = "by more than two standard errors"
+
+
+_OPTIONS: dict[str, str | dict] = {  # arguments of the library that are no option of their name here, by value
+    "array": "",  # which no file holds
+    "categories": "fit anew, with rows of every category; `bayesgen predict --unseen missing` takes it as missing",
+    "classes": "fit anew, with rows of every class",
+    "covariance": "",
+    "features": {"categorical": "make it a category by --categorical", "log1p": ", which --log takes"},
+    "groups": "`--group {value}`",
+    "loss": "--loss",
+    "schema": "learn from the rows of both at once: `bayesgen fit` takes a folder or a pattern of files",
+    "shared": {True: "a shared covariance"},
+    "unseen": {"error": "`bayesgen predict --unseen error`"},  # no option of the commands that take one row, or draw
+    "y": "the column of classes",
+}
+
+
+def in_options(message: BaseException | str) -> str:
+    """Return the text of an error or warning, with the arguments that it advises as options of the command line."""
+    parts = message.parts if isinstance(message, Informed) else [str(message)]
+    if isinstance(message, OSError) and message.filename:
+        parts = [f"{message.filename}: {str(message.strerror).lower()}"]
+    return " ".join("".join(_option(part) if isinstance(part, Argument) else part for part in parts).split())
+
+
+def _option(argument: Argument) -> str:
+    known = _OPTIONS.get(argument.name)
+    if known is None:
+        return f"--{argument.name} {argument.value}"
+    return known.format(value=quoted(argument.value)) if isinstance(known, str) else known[argument.value]
 
 
 def of_table(read, target, prepared, schema) -> list[str]:
@@ -90,6 +120,11 @@ def of_models(models) -> Iterator[str]:
     for remark, names in told.items():
         yield f"{', '.join(names)}: {remark}"
     yield from _notes(models)
+    if models.time is not None:
+        yield (
+            "Between two fits, exact posteriors (naive Bayes, discriminants) learn each row once its time has passed; "
+            "the inferences in the first table do not."
+        )
     yield "Above best: mean difference in log loss, row by row, with its standard error."
 
 
@@ -184,7 +219,7 @@ def _notes(result) -> Iterator[str]:
     """Yield failures, then warnings, each text once with the inferences and folds it came from."""
     places = defaultdict(lambda: defaultdict(list))
     for note in sorted(result.notes, key=lambda note: not note.failed):
-        places[note.failed, note.text][note.inference].append(note.fold)
+        places[note.failed, in_options(note.message)][note.inference].append(note.fold)
     for (failed, text), where in places.items():
         folds = sorted({fold for found in where.values() for fold in found})
         which = f"fold{'s' * (len(folds) > 1)} {named(folds)}"
