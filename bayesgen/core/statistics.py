@@ -5,11 +5,12 @@ whatever the number of rows, so maximum likelihood, MAP, the exact posterior and
 a data set are the sum over its pieces. Arrays have an optional leading axis of groups (the classes).
 """
 
+import functools
 import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -61,6 +62,23 @@ class Statistics(Record):
     def _with(self, other, sign: int) -> Any:
         """Return statistics with the rows of ``other`` added (``sign`` 1), or removed (-1) if they are among these."""
         return NotImplemented  # the other operand may know how; else Python names the two types
+
+
+class Pooled(NamedTuple):
+    """Location and within-class scale of columns, over groups of rows.
+
+    Attributes
+    ----------
+    mean, variance : array, shape (features...)
+        Pooled mean; pooled within-group variance with divisor N - K, K the number of groups with a row. Where it is 0
+        or N <= K it is the total variance, or 1 where this is 0 too.
+    constant : bool array, shape (features...)
+        True for the columns whose variance is 0 in total, and so is set to 1.
+    """
+
+    mean: np.ndarray
+    variance: np.ndarray
+    constant: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,10 +162,10 @@ class RowsByGroup(Statistics):
         True where there is an entry.
     weight : array, shape (groups..., M)
         Weights, 0 where there is no row.
-    patterns : bool array, shape (P, D), or None
-        Of vectors: the distinct rows of ``seen``; the last is of rows that lack nothing.
-    pattern : int array, shape (groups..., M), or None
-        Of vectors: the pattern of each row.
+    patterns : bool array, shape (P, D)
+        Of vectors: the distinct rows of ``seen``; the last is of rows that lack nothing. Else D is 0.
+    pattern : int array, shape (groups..., M)
+        The pattern of each row.
     """
 
     keeps_rows = True
@@ -155,8 +173,8 @@ class RowsByGroup(Statistics):
     x: np.ndarray
     seen: np.ndarray
     weight: np.ndarray
-    patterns: Any = None
-    pattern: Any = None
+    patterns: np.ndarray
+    pattern: np.ndarray
 
     @classmethod
     def of(cls, x, codes, weight, lead: tuple[int, ...], vector: bool = False) -> Self:
@@ -189,9 +207,8 @@ class RowsByGroup(Statistics):
 
         seen = ~np.isnan(x)
         rows = padded(np.where(seen, x, 0.0), 0.0), padded(seen, False), padded(weight, 0.0)
-        if not vector:
-            return cls(*rows)
-        whole = np.ones((1, x.shape[1]), bool)
+        seen = seen if vector else np.ones((len(x), 0), bool)
+        whole = np.ones((1, seen.shape[1]), bool)
         patterns, own = np.unique(np.concatenate([seen, whole]), axis=0, return_inverse=True)
         return cls(*rows, patterns, padded(own.ravel()[:-1], len(patterns) - 1))
 
@@ -207,16 +224,73 @@ class RowsByGroup(Statistics):
         seen = self.seen.reshape(x.shape)[there]
         return np.where(seen, x[there], np.nan), np.nonzero(there)[0], self.weight.reshape(there.shape)[there]
 
+    @functools.cached_property
+    def medians(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weighted median of each column, and spread about it, by group: (groups..., D); NaN where nothing is seen.
+
+        The spread is the median distance over .6745, its value for a Gaussian of standard deviation 1; where it is 0 it
+        is the mean distance over .7979.
+        """
+        x, weight = self._columns()
+        centre = _median(x, weight)
+        distance = np.abs(x - centre[:, None])
+        spread = _spread(distance, weight)
+        shape = (*self.lead, *self.x.shape[self.weight.ndim :])
+        return centre.reshape(shape), spread.reshape(shape)
+
+    @functools.cached_property
+    def pooled(self) -> Pooled:
+        """Location and within-class scale of each column, by medians over all rows."""
+        x, weight = self._columns()
+        every, (_, _, width) = weight.reshape(1, -1, weight.shape[2]), x.shape
+        with np.errstate(invalid="ignore"):
+            within = np.nan_to_num(np.abs(x - _median(x, weight)[:, None])).reshape(1, -1, width)
+        flat = x.reshape(1, -1, width)
+        centre = np.nan_to_num(_median(flat, every))
+        spread, total = _spread(within, every)[0], _spread(np.abs(flat - centre[:, None]), every)[0]
+        spread = np.where(spread > 0, spread, total)
+        constant = ~(spread > 8 * float(np.finfo(float).eps) * np.abs(centre[0]))
+        shape = self.x.shape[self.weight.ndim :]
+        parts = centre[0], np.where(constant, 1.0, spread) ** 2, constant
+        return Pooled(*(part.reshape(shape) for part in parts))
+
+    def _columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return entries and their weights, (groups, M, columns)."""
+        shape = math.prod(self.lead), self.weight.shape[-1], math.prod(self.x.shape[self.weight.ndim :])
+        return self.x.reshape(shape), self.seen.reshape(shape) * self.weight.reshape(*shape[:2], 1)
+
     def _with(self, other, sign):
         if not isinstance(other, RowsByGroup) or self.lead != other.lead:
             return super()._with(other, sign)
         if sign < 0:
             raise ValueError("a leaf that keeps its rows cannot forget some of them: fit the rows that stay instead")
         x, codes, weight = (np.concatenate(parts) for parts in zip(self.flat(), other.flat(), strict=True))
-        return RowsByGroup.of(x, codes, weight, self.lead, self.patterns is not None)
+        return RowsByGroup.of(x, codes, weight, self.lead, self.patterns.shape[1] > 0)
 
     def scaled(self, factor):
         return replace(self, weight=self.weight * factor)
+
+
+def _median(x, weight):
+    """Return the weighted median of each column, (groups, columns), from arrays (groups, M, columns), or NaN."""
+    order = np.argsort(np.where(weight > 0, x, np.inf), axis=1)
+    x, weight = np.take_along_axis(x, order, 1), np.take_along_axis(weight, order, 1)
+    if not x.shape[1]:
+        return np.full((x.shape[0], x.shape[2]), np.nan)
+    share = np.cumsum(weight, axis=1)
+    half = share[:, -1:] / 2
+    low, high = (share >= half * (1 - 1e-12)).argmax(1)[:, None], (share > half * (1 + 1e-12)).argmax(1)[:, None]
+    middle = (np.take_along_axis(x, low, 1) + np.take_along_axis(x, high, 1))[:, 0] / 2
+    return np.where(half[:, 0] > 0, middle, np.nan)
+
+
+def _spread(distance, weight):
+    """Return the spread of each column from distances, see `RowsByGroup.medians`."""
+    total = weight.sum(1)
+    with np.errstate(invalid="ignore"):
+        mean = (weight * np.where(weight > 0, distance, 0.0)).sum(1) / np.where(total > 0, total, np.nan)
+    median = _median(distance, weight) / 0.6745
+    return np.where(median > 0, median, mean / 0.7979)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,15 +25,16 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
 
     Parameters
     ----------
-    covariance : {"full", "diagonal", "isotropic"}, default "full"
-        Structure of the covariance matrix: "full" is QDA, "diagonal" Gaussian naive Bayes.
+    covariance : {"full", "diagonal", "isotropic", "student"}, default "full"
+        Structure of the covariance matrix: "full" is QDA, "diagonal" Gaussian naive Bayes. "student" is full, with the
+        tails of Student's t, so that outliers do little harm, for "nuts", "map", "ml" and "laplace".
     shared : bool, default False
         Whether the classes share one covariance: "full" is then LDA, "isotropic" the nearest mean.
     prior : "weak", "reference" or model
         Prior on means and covariances: NormalInverseWishart (full), NormalInverseGamma (diagonal, isotropic) or
-        SeparationPrior (full, diagonal; by NUTS, Laplace and MAP). "weak" follows the location and scale of the data.
-        "reference" is the improper limit whose predictive densities are the classical ones of QDA and LDA
-        (`bayesgen.models.reference`), for more rows than columns, with no evidence, NUTS or Laplace.
+        SeparationPrior (full, diagonal; by NUTS, Laplace and MAP), StudentT (student). "weak" follows the location and
+        scale of the data. "reference" is the improper limit whose predictive densities are the classical ones of QDA
+        and LDA (`bayesgen.models.reference`), for more rows than columns, with no evidence, NUTS or Laplace.
     class_concentration : float, array of shape (K,), or mapping or Series from class to float, default 1.0
         Dirichlet concentration of the class probabilities.
     priors : array, shape (K,), or mapping or Series from class to float, optional
@@ -98,8 +99,8 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
     def _linear(self):
         check_is_fitted(self)
         model: Any = self.model_
-        if not model.shared:
-            raise AttributeError("coef_ and intercept_ are those of linear scores: there are none without shared=True")
+        if not model.linear:
+            raise AttributeError("coef_ and intercept_ are those of linear scores: of Gaussians with shared=True")
         parts = mean_scores(self.posterior_, seed=self.random_state)
         return [part[1:] - part[:1] if len(part) == 2 else part for part in parts]
 

@@ -35,15 +35,16 @@ class NaiveBayesClassifier(GenerativeClassifier):
     ----------
     features : str or mapping, default "auto"
         "auto" (by type: float and integer columns Gaussian, bool Bernoulli, category, object and string categorical);
-        or one name for all columns: "gaussian", "bernoulli", "categorical", "poisson" (counts), "log" (positive and
-        skewed: the logarithm is Gaussian), "log1p" (the same of 1 + x, where zeros occur), "date" (as days; rows that
-        are drawn or filled have dates again), "multinomial" (all columns one bag of words); or a mapping from column
-        (or tuple of columns) to a leaf such as ``BetaBernoulli(2, 2)``, to one of these names, or to "drop", which
-        leaves the column out. Columns that the mapping does not name are "auto". A bag of words, and heads with their
+        or one name for all columns: "gaussian", "student" (numbers with outliers; for "map", "ml", "nuts" and
+        "laplace"), "bernoulli", "categorical", "poisson" (counts), "log" (positive and skewed: the logarithm is
+        Gaussian), "log1p" (the same of 1 + x, where zeros occur), "date" (as days; rows that are drawn or filled have
+        dates again), "multinomial" (all columns one bag of words); or a mapping from column (or tuple of columns) to a
+        leaf such as ``BetaBernoulli(2, 2)``, to one of these names, or to "drop", which leaves the column out. Columns
+        that the mapping does not name are "auto". A bag of words, and heads with their
         tosses, are a tuple:
         ``{("cheap", "now"): "multinomial", ("heads", "tosses"): BetaBinomial(1, 1)}``. The priors are Dirichlet(1) and
-        Beta(1, 1), whose predictive is Laplace smoothing, and the weak ones of `NormalInverseGamma`, `LogNormal` and
-        `GammaPoisson`.
+        Beta(1, 1), whose predictive is Laplace smoothing, and the weak ones of `NormalInverseGamma`, `StudentT`,
+        `LogNormal` and `GammaPoisson`.
     prior : {"weak", "reference"}, default "weak"
         Priors of the columns whose leaf is not given. "reference" takes the improper limits of
         `bayesgen.models.reference` for Gaussian columns and counts, which need two distinct values (one count) in each

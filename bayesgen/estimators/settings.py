@@ -20,10 +20,11 @@ from bayesgen.models import (
     NormalInverseGamma,
     ReferenceGaussian,
     ReferencePoisson,
+    StudentT,
 )
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.leaf import Leaf
-from bayesgen.models.structures import WeakGaussian, WeakLogGaussian, WeakPoisson
+from bayesgen.models.structures import WeakGaussian, WeakLogGaussian, WeakPoisson, WeakStudentT
 from bayesgen.numerics.checks import check_shares
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import GAUSSIAN, Block
@@ -116,7 +117,7 @@ def check_statistics(schema, statistics, classes, template) -> None:
 def warn_of_constant_columns(schema, statistics) -> None:
     """Warn of Gaussian columns that are constant, under weak priors; raise where squares of values lose digits."""
     for block in schema.blocks:
-        if block.leaf not in GAUSSIAN:
+        if block.leaf not in (*GAUSSIAN, "student"):
             continue
         pooled = statistics.leaves[block.name].pooled
         if not (pooled.constant.any() or (pooled.variance < _SMALLEST**2).any()):
@@ -181,6 +182,7 @@ PRIORS: dict[str, dict[str, Any]] = {  # by prior and family
         **_counted(1.0),
         **dict.fromkeys(("gaussian", "date"), lambda block, shape: _WEAK),
         "poisson": lambda block, shape: WeakPoisson(GammaPoisson.weak),
+        "student": lambda block, shape: WeakStudentT(StudentT.weak),
         "log": _log_gaussian(0.0),
         "log1p": _log_gaussian(1.0),
     },

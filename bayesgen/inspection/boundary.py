@@ -173,6 +173,7 @@ def discriminant(posterior, *, seed=None, size: tuple[int, ...] = (4, 1000)) -> 
             f"discriminant() takes a posterior of GaussianDiscriminant or LogisticRegression, got one of "
             f"{type(model).__name__}"
         )
+    _refuse_student(model)
     params = posterior.point_or_draws(seed, size)
     return (_of_logistic if isinstance(model, LogisticRegression) else _of_gaussian)(model, params)
 
@@ -201,11 +202,20 @@ def mean_scores(posterior, *, seed=None) -> tuple[np.ndarray, np.ndarray]:
     model = posterior.model
     if not isinstance(model, GaussianDiscriminant) or not model.shared:
         raise TypeError("mean_scores() takes a posterior of a GaussianDiscriminant whose classes share the covariance")
+    _refuse_student(model)
     if posterior.kind == "exact":
         weights, square = model.gaussian.mean_scores()
         return weights, model.classes.mean_log - 0.5 * square
     score = _of_gaussian(model, posterior.as_draws(seed).flat)
     return score.weights.mean(0), score.intercept.mean(0)
+
+
+def _refuse_student(model) -> None:
+    if getattr(model, "covariance", None) == "student":
+        raise TypeError(
+            "the log odds of Student's t are neither linear nor quadratic in the row: there are no weights and no "
+            "matrix; bayesgen.plot.decision_regions shows where each class is the most probable"
+        )
 
 
 def _of_gaussian(model, params) -> Discriminant:

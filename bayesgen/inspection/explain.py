@@ -117,8 +117,8 @@ def _bayes_terms(classifier, rows):
 
 def _linear_terms(classifier, rows):
     """Return names and terms: the score at the mean of the rows of fit, then the change along each column."""
-    if not isinstance(classifier.model_, GaussianDiscriminant) or not classifier.model_.shared:
-        problem = "explain() needs scores that are a sum over columns: naive Bayes, or "
+    if not isinstance(classifier.model_, GaussianDiscriminant) or not classifier.model_.linear:
+        problem = "explain() needs scores that are a sum over columns: naive Bayes, or Gaussians with "
         raise InputError(problem, Argument("shared", True))
     weights, intercept = mean_scores(classifier.posterior_, seed=classifier.random_state)
     centre = classifier.statistics_.leaves["gaussian"].pooled.mean

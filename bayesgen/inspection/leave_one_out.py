@@ -12,12 +12,12 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import listed
-from bayesgen.core.statistics import all_but_one, departures
+from bayesgen.core.statistics import RowsByGroup, all_but_one, departures
 from bayesgen.models.bernoulli import BetaBernoulli
 from bayesgen.models.categorical import Categorical
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
-from bayesgen.models.moments import Moments
+from bayesgen.models.moments import Moments, moments
 from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.models.poisson import Poisson
 from bayesgen.numerics.pieces import count_rows, select_rows, taken
@@ -73,6 +73,9 @@ def _sums(leaf, statistics) -> dict[str, np.ndarray]:
     """Return the summaries of all columns of a block: arrays (K, columns)."""
     if isinstance(statistics, PatternMoments):
         statistics = statistics.columns()
+    if isinstance(statistics, RowsByGroup):
+        x, codes, weight = statistics.flat()
+        statistics = moments(x.reshape(len(x), -1), codes, statistics.lead[0], weight)
     if isinstance(statistics, Moments):
         mean, squares, n = statistics.mean, statistics.scatter, statistics.n
         if statistics.vector:

@@ -14,6 +14,7 @@ from bayesgen.inspection.leave_one_out import by_column
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.log_normal import LogGaussian
 from bayesgen.models.pooled import Pooled
+from bayesgen.models.student_t import StudentT
 from bayesgen.tables.dates import as_date
 
 if TYPE_CHECKING:
@@ -173,6 +174,10 @@ def _quantities(leaf, sites, j: int, block) -> dict[str, np.ndarray]:
         value = np.asarray(sites[site])
         return value[:, j] if value.ndim - trailing == 2 else value
 
+    if isinstance(leaf, StudentT):
+        found = _quantities(leaf.gaussian, {site: v for site, v in sites.items() if site != "dof"}, j, block)
+        found = {"mean": found["mean"], "scale": found["sd"]}
+        return found if "dof" not in sites else {**found, "degrees of freedom": own("dof")}
     if "covariance" in sites:
         covariance = np.broadcast_to(sites["covariance"], (len(sites["mean"]), *np.shape(sites["covariance"])[-2:]))
         return {"mean": sites["mean"][:, j], "sd": np.sqrt(covariance[:, j, j])}
@@ -193,6 +198,10 @@ def _prior(leaf, j: int) -> str:
     """Write the prior of one column of a leaf, in short."""
     if isinstance(leaf, DirichletCategorical):
         return f"Dirichlet({short(leaf.alpha if leaf.alpha.ndim == 1 else leaf.alpha[j])})"
+    if isinstance(leaf, StudentT):
+        known = {"dof": leaf.dof} if leaf.dof is not None else {"dof_shape": leaf.dof_shape, "dof_rate": leaf.dof_rate}
+        told = ", ".join(f"{name}={short(value)}" for name, value in known.items())
+        return f"StudentT({_prior(leaf.gaussian, j)}, {told})"
     if leaf.event_dim or leaf.batch_shape[-1:] == () or not hasattr(leaf, "_revised"):
         return short(leaf)
     shape = leaf.batch_shape

@@ -27,6 +27,7 @@ from bayesgen.models.reference import (
     ReferenceVector,
 )
 from bayesgen.models.separation import SeparationPrior
+from bayesgen.models.student_t import StudentT
 from bayesgen.models.unknown_labels import LabelNoise
 
 __all__ = [
@@ -60,4 +61,5 @@ __all__ = [
     "ReferenceVector",
     "SemiConjugateLinearRegression",
     "SeparationPrior",
+    "StudentT",
 ]

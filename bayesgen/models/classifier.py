@@ -35,7 +35,7 @@ from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.class_program import ClassProgram, ClassStatistics
 from bayesgen.models.leaf import Leaf
-from bayesgen.models.model import Conjugate, Params, is_conjugate
+from bayesgen.models.model import Conjugate, Params
 from bayesgen.models.structures import structure
 from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.special import namespace
@@ -122,9 +122,9 @@ class ClassConditional(ClassProgram, Conjugate):
         return statistics.posterior(self) if isinstance(statistics, PartlyLabelled) else super().start_from(statistics)
 
     def starting_draws(self, statistics, rng, size):
-        """Draw leaf by leaf from the exact posterior, or from the prior, where the leaf has them."""
+        """Draw leaf by leaf from the exact posterior, from the prior, or as the leaf says."""
         known = {name: leaf.start_from(statistics.leaves[name]) or leaf for name, leaf in self._by_class().items()}
-        leaves = {n: leaf.sample_parameters(rng, size) for n, leaf in known.items() if is_conjugate(leaf)}
+        leaves = {name: leaf.starting_draws(statistics.leaves[name], rng, size) for name, leaf in known.items()}
         return self._join(self.classes.update(statistics.classes).sample_parameters(rng, size), leaves)
 
     def check(self, x) -> Mapping[str, Any]:
@@ -316,12 +316,12 @@ class GaussianDiscriminant(ClassConditional):
     ----------
     classes : DirichletCategorical or KnownCategorical
         Prior over the classes; its categories are the class labels.
-    gaussian : NormalInverseWishart, NormalInverseGamma or SeparationPrior
+    gaussian : NormalInverseWishart, NormalInverseGamma, SeparationPrior or StudentT
         Prior on means and covariances. `NormalInverseWishart`: for a full covariance. `NormalInverseGamma` with a mean
         of length D: for a diagonal one (alpha, beta per feature) and an isotropic one (alpha, beta numbers).
-        `SeparationPrior`: for full and diagonal.
-    covariance : {"full", "diagonal", "isotropic"}, default "full"
-        Structure of the covariance.
+        `SeparationPrior`: for full and diagonal. `StudentT` of a `NormalInverseWishart`: for "student".
+    covariance : {"full", "diagonal", "isotropic", "student"}, default "full"
+        Structure of the covariance; "student" is full, with the tails of Student's t in place of a Gaussian's.
     shared : bool, default False
         If True, the classes share the covariance.
     columns : mapping, keyword
@@ -349,6 +349,11 @@ class GaussianDiscriminant(ClassConditional):
             raise TypeError(f"shared must be True or False, got {self.shared!r}")
         object.__setattr__(self, "gaussian", own.leaf(self.gaussian, bool(self.shared)))
         super().__post_init__()
+
+    @property
+    def linear(self) -> bool:
+        """True if the log odds of the classes are linear in the row: Gaussians that share a covariance."""
+        return bool(self.shared) and self.covariance != "student"
 
     @property
     def leaves(self):

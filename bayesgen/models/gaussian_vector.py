@@ -244,7 +244,7 @@ def _columns(z):
 def _natural_parameters(d, cholesky, dim):
     """Return the natural parameters of a Gaussian vector of ``dim`` entries at distance ``d`` from the centre of T."""
     xp = namespace(d)
-    inverse = _inverse(cholesky)
+    inverse = inverse_triangular(cholesky)
     precision = inverse.mT @ inverse
     w = (inverse @ d[..., None])[..., 0]
     log_det = xp.log(xp.diagonal(cholesky, axis1=-2, axis2=-1)).sum(-1)
@@ -254,7 +254,7 @@ def _natural_parameters(d, cholesky, dim):
     return xp.concatenate([log_partition[..., None], (inverse.mT @ w[..., None])[..., 0], quadratic], axis=-1)
 
 
-def _inverse(cholesky):
+def inverse_triangular(cholesky):
     """Return the inverse of a lower triangular matrix."""
     if namespace(cholesky) is np:
         return np.linalg.inv(cholesky)

@@ -7,12 +7,11 @@ import contextlib
 import functools
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from bayesgen.core.errors import DataError
-from bayesgen.core.statistics import NOT_THERE, ROUNDED, Statistics
+from bayesgen.core.statistics import NOT_THERE, ROUNDED, Pooled, Statistics
 from bayesgen.numerics.sums import Grouping, mean_and_scatter
 
 _EPS = float(np.finfo(float).eps)
@@ -21,23 +20,6 @@ _LOST = (
     "forgetting these rows would lose the digits of what is left: they hold nearly all of the spread of a column, or "
     "are not among the rows of the fit; fit the rows that stay instead"
 )
-
-
-class Pooled(NamedTuple):
-    """Location and within-class scale of columns, over groups of rows.
-
-    Attributes
-    ----------
-    mean, variance : array, shape (features...)
-        Pooled mean; pooled within-group variance with divisor N - K, K the number of groups with a row. Where it is 0
-        or N <= K it is the total variance, or 1 where this is 0 too.
-    constant : bool array, shape (features...)
-        True for the columns whose variance is 0 in total, and so is set to 1.
-    """
-
-    mean: np.ndarray
-    variance: np.ndarray
-    constant: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ posterior nor an evidence in closed form; `Laplace` estimates the evidence. What
 import abc
 import dataclasses
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -54,6 +54,8 @@ class RowLeaf(Leaf):
     1.07
     """
 
+    takes_gaps: ClassVar[bool] = False  # True if `log_likelihood` and its like integrate out what vectors lack
+
     @abc.abstractmethod
     def log_density(self, params: Params, x) -> Any:
         """Return log p(observation | params). NumPy or JAX.
@@ -71,12 +73,12 @@ class RowLeaf(Leaf):
         """
 
     def check(self, x):
-        """Return the rows, or raise; vectors must be whole, or missing as a whole."""
+        """Return the rows, or raise; vectors must be whole, or missing as a whole, unless the leaf takes gaps."""
         x = super().check(x)
         features = x.shape[1 : x.ndim - self.event_dim]
         if len(features) != len(self.features) and self._has_prior:
             raise DataError(f"rows have {features} features where the model has {self.features}")
-        if self.event_dim:
+        if self.event_dim and not self.takes_gaps:
             gone = np.isnan(x)
             partly = gone.any(-1) & ~gone.all(-1)
             if partly.any():
@@ -92,7 +94,7 @@ class RowLeaf(Leaf):
 
     def sum_rows(self, x, rows) -> Any:
         """Keep the rows by group, under a grouping that is already checked; check the entries here."""
-        return RowsByGroup.of(self.check(x), rows.codes, rows.weight, rows.lead)
+        return RowsByGroup.of(self.check(x), rows.codes, rows.weight, rows.lead, self.event_dim == 1)
 
     def log_likelihood(self, params, statistics):
         """Return the weighted sum of log p(row | params) over all rows. NumPy or JAX."""

@@ -19,7 +19,9 @@ from bayesgen.models.log_normal import LogGaussian
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.poisson import Poisson
 from bayesgen.models.reference import ReferenceGaussian, ReferenceVector
+from bayesgen.models.row_leaf import RowLeaf
 from bayesgen.models.separation import SeparationDiagonal, SeparationFull, SeparationPrior
+from bayesgen.models.student_t import StudentT
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +60,30 @@ class WeakPoisson(WeakPrior, Poisson):
 @dataclass(frozen=True, eq=False)
 class WeakLogGaussian(WeakPrior, LogGaussian):
     """Log-normal features whose prior follows the rows."""
+
+
+class _Rows(RowLeaf):
+    """A leaf that keeps its rows, and has no density before it has a prior."""
+
+    takes_gaps = True
+
+    def likelihood(self, params):
+        """Raise NoClosedForm, as `parameters` does."""
+        return self.parameters()
+
+    def log_density(self, params, x):
+        """Raise NoClosedForm, as `parameters` does."""
+        return self.parameters()
+
+
+class WeakStudentT(WeakPrior, _Rows):
+    """Numbers with outliers whose prior follows the rows."""
+
+
+class WeakStudentVector(WeakPrior, _Rows):
+    """Vectors with outliers whose prior follows the rows."""
+
+    event_dim = 1
 
 
 @dataclass(frozen=True)
@@ -131,6 +157,12 @@ def _full(prior: NormalInverseWishart | ReferenceVector, shared: bool):
     return prior if prior.per_class or prior.shared == shared else prior._revised(shared=shared)
 
 
+def _student(prior: StudentT, shared: bool):
+    if not prior.event_dim:
+        raise TypeError("covariance='student' takes a StudentT of a NormalInverseWishart, which has one of numbers")
+    return replace(prior, gaussian=_full(prior.gaussian, shared))
+
+
 def _weak_isotropic(statistics) -> NormalInverseGamma:
     prior = NormalInverseGamma.weak(statistics)
     return replace(prior, beta=prior.beta.mean())
@@ -172,6 +204,13 @@ STRUCTURES = {
             {NormalInverseGamma: _tied("feature"), ReferenceGaussian: _tied("feature")},
             lambda dim: 1,
             ReferenceGaussian(),
+        ),
+        Structure(
+            "student",
+            WeakStudentVector,
+            StudentT.weak_vector,
+            {StudentT: _student},
+            lambda dim: dim * (dim + 1) // 2 + 1,  # and the degrees of freedom
         ),
     )
 }

@@ -24,7 +24,7 @@ from bayesgen.tables.reading import Reading
 from bayesgen.tables.table import Table
 
 GAUSSIAN = ("gaussian", "date", "log", "log1p")  # families whose statistics are moments
-FAMILIES = (*GAUSSIAN, "bernoulli", "categorical", "poisson", "multinomial")
+FAMILIES = (*GAUSSIAN, "student", "bernoulli", "categorical", "poisson", "multinomial")
 DROP = "drop"  # in place of a family: the column is left out
 _RESERVED = "classes"
 _DOUBTS = {

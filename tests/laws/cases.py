@@ -27,16 +27,30 @@ from bayesgen.models import (
     ProbitRegression,
     SemiConjugateLinearRegression,
     SeparationPrior,
+    StudentT,
 )
 from bayesgen.testing.bayes import predictive_program_is_log_predictive
 from bayesgen.testing.case import Case
-from bayesgen.testing.check import EXACT, GENERATIVE, NO_ALGEBRA
+from bayesgen.testing.check import EXACT, GENERATIVE, LAWS, NO_ALGEBRA
 from bayesgen.testing.missing import evidence_of_missing_is_marginal, missing_at_fit_is_marginal, missing_is_marginal
 from bayesgen.testing.points import map_maximises, ml_maximises
 from bayesgen.testing.programs import nuts_is_exact, nuts_is_the_reweighted_prior, row_program_is_statistics_program
 from bayesgen.testing.statistics import likelihood_of_statistics_is_that_of_rows
 from laws.priors import log_prior
-from laws.rows import bits, classed, codes, columns, counts, documents, heads, normals, sequences, skewed, tosses
+from laws.rows import (
+    bits,
+    classed,
+    codes,
+    columns,
+    counts,
+    documents,
+    heads,
+    normals,
+    outlying,
+    sequences,
+    skewed,
+    tosses,
+)
 
 # -- what a model is exempt from, and why ------------------------------------------------------------------------------
 
@@ -44,15 +58,15 @@ REGRESSION = dict.fromkeys(
     (missing_is_marginal, missing_at_fit_is_marginal, evidence_of_missing_is_marginal),
     "x has no distribution to fill a gap from, and is never missing",
 )
-SEPARATION = NO_ALGEBRA | {
-    ml_maximises: "that of the conjugate model of the same covariance",
-    missing_is_marginal: "no exact predictive; the density is that of the conjugate model",
-    evidence_of_missing_is_marginal: "no evidence in closed form",
-}
+NO_EXACT = NO_ALGEBRA | dict.fromkeys(
+    (missing_is_marginal, evidence_of_missing_is_marginal), "neither predictive nor evidence in closed form"
+)
+SEPARATION = NO_EXACT | {ml_maximises: "that of the conjugate model of the same covariance"}
 CLASSIFIER = {predictive_program_is_log_predictive: "`predictive()` is a leaf's"}
 NOTHING_TO_LEARN = dict.fromkeys((nuts_is_exact, ml_maximises, map_maximises), "nothing to learn")
 GIVEN_TOSSES = {predictive_program_is_log_predictive: "the tosses are data: no one distribution"}
 ANY_LENGTH = {predictive_program_is_log_predictive: "its predictive is of rows of one length"}
+NO_TOP = {ml_maximises: "of Gaussian rows the likelihood has no highest degrees of freedom"}
 NO_ML = {ml_maximises: "maximum likelihood under Laplace noise is not offered"}
 
 # -- left to the slow tests, since another line runs the same code -----------------------------------------------------
@@ -68,12 +82,17 @@ def case(name, model, rows, without, slow, **kwargs):
 
 
 def leaf(name, model, rows, without=None, slow=(), **kwargs):
-    return case(name, model, rows, EXACT | GENERATIVE | (without or {}), slow, **kwargs)
+    own = EXACT if model.conjugate else NO_EXACT
+    return case(name, model, rows, own | GENERATIVE | (without or {}), slow, **kwargs)
 
 
 def discriminant(name, classes, prior, slow=(), **kwargs):
     model = GaussianDiscriminant(classes, prior, **kwargs)
-    return case(name, model, PAIR, GENERATIVE | (EXACT | CLASSIFIER if model.conjugate else SEPARATION), slow)
+    if isinstance(prior, StudentT):
+        own = NO_EXACT | (NO_TOP if prior.dof is None else {})
+    else:
+        own = EXACT | CLASSIFIER if model.conjugate else SEPARATION
+    return case(name, model, PAIR, GENERATIVE | own, slow)
 
 
 def regression(name, model, rows, without=None, slow=(), **kwargs):
@@ -106,6 +125,9 @@ PLANE = NormalInverseGamma([1.5, 2.5], [1.5, 0.7], [5.0, 6.0], [6.0, 5.0])
 ROUND = NormalInverseGamma([1.5, 2.5], 1.5, 6.0, 8.0)
 APART = SeparationPrior([1.5, 2.5], [1.0, 1.5], [1.5, 1.2], eta=2.5)
 PAIR = classed(2, x=normals(2))
+
+TAILS = StudentT(NormalInverseGamma([1.5, 2.5], [1.5, 0.7], [5.0, 6.0], [6.0, 5.0]))
+TAILS2, TAILS4 = StudentT(NIW2, dof_shape=3.0, dof_rate=0.5), StudentT(NIW2, dof=4.0)
 
 LINE = {"mean": [1.0, -0.5, 0.2], "factor": [[1.0, 0, 0], [0.3, 0.8, 0], [-0.5, 0.4, 0.7]]}
 SLOPES = {"mean": [-0.5, 0.2], "factor": [[0.8, 0], [0.4, 0.7]]}
@@ -149,6 +171,9 @@ CASES = [
     discriminant("separation", TWO, APART, COMPILED),
     discriminant("separation shared", TWO, APART, COMPILED_AGAIN, shared=True),
     discriminant("separation diagonal", TWO, APART, COMPILED_AGAIN, covariance="diagonal"),
+    leaf("outliers", TAILS, outlying(2), slow=WEIGHTED_AGAIN),
+    discriminant("student", TWO, TAILS2, tuple(LAWS), covariance="student"),
+    discriminant("student shared", TWO, TAILS4, tuple(LAWS), covariance="student", shared=True),
     regression("linear", LinearRegression(**LINE, alpha=4.0, beta=3.0, columns=("a", "b")), columns(2)),
     regression("linear, known noise", LinearRegressionKnownVariance(**LINE, noise_sd=0.8), columns(2),
                slow=NUTS_AGAIN),

@@ -28,6 +28,7 @@ from bayesgen.models import (
     OrderedRegression,
     ProbitRegression,
     SemiConjugateLinearRegression,
+    StudentT,
 )
 
 
@@ -74,6 +75,14 @@ def _normal_inverse_wishart(leaf, params):
     return density + sum(stats.multivariate_normal(leaf.mean, c / leaf.kappa).logpdf(m) for m, c in each)
 
 
+def _student(leaf, params):
+    vector = isinstance(leaf.gaussian, NormalInverseWishart)
+    density = (_normal_inverse_wishart if vector else _normal_inverse_gamma)(leaf.gaussian, params)
+    if leaf.dof is not None:
+        return density
+    return density + stats.gamma(leaf.dof_shape, loc=1, scale=1 / leaf.dof_rate).logpdf(params["dof"]).sum()
+
+
 # -- structures of the covariance: of the parameters of all classes together -------------------------------------------
 
 
@@ -81,6 +90,8 @@ def _discriminant(model, params):
     prior = model.gaussian
     if hasattr(prior, "mean_sd"):
         return _separation(prior, params)
+    if model.covariance == "student":
+        return _student(prior, params)
     if model.covariance == "full":
         return _normal_inverse_wishart(prior, params)
     variance, isotropic = params["variance"], model.covariance == "isotropic"
@@ -146,6 +157,7 @@ PRIORS: dict[type, Callable] = {
     NormalKnownMean: lambda leaf, p: stats.invgamma(leaf.alpha, scale=leaf.beta).logpdf(p["variance"]).sum(),
     NormalInverseGamma: _normal_inverse_gamma,
     NormalInverseWishart: _normal_inverse_wishart,
+    StudentT: _student,
     LinearRegression: _line,
     LinearRegressionKnownVariance: _line,
     SemiConjugateLinearRegression: _line,

@@ -15,6 +15,11 @@ def normals(*shape, mean=2.0, sd=1.5):
     return lambda rng, n: (rng.normal(mean, sd, (n, *shape)),)
 
 
+def outlying(*shape):
+    """Numbers with outliers: Student's t with three degrees of freedom."""
+    return lambda rng, n: (2.0 + rng.standard_t(3, (n, *shape)),)
+
+
 def skewed(*shape, shift=0):
     return lambda rng, n: (np.exp(rng.normal(1.0, 0.7, (n, *shape))) - shift * np.exp(-1.5),)
 
