@@ -294,6 +294,16 @@ def test_gaps_categories_files_decisions_and_arviz(tmp_path):
     assert bg.evaluation.ranked_probability_score(Y, p, labels=classifier.classes_) < 0.2
 
 
+def test_a_comparison_knows_which_column_is_which():
+    classifier = OrderedClassifier(inference="map", order=ORDER)
+    places = [(np.arange(60), np.arange(60, 120)), (np.arange(60, 120), np.arange(60))]
+    result = bg.compare_models(X, Y, {"ordered": classifier}, folds=places)
+    for train, test in places:
+        own = classifier.fit(X[train], Y[train]).predict_proba(X[test])
+        np.testing.assert_array_equal(result.probability["ordered"][test], own[:, np.argsort(ORDER)])
+    assert result.classes.tolist() == sorted(ORDER)
+
+
 def test_scikit_learn_contract():
     refused = {"check_classifiers_classes": "three classes of text have no order that anybody gave"}
     with warnings.catch_warnings():

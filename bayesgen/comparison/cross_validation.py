@@ -292,7 +292,7 @@ def _cross_validate(result: Comparison, places, progress, fit, predict, rows_of=
                 if len(lacking):
                     raise ValueError(f"the rows to fit hold no row of the classes {listed(result.classes[lacking])}")
                 classifier = fit(name, train)
-                probability = predict(classifier, name, train, test)
+                probability = _sorted(classifier, predict(classifier, name, train, test))
                 if np.isnan(probability).any():
                     raise ValueError("its class probabilities are not numbers")
                 result.probability[name][test] = probability
@@ -312,6 +312,13 @@ def _cross_validate(result: Comparison, places, progress, fit, predict, rows_of=
         said = {str(w.message): w.message for w in told}
         result.notes.extend(Note(name, number, message, False) for message in said.values())
     progress(len(work), len(work), "done")
+
+
+def _sorted(classifier, probability):
+    """Return probabilities with the classes in sorted order; those of ordered classes come in their own."""
+    classes = np.asarray(getattr(classifier, "classes_", range(probability.shape[1])))
+    order = np.argsort(classes, kind="stable")
+    return probability if (order[1:] > order[:-1]).all() else probability[:, order]
 
 
 def _planned(X, y, folds, seed: int, groups, order):

@@ -37,7 +37,7 @@ class OrderedClassifier(RowsClassifier):
     link : {"logistic", "probit"}, default "logistic"
         F, the distribution function of the noise. Coefficients of the probit are some 0.6 times those of the other.
     order : sequence, optional
-        Every class, from lowest to highest.
+        Every class, from lowest to highest. `compare_models` splits labels as an array, which knows no categories.
     inference : {"ml", "map", "nuts", "laplace"} or Inference, default "nuts"
         How to learn; see `LogisticClassifier`. "map" and "ml" need rows of every class between two others.
     missing, unseen, random_state
