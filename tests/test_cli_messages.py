@@ -91,7 +91,8 @@ def test_fit_says_how_well_it_predicts_and_compare_how_to_keep_the_best(room, mo
     monkeypatch.chdir(room)
     code, out, _ = run("a.csv", "--target", "grade", "--output", "averaged.model", command="fit")
     scores = load("averaged.model").scores_ if code == 0 else {}
-    assert f"left out while it learned: {-scores['nested']:.4f}; by the frequencies" in out
+    told = f"{-scores['nested']:.4f}, give or take {scores['nested_error']:.4f}; by the frequencies"
+    assert f"left out while it learned: {told}" in out
     code, out, _ = run("a.csv", "--target", "grade", "--inference", "exact", "--folds", "2", "--no-importance")
     names = "averaged|'naive Bayes'|shared|full|logistic"
     told = re.search(f"To save the best of .* files: bayesgen fit a.csv --target grade --model ({names})$", out)

@@ -369,11 +369,12 @@ def weigh(
         width = data.x.shape[1] + data.c.shape[1] + (0 if leaves is None or data.e is None else data.e.shape[1])
         mode = np.array([member.expected_exponent(width, predicted.count) for member in members])
         choice = by_stacking(predicted, prior, mode, members.index(NOTHING), dense)
-    exponents, weights, density_weights, sharpening, nested = choice
+    exponents, weights, density_weights, sharpening, nested, error = choice
     scores = {
         "members": predicted.log_q(exponents) @ predicted.share,
         "average": float(predicted.log_score(predicted.average(exponents, weights), sharpening) @ predicted.share),
         "nested": nested,
+        "nested_error": error,
         "base_rate": float(predicted.of_class(predicted.log_prior) @ predicted.share),
         "rows": len(predicted.codes),
     }

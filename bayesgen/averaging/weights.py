@@ -24,10 +24,13 @@ from bayesgen.averaging.member_rows import Rows
 from bayesgen.core.errors import warn
 from bayesgen.numerics import folds, tempering
 from bayesgen.numerics.special import log_mixture
+from bayesgen.numerics.sums import by_label
 
 _SHRINK, _INSIDE = 0.1, 0.99  # of the distance of w z from its end, kept at a step; of the way to the boundary
 _SINGULAR = 1e-12  # share of the rows that the prior of a member is worth at least: below, equations lose all digits
 _ROUNDING = 1e-14  # of the mean log score
+_FOLDS = 5  # by which exponents and weights are scored on rows that did not choose them
+_TINY = 1e-300  # a probability below counts as this
 _TRUSTED = 1.5  # log odds that the average is better than the base rate, before any row is seen
 _OUTSIDE, _HALF = 0.6, 200.0  # largest share of outside members, and the rows at which they have half of it
 
@@ -86,11 +89,29 @@ class LeftOut:
         log_q = tempering.log_probability(self.density[used], self.log_prior, exponents[used], self.least[used])
         return np.tensordot(weights[used], np.exp(log_q, out=log_q), 1)
 
+    def log_sharpened(self, probability, sharpening: float) -> np.ndarray:
+        """Return log probabilities of the classes, (n, K), when probabilities (n, K) are sharpened."""
+        result = tempering.sharpened(probability, np.exp(self.log_prior), sharpening)
+        return np.log(np.maximum(result, _TINY)) - np.log(result.sum(1, keepdims=True))
+
     def log_score(self, probability, sharpening: float) -> np.ndarray:
         """Return the log probability of the class of each row, (n,), when probabilities (n, K) are sharpened."""
-        result = tempering.sharpened(probability, np.exp(self.log_prior), sharpening)
-        with np.errstate(divide="ignore"):
-            return np.log(self.of_class(result)) - np.log(result.sum(1))
+        return self.of_class(self.log_sharpened(probability, sharpening))
+
+    def standard_error(self, log_probability) -> float:
+        r"""Return the standard error of the mean log score of the rows, under log probabilities (n, K) by other rows.
+
+        With G independent rows it is the root of (1 + k/(k - 1)) s²/(G - 1), where k = 5 folds share most of the rows
+        that chose (Nadeau and Bengio 2003, *Machine Learning* 52, equation 8). s² is the variance of the scores, or the
+        one that the probabilities expect where that is larger: ten rows that were all predicted well show none.
+        """
+        probability, share, count = np.exp(log_probability), self.share, self.count
+        score = self.of_class(log_probability)
+        apart, group = share * (score - score @ share), self.rows.group
+        variance = apart**2 / share if group is None else count * by_label(group, apart) ** 2
+        mean, square = ((probability * log_probability**power).sum(1) @ share for power in (1, 2))
+        variance = max(variance.sum(), square - mean**2)
+        return float(np.sqrt((1 + _FOLDS / (_FOLDS - 1)) * variance / max(count - 1, 1)))
 
     def of_class(self, values) -> np.ndarray:
         """Return the entries of values (..., n, K) at the class of each row, (..., n)."""
@@ -106,6 +127,8 @@ class Choice(NamedTuple):
     sharpening : float
     nested : float
         Mean log score of rows under exponents and weights that other rows chose.
+    error : float
+        Its standard error.
     """
 
     exponents: np.ndarray
@@ -113,6 +136,7 @@ class Choice(NamedTuple):
     density_weights: np.ndarray
     sharpening: float
     nested: float
+    error: float
 
 
 def by_evidence(predicted: LeftOut, log_weight) -> Choice:
@@ -121,7 +145,8 @@ def by_evidence(predicted: LeftOut, log_weight) -> Choice:
         raise ValueError("weights='evidence' needs members that have an evidence: give members='generative'")
     exponents, weights = np.ones(len(log_weight)), np.exp(log_weight - logsumexp(log_weight))
     nested = float(log_mixture(predicted.log_q(exponents), weights) @ predicted.share)
-    return Choice(exponents, weights, weights, 1.0, nested)
+    error = predicted.standard_error(predicted.log_sharpened(predicted.average(exponents, weights), 1.0))
+    return Choice(exponents, weights, weights, 1.0, nested, error)
 
 
 def by_stacking(predicted: LeftOut, prior, mode, nothing: int, dense) -> Choice:
@@ -150,8 +175,9 @@ def by_stacking(predicted: LeftOut, prior, mode, nothing: int, dense) -> Choice:
     gain = float(predicted.log_score(unseen, 1.0) @ share) - base
     weights = gated(weights, nothing, predicted.count * gain)
     sharpening = tempering.sharpening(unseen, predicted.log_prior, predicted.codes, predicted.count * share)
-    nested = float(predicted.log_score(unseen, sharpening) @ share)
-    return Choice(exponents, weights, density_weights, sharpening, nested)
+    scores = predicted.log_sharpened(unseen, sharpening)
+    nested = float(predicted.of_class(scores) @ share)
+    return Choice(exponents, weights, density_weights, sharpening, nested, predicted.standard_error(scores))
 
 
 def _choose(predicted: LeftOut, prior, mode, near=None, heavy=None):
@@ -164,7 +190,7 @@ def _choose(predicted: LeftOut, prior, mode, near=None, heavy=None):
 
 def _nested(predicted: LeftOut, prior, mode, start) -> np.ndarray:
     """Return the average of rows (n, K) under exponents and weights chosen by other rows, over five folds."""
-    fold = predicted.rows.folds(5)
+    fold = predicted.rows.folds(_FOLDS)
     result = np.empty(predicted.log_prior.shape)
     for j in np.unique(fold):
         inside = fold == j

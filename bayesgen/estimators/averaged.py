@@ -123,9 +123,9 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
     scores_ : dict
         Weighted mean log scores of rows left out: "members" (M,), each tempered; "average", under ``exponents_`` and
         ``weights_``, which follow these scores; "nested", under exponents and weights chosen by other rows, before the
-        class prior gets more; both of these sharpened; "base_rate", of the class prior. "rows" is the number of rows
-        left out, "learned" (M,) the number of distinct rows that each member learned from, and "repeats" the share of
-        rows that repeat another.
+        class prior gets more; both of these sharpened; "base_rate", of the class prior. "nested_error" is the standard
+        error of "nested" as what new rows will score, "rows" the number of rows left out, "learned" (M,) the number of
+        distinct rows that each member learned from, and "repeats" the share of rows that repeat another.
 
     Notes
     -----

@@ -35,7 +35,8 @@ def summary(classifier):
         categories), "leaves" (the most of a boosted tree, or the names of the columns with leaves of their own),
         "rows" (the distinct rows from which it learned what is no sum, such as bends, components, coefficients and
         trees: fewer than there are where the time would be too long), "exponent", "weight", "share", the weight of
-        all members of its family, and "log score", the mean over rows left out.
+        all members of its family, and "log score", the mean over rows left out. Its ``attrs`` have the "log loss" to
+        expect of new rows, and its "standard error"; see ``scores_`` of the classifier.
 
     Examples
     --------
@@ -45,6 +46,8 @@ def summary(classifier):
     >>> table = summary(AveragedClassifier(members=["gaussian", "category", "softmax"]).fit(X[::5], y[::5]))
     >>> float(table["weight"].sum().round(12))
     1.0
+    >>> {name: round(value, 1) for name, value in table.attrs.items()}
+    {'log loss': 0.1, 'standard error': 0.2}
     """
     import pandas as pd
 
@@ -57,7 +60,10 @@ def summary(classifier):
     family = pd.Series([member.family for member in classifier.members_])
     frame["share"] = frame["weight"].groupby(family).transform("sum")
     frame["log score"] = classifier.scores_["members"]
-    return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
+    frame = frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
+    error = classifier.scores_.get("nested_error", np.nan)  # a file of an earlier version does not say
+    frame.attrs = {"log loss": -classifier.scores_["nested"], "standard error": error}
+    return frame
 
 
 def averaged_terms(classifier, X):

@@ -109,7 +109,8 @@ def tell_times(out: Console, account) -> None:
 
 def tell_scores(out: Console, scores) -> None:
     """Print how well an average predicts the rows that it left out while it learned."""
-    losses = f"{-scores['nested']:.4f}; by the frequencies of the classes alone {-scores['base_rate']:.4f}"
+    losses = f"{-scores['nested']:.4f}, give or take {scores['nested_error']:.4f}"
+    losses += f"; by the frequencies of the classes alone {-scores['base_rate']:.4f}"
     say(out, f"log loss of rows that were left out while it learned: {losses}", indent=2)
 
 
