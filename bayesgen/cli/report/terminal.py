@@ -103,7 +103,7 @@ def tell_importance(out: Console, worth) -> None:
 def tell_times(out: Console, account) -> None:
     """Print the scores over time of what predicts best, where rows were predicted from earlier ones."""
     if account.order is not None:
-        say(out, words.of_times(account))
+        _fold(out, [words.of_times(account)])
         _print_rows(out, "until", words.time_cells(account))
 
 
