@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from bayesgen.estimators.averaged import AveragedClassifier
     from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
     from bayesgen.estimators.imputer import Imputer
+    from bayesgen.estimators.latent_classes import LatentClassClassifier
     from bayesgen.estimators.linear_classifiers import LogisticClassifier, ProbitClassifier
     from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
     from bayesgen.estimators.ordered import OrderedClassifier
@@ -29,6 +30,7 @@ __all__ = [
     "GaussianDiscriminantClassifier",
     "Imputer",
     "Laplace",
+    "LatentClassClassifier",
     "LinearRegressor",
     "LogisticClassifier",
     "NaiveBayesClassifier",
@@ -56,6 +58,7 @@ _HOMES = {  # the module of each name; a room is its own
     "AveragedClassifier": "estimators.averaged",
     "GaussianDiscriminantClassifier": "estimators.discriminant",
     "Imputer": "estimators.imputer",
+    "LatentClassClassifier": "estimators.latent_classes",
     "LinearRegressor": "estimators.regression",
     "LogisticClassifier": "estimators.linear_classifiers",
     "NaiveBayesClassifier": "estimators.naive_bayes",

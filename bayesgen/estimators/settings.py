@@ -154,7 +154,7 @@ def leaf_of(block: Block, prior: str = "weak") -> Leaf:
                 f"column {block.columns[0]!r}: there is no {prior} prior of {leaf!r} columns; give its leaf"
             )
         return PRIORS[prior][leaf](block, shape)
-    if isinstance(leaf, Leaf) and shape and not (leaf.event_dim or leaf.batch_shape):
+    if isinstance(leaf, Leaf) and shape and not (leaf.event_dim or leaf.features or leaf.per_class):
         return leaf._repeated(*shape)
     return leaf.for_columns(block.columns) if isinstance(leaf, Leaf) else leaf
 

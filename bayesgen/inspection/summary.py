@@ -64,7 +64,7 @@ class Summary:
             means = posterior.point_or_draws(np.random.default_rng(0), 4000)
             means = {site: np.mean(v, axis=0) for site, v in means.items()}
         classes = classifier.classes_.tolist()
-        size = classifier.statistics_.classes.sums
+        size = getattr(classifier.statistics_, "sizes", classifier.statistics_.classes.sums)
         values = {
             ("class", "probability"): np.broadcast_to(model.site(means, "classes")["probability"], (len(classes),))
         }

@@ -34,6 +34,7 @@ Maximum likelihood and MAP go by expectation-maximisation (Dempster, Laird and R
 Mitchell 2000). Under the current parameters a row belongs to class k with probability r_ik. It then counts as w_i r_ik
 rows in the closed form of class k, and its label s_i as w_i r_ik labels of class k in the closed form of Γ. The search
 begins at the recorded labels, with the most probable Γ of its prior, and ends when no r_ik moves by more than 1e-9.
+Where no class is known, it begins at the r_ik that `bayesgen.models.latent_classes` finds.
 """
 
 from dataclasses import dataclass
@@ -144,6 +145,10 @@ class PartlyLabelled(Statistics):
     told : array, shape (m, K), optional
         1 at the recorded label of a row, else 0. If it is given, labels may be wrong: then all rows are among ``rows``,
         and ``labelled`` is only the start of the search.
+    about : ClassStatistics, optional
+        Statistics of all rows, which weak priors follow in place of those of the labelled rows.
+    start : array, shape (m, K), optional
+        Probabilities of the classes of ``rows`` at which the search begins, in place of the labelled rows alone.
     """
 
     keeps_rows = True
@@ -155,9 +160,11 @@ class PartlyLabelled(Statistics):
     base: np.ndarray
     weight: np.ndarray
     told: Any = None
+    about: Any = None
+    start: Any = None
 
     @classmethod
-    def of(cls, model, labelled, x, weight=None, told=None) -> "PartlyLabelled":
+    def of(cls, model, labelled, x, weight=None, told=None, about=None) -> "PartlyLabelled":
         """Combine rows, as the model takes them, with the statistics of the labelled rows.
 
         Parameters
@@ -172,6 +179,8 @@ class PartlyLabelled(Statistics):
             Weights of these rows, > 0.
         told : int array, shape (m,), optional
             Codes of the recorded labels, -1 for none, of a model with a confusion matrix.
+        about : ClassStatistics, optional
+            Statistics of all rows, which weak priors follow; default: those of the rows with a label.
         """
         if told is not None:
             check_identifiable(model)
@@ -194,13 +203,13 @@ class PartlyLabelled(Statistics):
                     "covariance and a Markov chain do not take: leave them out, or take a diagonal or isotropic "
                     "covariance"
                 )
-            pooled = getattr(labelled.leaves[name], "pooled", None)
+            pooled = getattr((about or labelled).leaves[name], "pooled", None)
             centres[name] = np.zeros(()) if pooled is None else pooled.mean
             with np.errstate(invalid="ignore"):
                 term = np.where(missing[..., None], 0.0, leaf.sufficient_statistic(own, centres[name]))
                 base += np.where(missing, 0.0, leaf.log_base_measure(own)).reshape(count, -1).sum(1)
             terms[name] = term.reshape(count, -1)
-        return cls(labelled, rows, terms, centres, base, np.ones(count) if weight is None else weight, told)
+        return cls(labelled, rows, terms, centres, base, np.ones(count) if weight is None else weight, told, about)
 
     @property
     def classes(self):
@@ -209,8 +218,13 @@ class PartlyLabelled(Statistics):
 
     @property
     def leaves(self):
-        """Statistics of the labelled rows."""
-        return self.labelled.leaves
+        """Statistics of the rows that weak priors follow."""
+        return (self.about or self.labelled).leaves
+
+    @property
+    def sizes(self):
+        """Counts of the labelled rows, and of the others by their probabilities where the search begins at such."""
+        return self.classes.total() + (0.0 if self.start is None else self.weight @ self.start)
 
     @property
     def squares(self):
@@ -276,7 +290,8 @@ class PartlyLabelled(Statistics):
 
     def maximise(self, model, way: str):
         """Maximise by expectation-maximisation; ``way``, "map" or "ml", is the method with the closed form."""
-        params, before = getattr(model, way)(self.labelled), None
+        begun = self.labelled if self.start is None else self.expected(model, self.start)
+        params, before = getattr(model, way)(begun), None
         if self.told is not None:
             params = {**params, model.CONFUSION: model.confusion.mode()["probability"]}
         for _ in range(_LIMIT):

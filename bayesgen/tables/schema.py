@@ -321,7 +321,7 @@ def _blocks(chosen, table):
                 raise ValueError(f"a MarkovChain models one column of sequences, got {listed(key)}; give each its own")
             vector = getattr(leaf, "event_dim", 0) > 0
             categories = None if vector else getattr(leaf, "categories", None)
-            single = len(key) == 1 and not vector and not getattr(leaf, "batch_shape", ())
+            single = len(key) == 1 and not vector and not getattr(leaf, "features", ())
             yield Block(name("+".join(key)), key, single, leaf, categories)
         elif leaf == DROP:
             continue

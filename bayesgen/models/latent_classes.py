@@ -1,0 +1,207 @@
+r"""Classes that no row tells: where the search for them begins, their order, and the evidence of their number.
+
+**The search.** The likelihood of unlabelled rows has many maxima, and where nothing tells the classes apart each is
+there K! times, with the classes renamed. A start takes K rows as seeds of the classes, or draws the probabilities r_ik
+of the classes of all rows; then every row is given to the classes by the predictive of what they hold, again and again.
+Starts are compared by the lower bound of the evidence that holds for any r,
+
+.. math:: \log p(x) \ge \log \int \exp \Big( \sum_{ik} r_{ik} \log \pi_k \, p(x_i \mid \theta_k) \Big) p(\theta, \pi) \,
+   d\theta \, d\pi - \sum_{ik} r_{ik} \log r_{ik}
+
+whose first term is the evidence of rows that count r_ik in class k, in closed form for conjugate leaves (it is the
+variational bound with q(z) = r and the best q(θ, π); Beal 2003). It counts the mass about a mode, which the density at
+it does not. Maximum likelihood knows no prior: its search goes on from every start, and ends at the highest likelihood.
+
+**The weak prior** of Gaussian columns expects the scale within classes. Of D columns in K classes it takes their total
+variance divided by K^(2/D): the volume of a class is the K-th part of that of all rows (Fraley and Raftery 2007,
+*Journal of Classification* 24).
+
+**Names.** Classes without a labelled row, under a prior that is the same for all, are named by their order: the most
+frequent first, or by the mean of a column. The posterior is symmetric in them, so a draw of it may have its classes
+renamed by any rule that is one for all draws; they are matched with the classes at the start (Hungarian method, as by
+Stephens 2000, *Journal of the Royal Statistical Society B* 62). Densities of rows do not depend on it.
+
+**The evidence** of few rows is exact. With g_k(S) the evidence of the rows S as class k, the prior of sizes included,
+
+.. math:: p(x) = \sum_{S_1 \cup \dots \cup S_K} \prod_k g_k(S_k), \qquad
+   f_k(S) = \sum_{T \subseteq S} g_k(T) f_{k-1}(S \setminus T)
+
+over all divisions of the rows into K classes: 3^n terms a class instead of K^n labellings.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+from scipy.special import logsumexp, softmax, xlogy
+
+from bayesgen.core.statistics import with_axes
+from bayesgen.models.categorical import DirichletCategorical
+from bayesgen.models.class_program import ClassStatistics
+from bayesgen.models.classifier import ClassConditional
+from bayesgen.models.model import Params
+from bayesgen.models.moments import Moments
+from bayesgen.models.unknown_labels import PartlyLabelled
+from bayesgen.numerics.pieces import DENSITIES, pieces, select_rows
+from bayesgen.numerics.special import log_gamma_ratio
+from bayesgen.numerics.sums import Grouping
+
+MOST = 12  # rows of which all divisions into classes are summed
+_STEPS, _STILL = 200, 1e-4  # of a start: largest number, and the move of a probability at its end
+
+
+def alike(model: ClassConditional) -> bool:
+    """Return True if the prior is the same for every class."""
+    classes = model.classes.mean
+    return bool(np.all(classes == classes[0])) and not any(leaf.per_class for leaf in model.leaves.values())
+
+
+def narrowed(statistics: ClassStatistics) -> ClassStatistics:
+    """Return statistics of all rows, with the scatter that weak priors expect within a class; see the module."""
+    own = {name: part for name, part in statistics.leaves.items() if isinstance(part, Moments)}
+    columns = sum(part.mean[0].size for part in own.values())
+    share = len(statistics.classes.total()) ** (-2 / max(columns, 1))
+    leaves = {name: replace(part, scatter=part.scatter * share) for name, part in own.items()}
+    return replace(statistics, leaves=statistics.leaves | leaves)
+
+
+def free(model: ClassConditional, statistics: PartlyLabelled) -> np.ndarray:
+    """Return the codes of the classes that nothing tells apart, neither a label nor the prior."""
+    return np.flatnonzero(statistics.classes.total() == 0) if alike(model) else np.zeros(0, np.intp)
+
+
+def begun(
+    model: ClassConditional, statistics: PartlyLabelled, starts: int, rng: np.random.Generator, likelihood: bool = False
+) -> PartlyLabelled:
+    """Return the statistics with the best of several starts; see the module.
+
+    Parameters
+    ----------
+    model : ClassConditional
+        Conjugate, with its prior.
+    statistics : PartlyLabelled
+        With rows of unknown class.
+    starts : int
+        Number of starts, where two classes or more are `free`; else the labels or the prior give the one that there is.
+    rng : Generator
+    likelihood : bool
+        True to compare starts by the highest likelihood near them.
+    """
+    known = [softmax(model.update(statistics.labelled).log_predictive(statistics.rows), axis=1)]
+    tried = (
+        (_start(model, statistics, rng, number) for number in range(starts))
+        if len(free(model, statistics)) > 1
+        else known
+    )
+    settled = (labels if likelihood else _settled(model, statistics, labels) for labels in tried)
+    found = [replace(statistics, start=labels) for labels in settled]
+    return max(found, key=lambda own: _height(model, own, likelihood))
+
+
+def _height(model, statistics, likelihood: bool) -> float:
+    if not likelihood:
+        return bound(model, statistics, statistics.start)
+    try:
+        return float(statistics.log_likelihood(model, statistics.maximise(model, "ml")))
+    except ValueError:  # there is no maximum near this start, as where a class has one number
+        return -np.inf
+
+
+def _start(model, statistics, rng, number):
+    """Return probabilities of the classes of rows: drawn at random, or where each `free` class holds a row so drawn."""
+    count, lone = len(statistics.base), free(model, statistics)
+    if number % 2:
+        return rng.dirichlet(np.ones(len(model.class_names)), count)
+    seeds = rng.choice(count, size=len(lone), replace=count < len(lone), p=statistics.weight / statistics.weight.sum())
+    worth = np.full(len(lone), max(1.0, statistics.weight.sum() / (2 * len(model.class_names))))
+    classes = len(model.class_names)
+    sums = model.sum_rows(select_rows(statistics.rows, seeds), Grouping(lone, classes, worth, (classes,)))
+    return softmax(model.update(statistics.labelled + sums).log_predictive(statistics.rows), axis=1)
+
+
+def _settled(model, statistics, labels):
+    for _ in range(_STEPS):
+        before = labels
+        labels = softmax(model.update(statistics.expected(model, labels)).log_predictive(statistics.rows), axis=1)
+        if np.abs(labels - before).max() < _STILL:
+            break
+    return labels
+
+
+def bound(model: ClassConditional, statistics: PartlyLabelled, labels: np.ndarray) -> float:
+    """Return the lower bound of the log evidence at probabilities (m, K) of the classes of rows; see the module."""
+    entropy = -(statistics.weight[:, None] * xlogy(labels, labels)).sum()
+    return float(model.log_evidence(statistics.expected(model, labels)) + entropy)
+
+
+def ordered(model: ClassConditional, statistics: PartlyLabelled, values=None) -> PartlyLabelled:
+    """Return the statistics with the `free` classes of the start in order.
+
+    Parameters
+    ----------
+    values : array, shape (m,), optional
+        Numbers of a column, NaN where missing: the lowest mean comes first. By default the most frequent class does.
+    """
+    lone, labels = free(model, statistics), statistics.start * statistics.weight[:, None]
+    if values is None:
+        key = -labels.sum(0)
+    else:
+        seen = ~np.isnan(values)
+        key = (labels[seen] * values[seen, None]).sum(0) / labels[seen].sum(0).clip(1e-300)
+    place = np.arange(labels.shape[1])
+    place[lone] = lone[np.argsort(key[lone], kind="stable")]
+    return replace(statistics, start=statistics.start[:, place])
+
+
+def matched(model: ClassConditional, statistics: PartlyLabelled, samples: Params) -> dict[str, np.ndarray]:
+    """Return draws (chains, draws, K, ...) with the `free` classes of each draw matched with those of the start."""
+    lone = free(model, statistics)
+    lead = next(iter(samples.values())).shape[:2]
+    flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in samples.items()}
+    draws, classes = math.prod(lead), len(model.class_names)
+    place = np.tile(np.arange(classes), (draws, 1))
+    target = (statistics.start * statistics.weight[:, None])[:, lone]
+    for piece in pieces(draws, classes * len(target), DENSITIES):
+        joint = model.log_likelihood_rows({site: v[piece] for site, v in flat.items()}, statistics.rows)
+        agreement = target.T @ np.swapaxes(softmax(joint, axis=1)[:, lone], 1, 2)
+        for own, gain in zip(place[piece], agreement, strict=True):
+            own[lone] = lone[linear_sum_assignment(-gain)[1]]
+    rows = np.arange(draws)[:, None]
+    return {site: v[rows, place].reshape(samples[site].shape) for site, v in flat.items()}
+
+
+def log_evidence(model: ClassConditional, statistics: PartlyLabelled) -> float | None:
+    """Return log p(rows), summed over all divisions into classes; None for more rows than `MOST`, or with labels."""
+    count, classes = len(statistics.base), len(model.class_names)
+    if count > MOST or statistics.classes.total().any() or (statistics.weight != 1).any():
+        return None
+    sets = np.arange(1 << count)
+    member, row = np.nonzero(sets[:, None] >> np.arange(count) & 1)
+    sizes = np.bincount(member, minlength=len(sets))
+    each = _sizes(model.classes, sizes)  # (sets, K)
+    for name, leaf in model.leaves.items():
+        rows = statistics.rows[name]
+        sums = leaf.sum_rows(rows[row], Grouping(member, len(sets), None, (len(sets),)))
+        groups = (classes,) if leaf.per_class else ()
+        terms = leaf._untied().log_evidence_terms(with_axes(sums, len(groups)))
+        each = each + terms.reshape(len(sets), *(groups or (1,)), -1).sum(-1)
+    base = sum(leaf.sum_rows(statistics.rows[n], Grouping.of(count)).base for n, leaf in model.leaves.items())
+    found = each[:, 0]
+    for own in each.T[1:]:
+        before = found
+        found = np.array([logsumexp(own[t] + before[s ^ t]) for s, t in _subsets(sets)])
+    return float(found[-1] + base)
+
+
+def _subsets(sets):
+    """Yield every set of rows with all its subsets, as bits of whole numbers."""
+    return ((own, sets[(sets & own) == sets]) for own in sets)
+
+
+def _sizes(classes, sizes) -> np.ndarray:
+    """Return the log prior of the sizes of all classes as a term of each, (sets, K)."""
+    if isinstance(classes, DirichletCategorical):
+        total = log_gamma_ratio(classes.alpha.sum(), float(sizes.max()))
+        return log_gamma_ratio(classes.alpha, sizes[:, None]) - total / len(classes.alpha)
+    return xlogy(sizes[:, None], classes.mean)
