@@ -11,8 +11,9 @@ with the normal-inverse-gamma prior of (μ, σ²), or the normal-inverse-Wishart
    - \frac{\nu + D}{2} \log\Big(1 + \frac{\delta}{\nu}\Big), \qquad \delta = (x - \mu)' \Sigma^{-1} (x - \mu)
 
 which is what NUTS and Laplace take: u is no latent. As ν grows this is the Gaussian leaf. The covariance of a row is
-Σ ν/(ν - 2) for ν > 2. ν is known, or learned, where Gamma(2, rate .1) has the mean 20 (Juárez and Steel 2010, *Journal
-of Applied Econometrics* 25). It stays above 1: with ν < 1/(n - 1) a single row has a likelihood without bound.
+Σ ν/(ν - 2) for ν > 2. ν is known or learned, by default under Gamma(2, rate .1), of mean 20 (Juárez and Steel 2010,
+*Journal of Business & Economic Statistics* 28), moved by 1: with ν < 1/(n - 1) a single row has a likelihood without
+bound.
 
 **ML and MAP** go by ECME (Liu and Rubin 1995, *Statistica Sinica* 5). Under the current parameters u_i has the mean
 
@@ -75,7 +76,7 @@ class StudentT(RowLeaf):
     >>> leaf = StudentT(NormalInverseGamma(mean=0.0, kappa=0.01, alpha=1.0, beta=1.0), dof=4.0)
     >>> rows = [0.1, -0.4, 0.3, 0.2, -0.1, 50.0]
     >>> round(float(bg.fit(leaf, rows, "map").params["mean"]), 2)
-    0.02
+    0.03
     """
 
     gaussian: Any
