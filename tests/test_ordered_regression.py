@@ -179,6 +179,9 @@ def test_maximum_likelihood_that_does_not_exist_is_refused():
         fit(line, (x, np.repeat([0, 2], 15)), "ml")
     with pytest.raises(ValueError, match="class 'middle' has no rows: at the mode its two cut points meet"):
         fit(line, (x, np.repeat([0, 2], 15)), "map")
+    with warnings.catch_warnings(), pytest.raises(ValueError, match="separates the ordered classes"):
+        warnings.simplefilter("error")
+        fit(OrderedRegression([2.5], classes=(0, 1, 2), link="probit"), (100 * x, apart), "ml")
     point = fit(line, (x, apart), "map").params
     assert np.isfinite(point["coefficients"]).all() and np.diff(point["cuts"]) > 0
     overlap = np.where(np.arange(30) % 7, apart, 1)  # one cut point is passed by rows of both sides: enough

@@ -103,6 +103,7 @@ CASES = {
         T,
     ),
     "probit": (PROBIT(inference="map"), X + BINARY[:, None], BINARY),
+    "ordered": (bg.OrderedClassifier(inference="map"), SHIFTED, T),
 }
 
 

@@ -279,7 +279,7 @@ def _slopes_probit(score, low, high, first, last):
     near, width, inner, swap = _nearer(score, low, high, first, last)
     share = np.where(inner, -np.expm1(-_fall(near, width, log_ndtr(near))), 1.0)
     a = np.sqrt(2 / np.pi) / erfcx(-near / np.sqrt(2)) / share  # φ(near)/p
-    b = np.where(inner, a * np.exp(-width * (width / 2 - near)), 0.0)  # φ(far)/p
+    b = np.where(inner, a * np.exp(np.where(inner, width * (near - width / 2), 0.0)), 0.0)  # φ(far)/p
     bend_a, bend_b = np.maximum(a * (a + near), 0.0), np.maximum(b * (b - near + width), 0.0)
     first_order = np.where(swap, -b, -a), np.where(swap, a, b)
     return *first_order, np.where(swap, bend_b, bend_a), np.where(swap, bend_a, bend_b), -a * b
