@@ -1,5 +1,7 @@
 """Exponents and weights of the members of an average, against SciPy."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import optimize
@@ -8,8 +10,9 @@ from scipy.special import logsumexp
 from bayesgen.averaging.forest import ForestMember
 from bayesgen.averaging.gaussians import GaussianMember
 from bayesgen.averaging.member import Product
+from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.softmax import SoftmaxMember
-from bayesgen.averaging.weights import prior_mass, stack, strength
+from bayesgen.averaging.weights import PRIORS, LeftOut, by_stacking, prior_mass, stack, strength
 from bayesgen.numerics import tempering
 
 
@@ -115,6 +118,48 @@ def test_the_gap_of_stacking_bounds_what_is_left_to_gain():
         assert 0 <= best - value(stack(score, weight, prior, tolerance=tolerance)) < tolerance
 
 
+def _left_out(gain, n):
+    """Return rows of two classes under the base rate, a member that gives its class ``gain`` more, and 18 of chance."""
+    rng = np.random.default_rng(3)
+    codes = np.arange(n) % 2
+    density = np.zeros((20, n, 2))
+    density[1, np.arange(n), codes] = gain
+    density[2:, np.arange(n), codes] = rng.normal(0, 1.5, (18, n))
+    rows = Rows(np.zeros((n, 1)), np.zeros((n, 0), int), codes, np.ones(n), (), 2)
+    return LeftOut(density, np.full((n, 2), -np.log(2)), rows, rows.weight, np.zeros(20))
+
+
+@pytest.mark.parametrize("gain", [0.1, 4.0])
+def test_the_nested_score_decides_between_two_priors(gain):
+    """A member that is right of all rows has nearly all by the weak prior; where all is chance the strong counts."""
+    predicted = _left_out(gain, 30)
+    prior = np.full((2, 20), 1 / 20)
+    weights = by_stacking(predicted, prior, np.ones(20), 0, np.zeros(20, bool)).weights
+    log_q = predicted.log_q(np.ones(20))
+    weak, strong = (stack(log_q, np.ones(30), times * strength(30) / 20 * np.ones(20)) for times, _ in PRIORS)
+    if gain > 1:
+        assert weights[1] > 0.8 > strong[1]
+    else:
+        spread = [np.exp(-(w[w > 0] @ np.log(w[w > 0]))) for w in (weak, strong)]
+        assert spread[0] < spread[1]
+        assert weights[0] > weak[0]
+
+
+def test_copies_that_share_the_prior_of_a_member_change_nothing():
+    predicted = _left_out(1.0, 30)
+    prior = np.full((2, 20), 1 / 20)
+    order = np.append(np.arange(20), 1)
+    copied = replace(predicted, density=predicted.density[order], least=predicted.least[order])
+    split = prior[:, order] * np.where(np.isin(order, 1), 0.5, 1.0)
+    once, twice = (
+        by_stacking(rows, own, np.ones(own.shape[1]), 0, np.zeros(own.shape[1], bool))
+        for rows, own in ((predicted, prior), (copied, split))
+    )
+    np.testing.assert_allclose(np.append(twice.weights[:1], twice.weights[2:20]), np.delete(once.weights, 1), atol=2e-4)
+    assert twice.weights[1] + twice.weights[20] == pytest.approx(once.weights[1], abs=2e-4)
+    assert twice.nested == pytest.approx(once.nested, abs=1e-5)
+
+
 def test_stacking_that_is_cut_short_says_so():
     score, one = np.log(np.random.default_rng(0).uniform(0.05, 1, (5, 40))), np.ones(40)
     with pytest.warns(UserWarning, match="were not found in 2 steps"):
@@ -124,9 +169,8 @@ def test_stacking_that_is_cut_short_says_so():
 def test_the_mass_of_the_prior_is_even_over_families():
     a, b = (Product((GaussianMember(name, 1.0, 1.0),)) for name in ("full", "shared"))
     base, softmax = Product(()), SoftmaxMember(1.0)
-    np.testing.assert_allclose(prior_mass([a, b, b, softmax], 9), [1 / 4, 1 / 8, 1 / 8, 1 / 2])
-    np.testing.assert_allclose(prior_mass([a, base], 9), [5 / 6, 1 / 6])
-    np.testing.assert_allclose(prior_mass([a, softmax, softmax], 9), [1 / 3, 1 / 3, 1 / 3])
-    np.testing.assert_allclose(prior_mass([a, b, ForestMember()], 40), [0.45, 0.45, 0.1])  # .6 N/(N + 200)
-    np.testing.assert_allclose(prior_mass([a, b, ForestMember()], 1800)[2], 0.54)
+    np.testing.assert_allclose(prior_mass([a, b, b, softmax], 0.1), [1 / 4, 1 / 8, 1 / 8, 1 / 2])
+    np.testing.assert_allclose(prior_mass([a, base], 0.1), [5 / 6, 1 / 6])
+    np.testing.assert_allclose(prior_mass([a, softmax, softmax], 0.1), [1 / 3, 1 / 3, 1 / 3])
+    np.testing.assert_allclose(prior_mass([a, b, ForestMember()], 0.6), [0.2, 0.2, 0.6])
     assert strength(10) == 5 and strength(1000) == 1

@@ -27,7 +27,7 @@ from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMember
 from bayesgen.averaging.member_rows import HeldOut, Rows, weighted_back
 from bayesgen.averaging.outside import Given
 from bayesgen.averaging.view import Setting, Training
-from bayesgen.averaging.weights import LeftOut, by_evidence, by_stacking, prior_mass
+from bayesgen.averaging.weights import PRIORS, LeftOut, by_evidence, by_stacking, prior_mass
 from bayesgen.numerics import folds
 from bayesgen.numerics.pieces import one_blas_thread
 
@@ -361,14 +361,14 @@ def weigh(
     members = roster.members
     predicted = _left_out(fits, split, roster, leaves, concentration)
     leaves = leaves if leaves is None or data.e is None else leaves.settled()
-    prior = prior_mass(members, folds.effective(data.weight, data.group))
+    priors = np.array([prior_mass(members, share) for _, share in PRIORS])
     dense = roster.dense([block for block, rows in ((NUMBERS, data.x), (CATEGORIES, data.c)) if rows.shape[1]])
     if method == "evidence":
-        choice = by_evidence(predicted, roster.log_evidence(dense) + np.log(prior))
+        choice = by_evidence(predicted, roster.log_evidence(dense) + np.log(priors[0]))
     else:
         width = data.x.shape[1] + data.c.shape[1] + (0 if leaves is None or data.e is None else data.e.shape[1])
         mode = np.array([member.expected_exponent(width, predicted.count) for member in members])
-        choice = by_stacking(predicted, prior, mode, members.index(NOTHING), dense)
+        choice = by_stacking(predicted, priors, mode, members.index(NOTHING), dense)
     exponents, weights, density_weights, sharpening, nested, error = choice
     scores = {
         "members": predicted.log_q(exponents) @ predicted.share,

@@ -31,6 +31,7 @@ from bayesgen.averaging.preparation import WIDE, YeoJohnson, far_rows
 _FARTHEST = 1e250  # largest entry: its products with coefficients stay within float64, and hide those of near entries
 _RANK = 1e-12  # share of the largest square below which a direction is none
 _CELLS = 10_000_000  # rows times coefficients, at most: 100,000 rows of 30 columns and 3 classes
+_ENOUGH = 50  # rows a class from which on the strengths between others gain nothing
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # C, the prior variance of a coefficient
 
 
@@ -54,8 +55,8 @@ class SoftmaxMember(Member):
 
     @classmethod
     def propose(cls, rows: Rows, setting):
-        """Propose five strengths, for any table."""
-        return [tuple(map(cls, STRENGTHS))]
+        """Propose five strengths, and three where rows are enough to choose between them."""
+        return [tuple(map(cls, STRENGTHS if len(rows) < _ENOUGH * rows.classes else STRENGTHS[::2]))]
 
     @classmethod
     def fit(cls, groups, training):

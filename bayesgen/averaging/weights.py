@@ -5,6 +5,8 @@ With p_im = q_m(t_i | x_i, all other rows), the weights maximise
 .. math:: F(w) = \sum_i \omega_i \log \sum_m w_m p_{im} + c \sum_m a_m \log w_m
 
 over the simplex: the log score of the mixture, under a Dirichlet prior of mass c in which member m has the share a_m.
+There are two priors (`PRIORS`): under a weak one few rows decide, under a strong one chance does not, and members that
+follow the rows without a model have more of it. Their weights are mixed by the scores of rows that did not choose them.
 (Yao, Vehtari, Simpson and Gelman 2018, *Bayesian Analysis* 13: when no model is true, stacking beats averaging by
 evidence.)
 
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, logsumexp
+from scipy.special import expit, logsumexp, softmax
 
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.core.errors import warn
@@ -32,7 +34,7 @@ _ROUNDING = 1e-14  # of the mean log score
 _FOLDS = 5  # by which exponents and weights are scored on rows that did not choose them
 _TINY = 1e-300  # a probability below counts as this
 _TRUSTED = 1.5  # log odds that the average is better than the base rate, before any row is seen
-_OUTSIDE, _HALF = 0.6, 200.0  # largest share of outside members, and the rows at which they have half of it
+PRIORS = (1.0, 0.1), (4.0, 0.6)  # strength of each prior of the weights, by `strength`; share of outside members in it
 
 
 @dataclass(frozen=True)
@@ -149,14 +151,14 @@ def by_evidence(predicted: LeftOut, log_weight) -> Choice:
     return Choice(exponents, weights, weights, 1.0, nested, error)
 
 
-def by_stacking(predicted: LeftOut, prior, mode, nothing: int, dense) -> Choice:
+def by_stacking(predicted: LeftOut, priors, mode, nothing: int, dense) -> Choice:
     """Stack the tempered members, and those that are ``dense`` by their densities of classes and rows.
 
     Parameters
     ----------
     predicted : LeftOut
-    prior : array, shape (M,)
-        Share of each member in the prior of the weights.
+    priors : array, shape (len(PRIORS), M)
+        Share of each member in each prior of the weights.
     mode : array, shape (M,)
         The exponent to expect of each member.
     nothing : int
@@ -164,58 +166,69 @@ def by_stacking(predicted: LeftOut, prior, mode, nothing: int, dense) -> Choice:
     dense : bool array, shape (M,)
         True for the members that have a density of all columns.
     """
-    exponents, weights = _choose(predicted, prior, mode)
+    exponents, weights = _choose(predicted, priors, mode)
     joint = predicted.of_class(predicted.density[dense]) + predicted.of_class(predicted.log_prior)
-    density_weights = np.zeros(len(prior))
+    density_weights = np.zeros(len(mode))
     if dense.any():
-        density_prior = prior[dense] * strength(predicted.count)
+        density_prior = priors[0, dense] * strength(predicted.count)
         density_weights[dense] = stack(joint, predicted.weight, density_prior)
-    unseen, share = _nested(predicted, prior, mode, (exponents, weights)), predicted.share
+    (odds, unseen), share = _nested(predicted, priors, mode, (exponents, weights)), predicted.share
     base = float(predicted.of_class(predicted.log_prior) @ share)
     gain = float(predicted.log_score(unseen, 1.0) @ share) - base
-    weights = gated(weights, nothing, predicted.count * gain)
+    weights = gated(odds @ weights, nothing, predicted.count * gain)
     sharpening = tempering.sharpening(unseen, predicted.log_prior, predicted.codes, predicted.count * share)
     scores = predicted.log_sharpened(unseen, sharpening)
     nested = float(predicted.of_class(scores) @ share)
     return Choice(exponents, weights, density_weights, sharpening, nested, predicted.standard_error(scores))
 
 
-def _choose(predicted: LeftOut, prior, mode, near=None, heavy=None):
-    """Choose exponents and weights from rows left out, beginning at ``near`` and ``heavy`` where given."""
+def _choose(predicted: LeftOut, priors, mode, near=None, heavy=None):
+    """Choose exponents (M,) and weights (P, M), beginning at ``near`` and ``heavy`` where given."""
     codes, weight = predicted.codes, predicted.weight
     exponents = tempering.exponents(predicted.density, predicted.log_prior, codes, weight, mode, near)
-    prior = prior * strength(predicted.count)
-    return exponents, stack(predicted.log_q(exponents), weight, prior, heavy)
+    log_q, rows = predicted.log_q(exponents), strength(predicted.count)
+    start = [None] * len(priors) if heavy is None else heavy
+    every = zip(PRIORS, priors, start, strict=True)
+    return exponents, np.array([stack(log_q, weight, times * rows * prior, near) for (times, _), prior, near in every])
 
 
-def _nested(predicted: LeftOut, prior, mode, start) -> np.ndarray:
-    """Return the average of rows (n, K) under exponents and weights chosen by other rows, over five folds."""
+def _nested(predicted: LeftOut, priors, mode, start) -> tuple[np.ndarray, np.ndarray]:
+    """Return the odds of the priors, (P,), and the average of rows (n, K) under all that other rows chose.
+
+    Exponents and weights are chosen by four of five folds. A prior has the odds e^score of the rows of these folds, as
+    if its predictions of them were the evidence for it.
+    """
     fold = predicted.rows.folds(_FOLDS)
-    result = np.empty(predicted.log_prior.shape)
+    unseen, scores = np.empty((len(priors), *predicted.log_prior.shape)), np.zeros((len(priors), fold.max() + 1))
     for j in np.unique(fold):
         inside = fold == j
         others = predicted.take(inside if inside.all() else ~inside)
-        result[inside] = predicted.take(inside).average(*_choose(others, prior, mode, *start))
-    return result
+        exponents, weights = _choose(others, priors, mode, *start)
+        these = predicted.take(inside)
+        unseen[:, inside] = [these.average(exponents, own) for own in weights]
+        score = np.log(np.maximum(these.of_class(unseen[:, inside]), _TINY))
+        scores[:, j] = score @ predicted.share[inside] * predicted.count
+    others = softmax(scores.sum(1, keepdims=True) - scores, axis=0)
+    return softmax(scores.sum(1)), np.einsum("pi,pik->ik", others[:, fold], unseen)
 
 
-def prior_mass(members, rows: float) -> np.ndarray:
+def prior_mass(members, share: float) -> np.ndarray:
     """Return the shares a_m of the prior, (M,): in proportion to the mass of each family, and even within it.
 
-    Outside members have .6 N/(N + 200) of it together. Where a flexible member is right in all folds of few rows,
-    scores cannot tell that it is wrong elsewhere: in 40 rows of mushrooms it took all of the weight, and cost .9.
+    Outside members have the ``share`` together. Where a flexible member is right in all folds of few rows, scores
+    cannot tell that it is wrong elsewhere: in 40 rows of mushrooms it took all of the weight, and cost .9.
     """
     families = [member.family for member in members]
     _, first, place, count = np.unique(families, return_index=True, return_inverse=True, return_counts=True)
     mass, outside = np.array([members[i].mass for i in first]), np.array([members[i].outside for i in first])
-    share = _OUTSIDE * rows / (rows + _HALF) if outside.any() else 0.0
+    share = share if outside.any() else 0.0
     for group, total in ((outside, share), (~outside, 1 - share)):
         mass[group] *= total / mass[group].sum() if group.any() else 1.0
     return (mass / mass.sum() / count)[place]
 
 
 def strength(rows: float) -> float:
-    """Return c, the number of rows that the prior on the weights is worth."""
+    """Return c, the number of rows that the weaker prior of the weights is worth."""
     return max(1.0, 50 / rows)
 
 
