@@ -152,6 +152,8 @@ def test_unlabelled_rows_without_a_prior_that_follows_them_are_refused():
     X, _ = mixture()
     with pytest.raises(TypeError, match=r"'z'.*ReferenceGaussian has no posterior .* under a prior"):
         bg.LatentClassClassifier({"z": bg.models.ReferenceGaussian()}).fit(X)
+    with pytest.raises(TypeError, match=r"'z'.*Student.* has no posterior"):
+        bg.LatentClassClassifier({"z": "student"}).fit(X)
     with pytest.raises(ValueError, match=r"y holds the labels \['5'\].*\[0, 1\]"):
         bg.LatentClassClassifier().fit(X, [5, *[None] * 199])
     with pytest.raises(ValueError, match="order_by is no column of X: 'y'"):

@@ -61,6 +61,8 @@ class LatentClassClassifier(GenerativeClassifier):
     ----------
     classes_ : array
         Class labels.
+    free_ : array
+        Those of them that neither a label nor the prior tells apart, which are named by an order.
     model_, statistics_, posterior_, schema_
         As for `NaiveBayesClassifier`.
 
@@ -74,7 +76,6 @@ class LatentClassClassifier(GenerativeClassifier):
     """
 
     _models = (NaiveBayes,)
-    _fitted_names = (*GenerativeClassifier._fitted_names, "free_")
 
     # Settings of `GenerativeClassifier` that do not vary here.
     prior, unseen, unlabelled, label_noise, _weak = "weak", "missing", "missing", None, True
@@ -114,19 +115,18 @@ class LatentClassClassifier(GenerativeClassifier):
                 codes = np.zeros(len(codes), np.intp)
             schema, known = self._learn_schema(table), codes >= 0
             blocks = schema.read(table)
-            own = np.where(known, 1.0, 0.0) if weight is None else weight * known
-            template, labelled = self._summarise(schema, blocks, np.maximum(codes, 0), None if known.all() else own)
-            _require_conjugate(template)
-            if known.all():
-                _, statistics = self._summarise(schema, blocks, codes, weight)
-            else:
+            own = weight if known.all() else known * (1.0 if weight is None else weight)
+            template, statistics = self._summarise(schema, blocks, np.maximum(codes, 0), own)
+            if not known.all():
                 classes = len(self.classes_)
                 one = Grouping(np.zeros(len(codes), np.intp), classes, weight, (classes,))
                 whole = template.sum_rows(template.blocks(blocks), one, fingerprint(schema, self.classes_))
                 about = latent_classes.narrowed(whole)
+                model = template.with_prior(about)
+                _require_conjugate(model)
                 rows = select_rows(template.blocks(blocks), ~known)
-                statistics = PartlyLabelled.of(template, labelled, rows, taken(weight, ~known), about=about)
-                statistics = self._begun(template.with_prior(about), statistics, table, ~known)
+                statistics = PartlyLabelled.of(template, statistics, rows, taken(weight, ~known), about=about)
+                statistics = self._begun(model, statistics, table, ~known)
             self._learn(schema, template, statistics)
             self._match()
         return self
@@ -137,7 +137,8 @@ class LatentClassClassifier(GenerativeClassifier):
         found = latent_classes.begun(model, statistics, self.starts, generator(self.random_state), likelihood)
         values = None
         if self.order_by is not None:
-            column = table.columns[self.order_by] if isinstance(self.order_by, int) else str(self.order_by)
+            places = dict(enumerate(table.columns)) if isinstance(self.order_by, int) else {}
+            column = places.get(self.order_by, str(self.order_by))
             if column not in table.columns:
                 raise ValueError(f"order_by is no column of X: {self.order_by!r}; it has {listed(table.columns)}")
             values = np.asarray(table.numbers((column,)), float)[unknown, 0]
@@ -146,11 +147,17 @@ class LatentClassClassifier(GenerativeClassifier):
     def _match(self):
         """Give the classes of every draw the names of the classes at the start."""
         statistics, posterior = self.statistics_, cast(Any, self.posterior_)
-        partly = isinstance(statistics, PartlyLabelled)
-        self.free_ = self.classes_[latent_classes.free(self.model_, statistics)] if partly else self.classes_[:0]
-        if partly and posterior.kind == "draws" and len(self.free_) > 1:
+        if posterior.kind == "draws" and len(self.free_) > 1:
             samples = latent_classes.matched(self.model_, statistics, posterior.as_draws().samples)
             self.posterior_ = replace(posterior, samples=samples)
+
+    @property
+    def free_(self) -> np.ndarray:
+        """Classes that neither a label nor the prior tells apart, which are named by an order."""
+        check_is_fitted(self)
+        if not isinstance(self.statistics_, PartlyLabelled):
+            return self.classes_[:0]
+        return self.classes_[latent_classes.free(self.model_, self.statistics_)]
 
     def _learn_schema(self, table):
         return Schema.learn(table, self.features)
@@ -223,13 +230,12 @@ def _codes(y, classes) -> np.ndarray:
     return np.array([-1 if lost else position[label] for label, lost in zip(y.tolist(), gone, strict=True)])
 
 
-def _require_conjugate(template) -> None:
+def _require_conjugate(model) -> None:
     """Raise for a leaf of which the search for the classes has no posterior."""
-    for name, leaf in template.leaves.items():
-        weak = hasattr(leaf, "make")
-        if not weak and not (leaf.conjugate and leaf.proper):
+    for name, leaf in model.leaves.items():
+        if not (leaf.conjugate and leaf.proper):
             raise InputTypeError(
-                f"columns {listed(template.columns_of(name) or (name,))}: a {type(leaf).__name__} has no posterior in "
+                f"columns {listed(model.columns_of(name) or (name,))}: a {type(leaf).__name__} has no posterior in "
                 "closed form under a prior that is a distribution, by which the search for classes goes; give another "
                 "leaf, or labels and NaiveBayesClassifier with ",
                 Argument("inference", "nuts"),

@@ -40,9 +40,9 @@ class NaiveBayesClassifier(GenerativeClassifier):
         Gaussian), "log1p" (the same of 1 + x, where zeros occur), "date" (as days; rows that are drawn or filled have
         dates again), "multinomial" (all columns one bag of words); or a mapping from column (or tuple of columns) to a
         leaf such as ``BetaBernoulli(2, 2)``, to one of these names, or to "drop", which leaves the column out. Columns
-        that the mapping does not name are "auto". A bag of words, and heads with their
-        tosses, are a tuple:
-        ``{("cheap", "now"): "multinomial", ("heads", "tosses"): BetaBinomial(1, 1)}``. The priors are Dirichlet(1) and
+        that the mapping does not name are "auto". A bag of words, and heads with their tosses, are a tuple:
+        ``{("cheap", "now"): "multinomial", ("heads", "tosses"): BetaBinomial(1, 1)}``; a column of sequences, texts or
+        lists, is ``{"dna": MarkovChain("ACGT")}``. The priors are Dirichlet(1) and
         Beta(1, 1), whose predictive is Laplace smoothing, and the weak ones of `NormalInverseGamma`, `StudentT`,
         `LogNormal` and `GammaPoisson`.
     prior : {"weak", "reference"}, default "weak"
