@@ -212,7 +212,7 @@ class Collapsed(Coordinates):
 
     Attributes
     ----------
-    pooled : Pooled or PooledGroups
+    pooled : Populated
         The leaf.
     """
 
@@ -226,7 +226,7 @@ class Collapsed(Coordinates):
 
     def log_likelihood(self, params, statistics):
         """Return log p(all rows | population), a sum of evidences of the leaf."""
-        return self.pooled.given(params).log_evidence(statistics)
+        return self.pooled.given(params, 1).log_evidence(statistics)
 
     def start_from(self, statistics):
         """Return None: chains start at draws of the prior, and look for the mode from there."""

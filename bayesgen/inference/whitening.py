@@ -34,7 +34,7 @@ from bayesgen.models.model import Model, Params
 from bayesgen.models.moments import Moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.poisson import GammaPoisson
-from bayesgen.models.pooled import Pooled
+from bayesgen.models.population import Populated
 from bayesgen.models.unknown_labels import PartlyLabelled
 
 SMALLEST = 0.02  # shape of a gamma, of which one draw in a million is 0 in float64
@@ -211,7 +211,7 @@ def _(model: NormalInverseWishart, statistics) -> Whitened:
 
 @whitened.register
 @collapsed.register
-def _(model: Pooled, statistics) -> Whitened:
+def _(model: Populated, statistics) -> Whitened:
     """Sample the population alone; draw what it is of exactly, by a seed that its draws make."""
 
     def restore(params):

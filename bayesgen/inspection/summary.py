@@ -13,7 +13,8 @@ from bayesgen.core.program import short
 from bayesgen.inspection.leave_one_out import by_column
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.log_normal import LogGaussian
-from bayesgen.models.pooled import Pooled
+from bayesgen.models.pooled_groups import PooledGroups
+from bayesgen.models.population import Populated
 from bayesgen.models.student_t import StudentT
 from bayesgen.tables.dates import as_date
 
@@ -76,10 +77,11 @@ class Summary:
         for block in schema.blocks:
             leaf = model.leaves[block.name]
             sites = model.site(means, block.name)
-            if isinstance(leaf, Pooled):
-                leaf, sites = leaf.leaf, leaf.of_classes(sites)
+            if isinstance(leaf, Populated):
+                leaf, sites = leaf.leaf, leaf.shown(sites)
             own = leaf._expand(sites) if "variance" in sites else sites
-            for j, column in enumerate(block.columns):
+            grouped = isinstance(block.leaf, PooledGroups)  # the last column is a name
+            for j, column in enumerate(block.columns[: -1 if grouped else None]):
                 values |= {(column, name): v for name, v in _quantities(leaf, own, j, block).items()}
                 if not (leaf.event_dim and j):  # one prior of them all
                     prior[column] = _prior(model.leaves[block.name], j)

@@ -19,6 +19,7 @@ from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.ordered_regression import OrderedRegression
 from bayesgen.models.poisson import GammaPoisson
 from bayesgen.models.pooled import Pooled
+from bayesgen.models.pooled_groups import PooledGroups
 from bayesgen.models.reference import (
     HaldaneBernoulli,
     HaldaneCategorical,
@@ -55,6 +56,7 @@ __all__ = [
     "NormalKnownVariance",
     "OrderedRegression",
     "Pooled",
+    "PooledGroups",
     "ProbitRegression",
     "ReferenceGaussian",
     "ReferencePoisson",

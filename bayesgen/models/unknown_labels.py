@@ -188,7 +188,7 @@ class PartlyLabelled(Statistics):
         for name, leaf in model.leaves.items():
             if not isinstance(leaf, ExponentialFamily):
                 raise TypeError(
-                    f"{name!r}: {type(leaf).__name__} keeps its rows, and cannot learn from rows without a "
+                    f"{name!r}: {type(leaf).__name__} cannot learn from rows without a "
                     f"{'certain ' if told is not None else ''}label: leave them out, or give another leaf"
                 )
         checked = model.check(x)

@@ -28,7 +28,8 @@ def fingerprint(schema: Schema, classes) -> str:
     for block in schema.blocks:
         leaf = block.leaf if isinstance(block.leaf, str) else type(block.leaf).__name__
         columns = "" if block.columns == schema.columns else "\x1f".join(block.columns)
-        parts += [block.name, columns, leaf, repr(block.single), repr(block.categories)]
+        levels = block.categories if block.categories is not None else getattr(block.leaf, "groups", None)
+        parts += [block.name, columns, leaf, repr(block.single), repr(levels)]
     digest.update("\x1e".join(["", *parts]).encode())
     return digest.hexdigest()[:16]
 

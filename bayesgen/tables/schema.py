@@ -16,6 +16,7 @@ from bayesgen.core.registry import saveable
 from bayesgen.models.bernoulli import BetaBernoulli
 from bayesgen.models.leaf import Leaf
 from bayesgen.models.markov_chain import MarkovChain
+from bayesgen.models.pooled_groups import PooledGroups
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import days, moments
 from bayesgen.tables.description import SPARSE_FAMILIES, Columns, Verdict
@@ -119,9 +120,9 @@ class Schema:
             return cls(table.columns, (block,), bools, table.library).as_written(table)
         if isinstance(features, str) and features == "multinomial":  # one bag of all words
             chosen[table.columns] = features
-        mentioned = [c for key in chosen for c in key]
-        taken = set(mentioned)
-        if len(taken) < len(mentioned):
+        mentioned = [c for key, leaf in chosen.items() for c in key[: -1 if isinstance(leaf, PooledGroups) else None]]
+        taken = {c for key in chosen for c in key}  # a column of groups may serve several leaves
+        if len(set(mentioned)) < len(mentioned):
             twice = next(c for c in mentioned if mentioned.count(c) > 1)
             raise ValueError(f"features names the column {twice!r} twice; name it once")
         for column in table.columns:
@@ -177,6 +178,8 @@ class Schema:
                 rows: Any = table.codes(block.columns, block.categories, new)
             elif isinstance(block.leaf, MarkovChain):
                 rows = _sequences(table, block, new)
+            elif isinstance(block.leaf, PooledGroups):
+                rows = _grouped(table, block, new)
             elif (forms := self.reading.dates) and not forms.keys().isdisjoint(block.columns):
                 rows = np.column_stack(
                     [self.days_of(table.labels(c), c) if c in forms else table.numbers((c,)) for c in block.columns]
@@ -205,10 +208,17 @@ class Schema:
                 result[block.columns[0]] = block.leaf.decode(rows[block.name])
                 continue
             values = rows[block.name].reshape(-1, len(block.columns))
+            if isinstance(block.leaf, PooledGroups):
+                result[block.columns[-1]] = _labels((*block.leaf.groups, None))[
+                    np.nan_to_num(values[:, -1], nan=-1).astype(int)
+                ]
+                values = values[:, :-1]
+                if block.leaf.coded:
+                    values = _labels(block.leaf.categories)[values.astype(np.intp)]
             if block.categories is not None:
                 values = _labels(block.categories)[values.astype(np.intp)]
-            for j, column in enumerate(block.columns):
-                result[column] = self._cells(column, values[:, j])
+            for column, own in zip(block.columns, values.T, strict=False):
+                result[column] = self._cells(column, own)
         return result
 
     def _cells(self, column: str, values: np.ndarray) -> np.ndarray:
@@ -232,6 +242,29 @@ def _sequences(table: Table, block: Block, new: dict | None) -> np.ndarray:
     if unseen and new is not None:
         new[column] = unseen
     return rows
+
+
+def _grouped(table: Table, block: Block, new: dict | None) -> np.ndarray:
+    """Return values and the code of their group; one that was not there at fit is NaN, unless ``new`` is None."""
+    leaf, (*columns, group) = block.leaf, block.columns
+    assert isinstance(leaf, PooledGroups)
+    values = table.codes(tuple(columns), leaf.categories, new) if leaf.coded else table.numbers(tuple(columns))
+    return np.column_stack([values, table.codes((group,), leaf.groups, None if new is None else {})])
+
+
+def _with_groups(leaf: PooledGroups, key: tuple[str, ...], table) -> PooledGroups:
+    """Return the leaf with the groups that the last of its columns names."""
+    if len(key) < 2:
+        raise ValueError(
+            f"PooledGroups takes a tuple of columns, the last of which names the group, as in {(*key, 'patient')}"
+        )
+    if leaf.groups is not None:
+        return leaf
+    groups = table.categories(key[-1])
+    if not groups:
+        what = "are not known before the rows are read" if groups is None else "are all missing"
+        raise ValueError(f"the groups of column {key[-1]!r} {what}: declare them, PooledGroups(leaf, groups=[...])")
+    return replace(leaf, groups=groups)
 
 
 def _labels(categories: tuple) -> np.ndarray:
@@ -319,6 +352,7 @@ def _blocks(chosen, table):
         if not isinstance(leaf, str):
             if isinstance(leaf, MarkovChain) and len(key) > 1:
                 raise ValueError(f"a MarkovChain models one column of sequences, got {listed(key)}; give each its own")
+            leaf = _with_groups(leaf, key, table) if isinstance(leaf, PooledGroups) else leaf
             vector = getattr(leaf, "event_dim", 0) > 0
             categories = None if vector else getattr(leaf, "categories", None)
             single = len(key) == 1 and not vector and not getattr(leaf, "features", ())
