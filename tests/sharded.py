@@ -19,6 +19,7 @@ CASES = {
     "logistic": (bg.LogisticClassifier, (score > 0).astype(int)),
     "softmax": (bg.LogisticClassifier, np.digitize(score, [-1, 1])),
     "probit": (bg.ProbitClassifier, (score > 0).astype(int)),
+    "ordered": (bg.OrderedClassifier, np.digitize(score, [-1, 1])),
     "laplace noise": (partial(bg.LinearRegressor, noise="laplace"), score),
 }
 

@@ -175,7 +175,7 @@ def test_the_bar_goes_to_the_standard_error(capfd, monkeypatch):
 
 
 @pytest.mark.slow  # each compiles in a process of its own
-@pytest.mark.parametrize("case", ["logistic", "softmax", "probit", "laplace noise"])
+@pytest.mark.parametrize("case", ["logistic", "softmax", "probit", "ordered", "laplace noise"])
 def test_rows_laid_over_four_devices_give_the_draws_of_one(case):
     devices = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
     subprocess.run([sys.executable, Path(__file__).with_name("sharded.py"), case], check=True, env=devices)

@@ -211,7 +211,7 @@ class NUTS:
     keep_warmup : bool, default False
         If True, keep the draws of the warm-up too; ArviZ then has them as "warmup_posterior".
     shard_rows : bool, default False
-        If True, spread the rows of a model that keeps them (logistic, softmax and probit regression, Laplace noise)
+        If True, spread the rows of a model that keeps them (logistic, probit and ordered regression, Laplace noise)
         over all devices that JAX has, for rows too many for the memory of one. Each device computes with its own rows,
         and only sums travel; chains then run one after the other. Other models keep sums, not rows.
     """

@@ -148,8 +148,8 @@ def complete(x, columns, weight=None) -> np.ndarray:
         name = repr(columns[column]) if columns else column
         raise InputError(
             f"column {name}: the value in row {row} is {kind}; a discriminative model has no distribution of the "
-            "columns to fill it from: impute it, drop the row, use a generative classifier, or a logistic or probit "
-            "one with missing='mean'",
+            "columns to fill it from: impute it, drop the row, use a generative classifier, or a logistic, probit or "
+            "ordered one with missing='mean'",
             column=columns[column] if columns else None,
             row=int(row),
             value=x[row, column],
