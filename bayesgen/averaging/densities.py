@@ -1,21 +1,15 @@
-r"""Predictive densities of complete rows under many Gaussian groups at once, by matrix products.
+r"""Predictive densities of rows under many Gaussian groups at once, by matrix products.
 
-The density of a group is level - power log(1 + q(y)), where q(y) = |W (y - m)|² is a polynomial of second degree, and P
-= W'W: see `bayesgen.numerics.monomials`.
+**Independent columns.** Where the columns of a group are independent, and their powers the same, the density is level -
+power log Π_j (1 + q_j), where q_j = w_j² (y_j - m_j)² has the three monomials 1, y_j, y_j². It errs by rounding of at
+most max_j w_j² (|y| + |m|)², times power. Since that is less than `ERROR`, Σ_j q_j is below c = `ERROR`/eps, and the
+product below (1 + c/D)^D: 1e226 for the hundred columns that views have at most. Members for which this could exceed
+`ERROR`, within `RADIUS` standard deviations a column, are left to their models, and so are rows beyond.
 
-Where the columns of a group are independent, and its powers the same, the density is level - power log Π_j (1 + q_j),
-where q_j = w_j² (y_j - m_j)² has the three monomials 1, y_j, y_j². It errs by rounding of at most max_j w_j² (|y| +
-|m|)², times power. Since that is less than `ERROR`, Σ_j q_j is below c = `ERROR`/eps, and the product below
-(1 + c/D)^D: 1e226 for the hundred columns that views have at most.
-
-Members for which this could exceed `ERROR`, within `RADIUS` standard deviations a column, are left to their models,
-and so are rows beyond.
-
-Predictive densities of complete rows of many columns, from one rotation for members that differ in rho and kappa.
-
-As in `students`, the posterior scale of a "full" covariance is A = ρU + S_g + βδδ', U = (1 - l) V + l diag V. For one
-l, with U = LL' and L⁻¹ S_g L'⁻¹ = QΛQ', the rotation R = Q'L⁻¹ turns U into 1 and S_g into Λ, whatever ρ and κ are. Let
-u = R (x - m_g), d = Rδ, and for one ρ
+**Rotations**, of complete rows of many columns: one for members that differ in rho and kappa. As in `students`, the
+posterior scale of a "full" covariance is A = ρU + S_g + βδδ', U = (1 - l) V + l diag V. For one l, with U = LL' and
+L⁻¹ S_g L'⁻¹ = QΛQ', the rotation R = Q'L⁻¹ turns U into 1 and S_g into Λ, whatever ρ and κ are. Let u = R (x - m_g),
+d = Rδ, and for one ρ
 
 .. math:: p = \sum_j \frac{u_j^2}{\rho + \lambda_j}, \quad b = \sum_j \frac{u_j d_j}{\rho + \lambda_j}, \quad
    c = \sum_j \frac{d_j^2}{\rho + \lambda_j}, \quad h = 1 + \beta c
@@ -29,21 +23,18 @@ So a row is turned once for each l and group. The terms in b cancel at most the 
 the power of a density magnifies, is larger than from a factor of A itself; so members of a large power are left to
 their models.
 
-Predictive densities of rows with gaps under many Gaussian groups at once, by elimination of what is missing.
-
-The density of complete rows is level - power log(1 + q), q = (x - m)'P(x - m). A row that lacks the columns m has the
+**Marginals**, of rows with gaps: what is missing is eliminated. The density of complete rows is level - power
+log(1 + q), q = (x - m)'P(x - m), a polynomial (`bayesgen.numerics.monomials`). A row that lacks the columns m has the
 marginal density, with half an exponent less for each of them, and
 
 .. math:: q_o = \min_{x_m} q = q - g^\top P_{mm}^{-1} g, \quad g = (P (x - m))_m, \qquad |P_o| = |P| / |P_{mm}|
 
 whatever stands in x_m, where P_o is the precision of the columns that it has. So a Cholesky factor of the few columns
-that a row lacks takes the place of a factor of all that it has; its steps are done for all groups at once.
-
-Rounding is that of the terms that cancel. So rows are completed from the pooled covariance V of the groups, and turned
-into y = L⁻¹(x - c), V = LL' and c the mean of all rows: with Y = L'PL and the mean μ of a group there, q is
+that a row lacks takes the place of a factor of all that it has; its steps are done for all groups at once. Rounding is
+that of the terms that cancel. So rows are completed from the pooled covariance V of the groups, and turned into
+y = L⁻¹(x - c), V = LL' and c the mean of all rows: with Y = L'PL and the mean μ of a group there, q is
 (y - μ)'Y(y - μ), where rows and groups have a length of about √D, and g is (PL(y - μ))_m. Groups whose densities could
-err by more than `_ERROR` within `RADIUS` standard deviations a column are left to `students`, and so are
-rows beyond.
+err by more than `_ERROR` within `RADIUS` standard deviations a column are left to `students`, and so are rows beyond.
 """
 
 from typing import Any, NamedTuple
@@ -60,149 +51,72 @@ from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.numerics.student import triangular_inverse
 
 RADIUS = 3.0  # times the root of the columns: length of the longest row, in standardised columns
-_BYTES = 10**7  # of the coefficients of one fit of members
-WIDEST = 64  # columns of groups with a covariance matrix; with more, whitening takes no longer, see `rotations`
 _CELLS = 1 << 19  # entries worked on at a time: smaller products keep two threads waiting for each other
 
 
-class Quadratics(NamedTuple):
-    """Densities of groups as functions of the monomials of a row.
+class IndependentColumns(NamedTuple):
+    """Densities of G groups whose columns are independent.
 
     Attributes
     ----------
-    coefficients : array, shape (F, monomials)
-        Of the F groups that have a covariance matrix.
-    factors : array, shape (D, G - F, 3)
-        Coefficients of 1, y_j and y_j² in 1 + q_j, of the other groups.
-    level, power : array, shape (G, 1)
-    small : bool
-        True if no power is large: the coefficient of the monomial 1 is then that of 1 + q.
-    mean, precision : array, shapes (F, D) and (D, D, F)
-        m and P of the groups that have a covariance matrix.
-    half_log_det : array, shape (F,)
-        ½ log |P|.
-    by_column : array, shape (G - F, D)
-        The part of each column in the level of the other groups.
+    factors : array, shape (D, G, 3)
+        Coefficients of 1, y_j and y_j² in 1 + q_j.
+    level : array, shape (G, D)
+        The part of each column in the level of a group.
+    power : array, shape (G, 1)
     """
 
-    coefficients: np.ndarray
     factors: np.ndarray
     level: np.ndarray
     power: np.ndarray
-    small: bool
-    mean: np.ndarray
-    precision: np.ndarray
-    half_log_det: np.ndarray
-    by_column: np.ndarray
 
     @classmethod
-    def of_models(cls, models) -> "tuple[np.ndarray, Quadratics | None]":
-        """Return the places of the models that can be quadratics, and these, or None if no model can.
+    def of_models(cls, models) -> "tuple[np.ndarray, IndependentColumns | None]":
+        """Return the places of the models whose columns are independent, and their densities, or None if none has.
 
         Parameters
         ----------
         models : list of NormalInverseWishart and NormalInverseGamma
             Posteriors of members, of the same number of groups.
         """
-        if not models or not models[0].mean.shape[-1]:
-            return np.empty(0, np.intp), None
-        alone = np.array([isinstance(model, NormalInverseGamma) for model in models])
-        dim = models[0].mean.shape[-1]
-        joint, by_column = np.flatnonzero(~alone & (dim <= WIDEST)), np.flatnonzero(alone)
-        whitened = [(models[place]._means, models[place]._whole) for place in joint]
-        chosen = [form for form in zip(joint, whitened, strict=True) if _precise(*form[1])]
-        apart = [(place, factored) for place in by_column if (factored := _factors(models[place])) is not None]
-        groups = sum(len(mean) for _, (mean, _) in chosen)
-        if 4 * groups * (dim + 1) * (dim + 2) > _BYTES:
-            chosen = []
-        if not chosen and not apart:
-            return np.empty(0, np.intp), None
-        mean, precision = np.empty((0, dim)), np.empty((dim, dim, 0))
-        level, power = np.empty(0), np.empty(0)
-        if chosen:
-            mean = np.concatenate([mean for _, (mean, _) in chosen])
-            parts = zip(*(matrices for _, (_, matrices) in chosen), strict=True)
-            matrix, level, power = (np.concatenate(arrays) for arrays in parts)
-            precision = np.ascontiguousarray((matrix.mT @ matrix).transpose(1, 2, 0))
-        half = level - level_of(2 * power - dim, dim)
-        factors = np.concatenate([np.empty((dim, 0, 3)), *(factored[0] for _, factored in apart)], axis=1)
-        by_column = np.concatenate([np.empty((0, dim)), *(factored[1] for _, factored in apart)])
-        power = np.concatenate([power, *(factored[2] for _, factored in apart)])[:, None]
-        taken = np.array([place for place, _ in (*chosen, *apart)], np.intp)
-        return taken, cls._of(mean, precision, half, level, factors, by_column, power)
+        known = [_factors(m) if isinstance(m, NormalInverseGamma) and m.mean.shape[-1] else None for m in models]
+        places = np.array([place for place, form in enumerate(known) if form is not None], np.intp)
+        if not len(places):
+            return places, None
+        factors, level, power = zip(*(known[place] for place in places), strict=True)
+        return places, cls(np.concatenate(factors, axis=1), np.concatenate(level), np.concatenate(power)[:, None])
 
-    @classmethod
-    def _of(cls, mean, precision, half, level, factors, by_column, power) -> "Quadratics":
-        """Return the quadratics of groups with matrices, of some levels, and of groups without."""
-        coefficients = polynomials(mean, precision)
-        small = bool((power[: len(mean)] < SMALL).all())
-        coefficients[:, 0] += small
-        level = np.concatenate([level, by_column.sum(1)])[:, None]
-        return cls(coefficients, factors, level, power, small, mean, precision, half, by_column)
-
-    def marginal(self, columns) -> "Quadratics":
-        """Return the densities of some columns (d,), the others integrated out.
-
-        A column m leaves P by P - p p'/P_mm, p its column of P, and |P| by P_mm: a step of elimination, whose rounding
-        is below that of ‖P‖, the bound that the groups were chosen by.
-        """
-        dim, count = self.mean.shape[1], len(self.mean)
-        precision, half = self.precision.copy(), self.half_log_det.copy()
-        for place in np.setdiff1d(np.arange(dim), columns):
-            row = precision[place] / precision[place, place]
-            half -= 0.5 * np.log(precision[place, place])
-            precision -= precision[:, place, None] * row
-        precision = precision[np.ix_(columns, columns)]
-        power = self.power.copy()
-        power[:count] -= (dim - len(columns)) / 2
-        level = half + level_of(self._dof, len(columns))
-        return self._of(
-            self.mean[:, columns], precision, half, level, self.factors[columns], self.by_column[:, columns], power
-        )
-
-    @property
-    def _dof(self) -> np.ndarray:
-        """Degrees of freedom of the groups that have a covariance matrix, (F,)."""
-        return 2 * self.power[: len(self.mean), 0] - self.mean.shape[1]
+    def marginal(self, columns) -> "IndependentColumns":
+        """Return the densities of some columns (d,)."""
+        return self._replace(factors=self.factors[columns], level=self.level[:, columns])
 
     def near(self, y, seen) -> tuple[np.ndarray, np.ndarray]:
         """Return rows (n, D), 0 where not ``seen``, and True for those that `log_density` takes."""
         return y, within(y)
 
     def log_density(self, y, seen=None) -> np.ndarray:
-        """Return the log density of rows (n, D), (G, n).
-
-        Rows may be 0 where they are not ``seen``, if no group has a covariance matrix.
-        """
-        result = np.empty((len(self.power), len(y)))
-        joint, count = self.coefficients.shape
-        for batch in pieces(len(y), joint + count * (joint > 0) + self.factors[..., 0].size, _CELLS):
+        """Return the log density of rows (n, D), 0 where they are not ``seen``, (G, n)."""
+        result, level = np.empty((len(self.power), len(y))), self.level.sum(1, keepdims=True)
+        for batch in pieces(len(y), self.factors[..., 0].size, _CELLS):
             columns = y[batch].T
-            q = scratch("quadratic", (len(result), columns.shape[1]))
-            if joint:
-                np.matmul(self.coefficients, monomials(columns), out=q[:joint])
-                if not self.small:
-                    np.log1p(q[:joint], out=q[:joint])
-            if self.factors.size:
-                powers = scratch("powers", (len(columns), 3, columns.shape[1]))
-                powers[:, 0], powers[:, 1] = 1.0, columns
-                np.multiply(columns, columns, out=powers[:, 2])
-                each = scratch("factors", (*self.factors.shape[:2], columns.shape[1]))
-                np.matmul(self.factors, powers, out=each)
-                if seen is not None:
-                    np.copyto(each, 1.0, where=~seen[batch].T[:, None])
-                np.multiply.reduce(each, axis=0, out=q[joint:])
-            logs = q if self.small else q[joint:]
-            np.log(logs, out=logs)
-            q *= self.power
-            np.subtract(self.level, q, out=result[:, batch])
+            powers = scratch("powers", (len(columns), 3, columns.shape[1]))
+            powers[:, 0], powers[:, 1] = 1.0, columns
+            np.multiply(columns, columns, out=powers[:, 2])
+            each = scratch("factors", (*self.factors.shape[:2], columns.shape[1]))
+            np.matmul(self.factors, powers, out=each)
             if seen is not None:
-                result[joint:, batch] -= self.by_column @ ~seen[batch].T
+                np.copyto(each, 1.0, where=~seen[batch].T[:, None])
+            logs = np.multiply.reduce(each, axis=0)
+            np.log(logs, out=logs)
+            logs *= self.power
+            np.subtract(level, logs, out=result[:, batch])
+            if seen is not None:
+                result[:, batch] -= self.level @ ~seen[batch].T
         return result
 
 
 def within(y) -> np.ndarray:
-    """Return True for each row (n, D) that is complete and not far out, for which `Quadratics` are exact."""
+    """Return True for each row (n, D) that is complete and not far out, for which the densities here are exact."""
     with np.errstate(over="ignore", invalid="ignore"):
         return (y * y).sum(1) <= RADIUS**2 * y.shape[1]
 
@@ -222,11 +136,6 @@ def _factors(model):
     return factors.swapaxes(0, 1), level, power
 
 
-def _precise(mean, whitener) -> bool:
-    """Return True if the densities of groups keep their digits as `Quadratics`."""
-    return exact(np.sqrt(((whitener.matrix.mT @ whitener.matrix) ** 2).sum((1, 2))), mean, whitener.power)
-
-
 def exact(norm, mean, power, error: float = ERROR) -> bool:
     """Return True if groups of some norm ‖P‖, mean and power err by no more than ``error`` within `RADIUS`."""
     return bool((longest(norm, mean, power, error) > RADIUS * mean.shape[1] ** 0.5).all())
@@ -235,7 +144,7 @@ def exact(norm, mean, power, error: float = ERROR) -> bool:
 _ENTRIES = 1 << 17  # of rows that are turned at a time
 _ROWS = 512  # rows worked on at a time, at most
 _LARGE = 1000.0  # power from which rounding of q may move a log density by more than 1e-11
-FEWEST = 24  # columns; with fewer, `quadratics` take less time
+FEWEST = 24  # columns; with fewer, models take less time
 
 
 class Rotations(NamedTuple):

@@ -1,10 +1,12 @@
 """Views of the numeric columns that are fitted: the Gaussian members that see rows through one `View`.
 
 A `FittedView` adds to a `View` the statistics of its groups, which can be subtracted. Its members are conjugate models
-of the bent columns, whose priors follow these statistics. The posteriors are worked out at first use, and members of
-one structure are one model with an axis of members. Rows of the fit that are left out, and rows that lack many entries,
-go through `students`, where one factorisation serves every kappa. Rows that are not far out go through `quadratics`, or
-`marginals` where they have gaps; both are kept from the first prediction on.
+of the bent columns, whose priors follow these statistics. The posteriors are worked out at first use. Members with a
+covariance matrix are one model with an axis of members, from which complete rows have their densities: by whitening or
+polynomials (`bayesgen.models.normal_inverse_wishart`), of many columns by `Rotations`. Those of independent columns
+have products of polynomials. Rows with gaps are complete rows of fewer columns where many share a pattern; else they go
+through `Marginals`. Rows of the fit that are left out, and rows that lack many entries, go through `students`, where
+one factorisation serves every kappa. What predictions need is kept from the first on.
 """
 
 import functools
@@ -14,20 +16,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesgen.averaging.densities import FEWEST, WIDEST, Marginals, Quadratics, Rotations, within
+from bayesgen.averaging.densities import FEWEST, IndependentColumns, Marginals, Rotations, within
 from bayesgen.averaging.member import NUMBERS, FittedFactors
 from bayesgen.averaging.member_rows import HeldOut, Rows
 from bayesgen.averaging.students import FAR, Reference, log_density, log_density_far, squares, weights
 from bayesgen.averaging.view import Training, View
 from bayesgen.core.errors import DataError
 from bayesgen.models.moments import Moments, moments
+from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.numerics.monomials import write_quadratic_log_density
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
+from bayesgen.numerics.sums import finite
 from bayesgen.posterior.leaf_factor import LeafFactor
 
 _CELLS = 1 << 21  # densities worked on at a time
 _MATRICES = 1 << 18  # entries of matrices that are factorised at a time, that they stay in the cache
 _LARGE = 4000  # times the columns: weight of a group whose rows are not left out
-_PATTERNS = 4  # patterns of gaps whose quadratics are kept, at least
+_PATTERNS = 4  # patterns of gaps whose densities are kept, at least
 _KEPT = 5_000_000  # bytes that they may have in all: one gap in any of ten columns
 _SEVERAL = 64  # rows with one pattern of gaps from which their marginal densities are worked out
 _BYTES = 4 * 10**7  # of the densities of rows with gaps that are kept for one fit of members, or derived at a time
@@ -192,17 +197,19 @@ class FittedView(FittedFactors):
         return {}
 
     def models(self, used, columns=None) -> list[tuple[np.ndarray, Any]]:
-        """Return the posteriors of some members, and their places among ``used``: one model for each structure.
+        """Return the posteriors of some members, and their places among ``used``: members alike as one model.
 
-        A model whose groups share a matrix whitens rows once, so members of that structure stay apart. The models of
-        some ``columns`` are the marginal ones.
+        Alike are those with a covariance matrix, and those of one structure of independent columns. Of many columns, a
+        model whose groups share a matrix whitens rows once, so members of that structure stay apart. The models of some
+        ``columns`` are the marginal ones.
         """
         if columns is not None:
             return [(places, model.marginal(columns)) for places, model in self.models(used)]
         key = used.tobytes()
         if key not in self._prepared:
-            structures = np.array([self.members[m].structure for m in used])
-            kinds = []
+            structures, kinds = np.array([self.members[m].structure for m in used], str), []
+            if self.statistics.mean.shape[1] < FEWEST:
+                structures[structures == "shared"] = "full"
             for name in np.unique(structures):
                 alike = np.flatnonzero(structures == name)
                 kinds += np.split(alike, len(alike)) if name == "shared" else [alike]
@@ -233,7 +240,7 @@ class FittedView(FittedFactors):
         whole = seen.all(1)
         dim = y.shape[1]
         kinds, order, bounds = grouped_patterns(seen[~whole])
-        several = np.diff(bounds) >= (np.inf if self.view.by_column or dim > WIDEST else _SEVERAL)
+        several = np.diff(bounds) >= (np.inf if self.view.by_column else _SEVERAL)
         places, alone = np.flatnonzero(~whole)[order], np.zeros(len(order), bool)
         for kind in np.flatnonzero((several | (len(kinds) == 1 and dim <= _FEW)) & kinds.any(1)):
             together, columns = slice(bounds[kind], bounds[kind + 1]), np.flatnonzero(kinds[kind])
@@ -305,7 +312,7 @@ class FittedView(FittedFactors):
     def _form(self, used, places) -> list[tuple[np.ndarray, Any]]:
         """Return `_with_gaps` of some places among ``used``."""
         models, diagonal = [self.posterior(m) for m in used[places]], self.members[used[places[0]]].diagonal
-        known, form = Quadratics.of_models(models) if diagonal else Marginals.of_models(models, self.reference)
+        known, form = IndependentColumns.of_models(models) if diagonal else Marginals.of_models(models, self.reference)
         return [entry for entry in ((places[known], form), (np.delete(places, known), None)) if len(entry[0])]
 
     @functools.cached_property
@@ -318,7 +325,7 @@ class FittedView(FittedFactors):
         Returns
         -------
         forms : list
-            Densities of many members at once, `Rotations` and `Quadratics`, with the places of these among ``used``.
+            `Rotations` and `IndependentColumns`, with the places of their members among ``used``.
         others : list
             The models of all others, with their places; see `models`.
         """
@@ -326,13 +333,15 @@ class FittedView(FittedFactors):
         found = self._kept.get(key)
         if found is None:
             forms, others = [], np.arange(len(used))
-            for make in (self._rotations, self._quadratics) if not self.view.by_column else ():
+            for make in (self._rotations, self._independent) if not self.view.by_column else ():
                 known, form = make(used[others], columns)
                 if form is not None:
                     forms.append((others[known], form))
                     others = np.delete(others, known)
             found = forms, [(others[places], model) for places, model in self.models(used[others], columns)]
-            size = sum(array.nbytes for _, form in forms for array in form if isinstance(array, np.ndarray))
+            kept = [array for _, form in forms for array in form]
+            kept += 4 * [getattr(model, field.name) for _, model in found[1] for field in fields(model)]  # and derived
+            size = sum(array.nbytes for array in kept if isinstance(array, np.ndarray))
             if len(self._kept) > max(_PATTERNS, _KEPT // max(size, 1)):
                 self._kept.clear()
             self._kept[key] = found
@@ -343,10 +352,10 @@ class FittedView(FittedFactors):
             return np.empty(0, np.intp), None
         return Rotations.of_members([self.members[m] for m in used], self.statistics, self.reference)
 
-    def _quadratics(self, used, columns) -> tuple[np.ndarray, Quadratics | None]:
-        key = used.tobytes(), "quadratics"
+    def _independent(self, used, columns) -> tuple[np.ndarray, IndependentColumns | None]:
+        key = used.tobytes(), "independent"
         if key not in self._prepared:
-            self._prepared[key] = Quadratics.of_models([self.posterior(m) for m in used])
+            self._prepared[key] = IndependentColumns.of_models([self.posterior(m) for m in used])
         places, form = self._prepared[key]
         return places, form if form is None or columns is None else form.marginal(columns)
 
@@ -371,8 +380,8 @@ class FittedView(FittedFactors):
         models = others if near.any() else self.models(used, columns)
         for batch in pieces(len(y), len(used) * groups, _CELLS):
             for places, model in models:
-                density = model.log_predictive(y[batch]).reshape(-1, len(places), groups)
-                result[places, :, batch] = self.mix(density.transpose(1, 2, 0), self.log_share, 1)
+                density = _log_predictive(model, y[batch]).reshape(len(places), groups, -1)
+                result[places, :, batch] = self.mix(density, self.log_share, 1)
 
     def loo_log_density(self, held: HeldOut) -> np.ndarray:
         """Return log p(x_i | k) of rows held out, each without the rows that leave with it, (M, n, K).
@@ -442,11 +451,23 @@ class FittedView(FittedFactors):
         return top + np.log(np.add.reduceat(np.exp(density, out=density), first, axis=axis))
 
 
+def _log_predictive(model, y) -> np.ndarray:
+    """Return the log density of rows under the groups of a model that is kept, (F, n).
+
+    For one prediction polynomials pay from a thousand rows on; of a model that is kept they are there.
+    """
+    if isinstance(model, NormalInverseWishart) and not model.shared and model._quadratic is not None and finite(y):
+        result = np.empty((len(model._means), len(y)))
+        write_quadratic_log_density(result, y, model._quadratic, model._means, model._whole)
+        return result
+    density: Any = model.log_predictive(y)
+    return density.reshape(len(y), -1).T
+
+
 def _stacked(models):
     """Return models of one kind as one model with a leading axis of models; a single one as it is."""
     if len(models) == 1:
         return models[0]
     names = [field.name for field in fields(models[0]) if "rank" in field.metadata]
-    return (
-        models[0]._untied()._revised(**{name: np.stack([getattr(model, name) for model in models]) for name in names})
-    )
+    each = ((name, np.broadcast_arrays(*(getattr(model, name) for model in models))) for name in names)
+    return models[0]._untied()._revised(**{name: np.stack(arrays) for name, arrays in each})
