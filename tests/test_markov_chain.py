@@ -214,6 +214,7 @@ def test_classes_are_learned_where_labels_and_symbols_lack():
         (["ab", ""], "row 1 is an empty sequence"),
         (["ab", "ax"], "row 1 holds the symbol 'x'.*\\['a', 'b'\\].*gap="),
         (["ab", 3.0], "row 1 is 3.0, a float"),
+        (["ab", [["a"]]], "row 1 holds lists in place of symbols"),
         ("ab", "takes many sequences"),
         ([[0.0, 2.0]], "row 0 has 2 at place 1"),
         ([[0.0, 1.0], [0.5, 1.0]], "row 1 has 0.5 at place 0"),

@@ -23,7 +23,7 @@ go by expectation-maximisation (Baum, Petrie, Soules and Weiss 1970), NUTS by th
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -32,12 +32,13 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from bayesgen.core import program
-from bayesgen.core.errors import DataError, NoClosedForm, listed
+from bayesgen.core.errors import DataError, NoClosedForm
 from bayesgen.core.program import static
 from bayesgen.models.categorical import labels
 from bayesgen.models.leaf import LOG_ZERO, ConjugateFamily, Hyperparameter, hyperparameter, log_or_floor
 from bayesgen.models.model import check_total
-from bayesgen.models.sequences import END, ChainStatistics, Contexts, earlier, log_sum_by_row
+from bayesgen.models.sequences import ChainStatistics, Contexts, earlier, log_sum_by_row, sequence_distribution
+from bayesgen.models.symbols import END, Symbols
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.draws import log_gammas
 from bayesgen.numerics.pieces import pieces
@@ -150,64 +151,15 @@ class MarkovChain(ConjugateFamily):
             A symbol that is no category is missing, and counted here by the rows that hold it; by default it is an
             error.
         """
-        code: dict[Any, float] = {label: float(v) for v, label in enumerate(self.categories)}
-        coded = []
-        for place, row in enumerate(rows):
-            if not isinstance(row, str | list | tuple | np.ndarray) and _nothing(row):
-                coded.append(None)
-                continue
-            symbols = self._symbols(row, place)
-            coded.append([code[s] if s in code else self._gap(s, place, unseen) for s in symbols])
-            for symbol in {s for s in symbols if s not in code and not self._is_gap(s)}:
-                assert unseen is not None
-                unseen[symbol] = unseen.get(symbol, 0) + 1
-        result = np.full((len(coded), max([1, *(len(c) for c in coded if c is not None)])), np.nan)
-        for own, codes in zip(result, coded, strict=True):
-            if codes is not None:
-                own[: len(codes)], own[len(codes) :] = codes, END
-        return result
-
-    def _symbols(self, row, place) -> list:
-        if isinstance(row, str):
-            symbols = list(row) if self.separator is None else row.split(self.separator)
-            symbols = symbols if row else []
-        elif isinstance(row, Iterable) and not isinstance(row, Mapping | bytes):
-            symbols = [s.item() if isinstance(s, np.generic) else s for s in row]
-        else:
-            raise DataError(
-                f"row {place} is {row!s:.40}, a {type(row).__name__}: a sequence is a text, a list or a tuple",
-                row=place,
-            )
-        if not symbols:
-            raise DataError(
-                f"row {place} is an empty sequence; give None where it is missing, or leave it out", row=place
-            )
-        return symbols
-
-    def _is_gap(self, symbol) -> bool:
-        return _nothing(symbol) or (self.gap is not None and symbol == self.gap)
-
-    def _gap(self, symbol, place, unseen) -> float:
-        if unseen is None and not self._is_gap(symbol):
-            raise DataError(
-                f"row {place} holds the symbol {symbol!r}, which is none of the categories {listed(self.categories)}; "
-                "declare it, or name it as gap= where it stands for a missing one",
-                row=place,
-                value=symbol,
-            )
-        return np.nan
+        return self._symbols.encode(rows, unseen)
 
     def decode(self, x) -> np.ndarray:
         """Return codes (n, L) as sequences: texts where every symbol is one, else tuples; None where missing."""
-        textual = all(isinstance(c, str) for c in self.categories)
-        between = self.separator or ""
-        result = np.empty(len(x), dtype=object)
-        for i, row in enumerate(np.asarray(x)):
-            symbols: list[Any] = [self.gap if v != v else self.categories[int(v)] for v in row if v != END]
-            gone = all(v != v for v in row)
-            text = textual and None not in symbols
-            result[i] = None if gone else between.join(symbols) if text else tuple(symbols)
-        return result
+        return self._symbols.decode(x)
+
+    @property
+    def _symbols(self) -> Symbols:
+        return Symbols(self.categories, self.separator, self.gap)
 
     def _shaped(self, x):
         """Return rows as an array of codes (n, L), or raise."""
@@ -283,7 +235,7 @@ class MarkovChain(ConjugateFamily):
 
     def likelihood(self, params):
         """Return the distribution of sequences of ``params["length"]``, by default ``length``, symbols."""
-        return _distribution()(params["probability"], self.order, params.get("length", self.length))
+        return sequence_distribution()(params["probability"], self.order, params.get("length", self.length))
 
     def density_of(self, params, x=None):
         """Return the density of sequences given their lengths, missing symbols summed out."""
@@ -463,14 +415,6 @@ class MarkovChain(ConjugateFamily):
         return {"probability": weights / weights.sum(-1, keepdims=True)}
 
 
-def _nothing(value) -> bool:
-    """Return True for None, NaN and NA."""
-    try:
-        return value is None or bool(value != value)
-    except TypeError:  # NA is neither equal nor not
-        return True
-
-
 def _shares(counts):
     """Return counts as shares of their sum, equal ones where it is 0."""
     total = counts.sum(-1, keepdims=True)
@@ -482,52 +426,3 @@ def _log_evidence(alpha, counts):
     counts = counts.reshape(*counts.shape[:-1], *alpha.shape[-2:])
     rising = log_gamma_ratio(alpha, counts).sum(-1)
     return (rising - log_gamma_ratio(alpha.sum(-1), counts.sum(-1))).sum(-1)
-
-
-@functools.cache
-def _distribution() -> Any:
-    """Return the class of the distribution of sequences, which is made when JAX is first used."""
-    dist, jax, jnp = program.dist, program.jax, program.jnp
-
-    class MarkovSequence(dist.Distribution):
-        """Sequences of a Markov chain, given their lengths: V is a missing symbol, -1 stands behind the end."""
-
-        arg_constraints = {"probability": dist.constraints.independent(dist.constraints.simplex, 1)}
-        pytree_data_fields = ("probability",)
-        pytree_aux_fields = ("order", "length")
-
-        def __init__(self, probability, order, length, *, validate_args=None):
-            self.probability, self.order, self.length = probability, order, length
-            super().__init__(probability.shape[:-2], (length,), validate_args=validate_args)
-
-        @property
-        def _chain(self):
-            return Contexts.of(self.probability.shape[-1], self.order)
-
-        @dist.constraints.dependent_property(is_discrete=True, event_dim=1)
-        def support(self):
-            """Codes of symbols."""
-            return dist.constraints.independent(dist.constraints.integer_interval(0, self._chain.count - 1), 1)
-
-        def log_prob(self, value):
-            """Return the log probability of sequences, missing symbols summed out."""
-            start = jnp.zeros(len(self._chain.place)).at[int(self._chain.cell[0])].set(1.0)
-            return self._chain.log_probability(self.probability, start, value)
-
-        def sample(self, key, sample_shape=()):
-            """Draw symbol by symbol."""
-            chain, p = self._chain, self.probability
-            shape = (*sample_shape, *self.batch_shape)
-
-            def following(cell, key):
-                own = jnp.take_along_axis(
-                    jnp.broadcast_to(p, (*shape, *p.shape[-2:])), jnp.asarray(chain.place)[cell][..., None, None], -2
-                )[..., 0, :]
-                symbol = jax.random.categorical(key, jnp.log(own))
-                return chain.after(cell, symbol), symbol
-
-            cell = jnp.full(shape, int(chain.cell[0]))
-            _, symbols = jax.lax.scan(following, cell, jax.random.split(key, self.length))
-            return jnp.moveaxis(symbols, 0, -1)
-
-    return MarkovSequence

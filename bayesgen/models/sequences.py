@@ -18,6 +18,7 @@ import functools
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -26,10 +27,10 @@ from bayesgen.core import program
 from bayesgen.core.errors import DataError, NoClosedForm
 from bayesgen.core.statistics import NOT_THERE, ROUNDED, Statistics
 from bayesgen.models.leaf import log_or_floor
+from bayesgen.models.symbols import END
 from bayesgen.numerics.special import namespace
 
 MOST = 10_000  # ways to complete a row, or the rows of a class, that are summed one by one
-END = -1
 
 
 @dataclass(frozen=True)
@@ -312,3 +313,52 @@ def earlier(codes) -> np.ndarray:
     result = np.empty_like(rank)
     np.put_along_axis(result, order, rank, 1)
     return result
+
+
+@functools.cache
+def sequence_distribution() -> Any:
+    """Return the class of the distribution of sequences, which is made when JAX is first used."""
+    dist, jax, jnp = program.dist, program.jax, program.jnp
+
+    class MarkovSequence(dist.Distribution):
+        """Sequences of a Markov chain, given their lengths: V is a missing symbol, -1 stands behind the end."""
+
+        arg_constraints = {"probability": dist.constraints.independent(dist.constraints.simplex, 1)}
+        pytree_data_fields = ("probability",)
+        pytree_aux_fields = ("order", "length")
+
+        def __init__(self, probability, order, length, *, validate_args=None):
+            self.probability, self.order, self.length = probability, order, length
+            super().__init__(probability.shape[:-2], (length,), validate_args=validate_args)
+
+        @property
+        def _chain(self):
+            return Contexts.of(self.probability.shape[-1], self.order)
+
+        @dist.constraints.dependent_property(is_discrete=True, event_dim=1)
+        def support(self):
+            """Codes of symbols."""
+            return dist.constraints.independent(dist.constraints.integer_interval(0, self._chain.count - 1), 1)
+
+        def log_prob(self, value):
+            """Return the log probability of sequences, missing symbols summed out."""
+            start = jnp.zeros(len(self._chain.place)).at[int(self._chain.cell[0])].set(1.0)
+            return self._chain.log_probability(self.probability, start, value)
+
+        def sample(self, key, sample_shape=()):
+            """Draw symbol by symbol."""
+            chain, p = self._chain, self.probability
+            shape = (*sample_shape, *self.batch_shape)
+
+            def following(cell, key):
+                own = jnp.take_along_axis(
+                    jnp.broadcast_to(p, (*shape, *p.shape[-2:])), jnp.asarray(chain.place)[cell][..., None, None], -2
+                )[..., 0, :]
+                symbol = jax.random.categorical(key, jnp.log(own))
+                return chain.after(cell, symbol), symbol
+
+            cell = jnp.full(shape, int(chain.cell[0]))
+            _, symbols = jax.lax.scan(following, cell, jax.random.split(key, self.length))
+            return jnp.moveaxis(symbols, 0, -1)
+
+    return MarkovSequence
