@@ -216,6 +216,10 @@ CRAFTED = {
         put("fitted", "schema_", "fields", "blocks", "tuple", 0, "fields", "columns", value={"tuple": []}),
         "a block of schema_ has no column",
     ),
+    "categories under a leaf of numbers": (
+        put("fitted", "schema_", "fields", "blocks", "tuple", 0, "fields", "categories", value={"tuple": []}),
+        "has not the categories of its leaf",
+    ),
     "categories that cannot be looked up": (
         put(*MODEL, "classes", "fields", "categories", value={"tuple": [1, 3, {"list": []}]}),
         "no estimator of bayesgen does: TypeError",

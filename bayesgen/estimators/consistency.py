@@ -103,8 +103,16 @@ def check_generative(estimator, models: tuple[type, ...]) -> None:
     rows = schema.nothing()
     for block in schema.blocks:
         leaf = model.leaves[block.name]
+        _check_categories(block, leaf)
         rows[block.name] = _possible(leaf, rows[block.name])
     _check_prediction(posterior, estimator._as_model_takes(rows), (1, len(labels)))
+
+
+def _check_categories(block, leaf) -> None:
+    """Raise where a block does not have the categories of its leaf, or has any under a leaf of numbers."""
+    labels, known, size = block.categories, getattr(leaf, "categories", None), leaf.cardinality(0)
+    right = known is None or size is None if labels is None else size == len(labels) and known in (None, labels)
+    _require(right, f"the block {block.name!r} has not the categories of its leaf")
 
 
 def _shapes(leaf, groups=()) -> tuple:
@@ -203,6 +211,8 @@ def _check_leaves(leaves, blocks, labels) -> np.ndarray | None:
     _require(isinstance(statistics, ClassStatistics), f"statistics of leaves are {type(statistics).__name__}")
     _require(sorted(statistics.leaves) == sorted(names), "the statistics are of other leaves")
     _require(model.conjugate, "a leaf has no posterior in closed form")
+    for block in blocks:
+        _check_categories(block, model.leaves[block.name])
     rows = [_possible(model.leaves[block.name], np.full((1, len(block.columns)), np.nan)) for block in blocks]
     return np.concatenate(rows, axis=1)
 
