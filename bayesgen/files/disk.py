@@ -178,13 +178,13 @@ class _Whole(io.FileIO):
         super().__init__(number, "wb")
         self._path = path
 
-    def write(self, part) -> int:
+    def write(self, content) -> int:
         """Write all bytes of a part: to an unbuffered file the system may write fewer."""
-        rest = memoryview(part).cast("B")
-        size = len(rest)
+        remaining = memoryview(content).cast("B")
+        size = len(remaining)
         with _named(self._path):
-            while len(rest):
-                rest = rest[super().write(rest) :]
+            while len(remaining):
+                remaining = remaining[super().write(remaining) :]
         return size
 
 
@@ -214,8 +214,8 @@ def _unique(folder: Path) -> Path:
 
 def _like(number: int, found: os.stat_result) -> None:
     """Give an open file the owner, where allowed, and the mode of another."""
-    own = os.fstat(number)
-    if (own.st_uid, own.st_gid) != (found.st_uid, found.st_gid):
+    state = os.fstat(number)
+    if (state.st_uid, state.st_gid) != (found.st_uid, found.st_gid):
         with contextlib.suppress(PermissionError):
             os.fchown(number, found.st_uid, found.st_gid)
     if hasattr(os, "fchmod"):  # on Windows since Python 3.13, where modes say little

@@ -89,12 +89,12 @@ def load(path, leaves: Iterable[type] = ()):
         raise ValueError(f"{path}: the file says what no estimator of bayesgen does: {error!r:.300}") from error
 
 
-def _estimator(specification, arrays, own):
+def _estimator(specification, arrays, leaves):
     """Make the estimator that a specification and its arrays describe, or raise an error."""
-    read = Reader(arrays, registry.classes(), own).read
+    read = Reader(arrays, registry.classes(), leaves).read
     estimator = registry.estimators()[specification["estimator"]]()
     parts = ("parameters", "fitted")
-    parameters, fitted = ({name: read(value) for name, value in specification[part].items()} for part in parts)
+    parameters, fitted = ({name: read(value) for name, value in specification[section].items()} for section in parts)
     if parameters.keys() != estimator.get_params(deep=False).keys():
         raise ValueError(f"no estimator of bayesgen has these parameters: {list(parameters)!r:.300}")
     _check_names(estimator, fitted)
@@ -115,7 +115,9 @@ def _check_names(estimator, names) -> None:
 def _put(path, kind: str, head: Mapping[str, str], parts: Mapping[str, Mapping[str, Any]], private: bool) -> None:
     """Write a file of a format: named values in parts, behind the words of its head."""
     writer = Writer(registry.may_be_saved)
-    written = {part: {name: writer.write(v, name) for name, v in values.items()} for part, values in parts.items()}
+    written = {
+        section: {name: writer.write(v, name) for name, v in values.items()} for section, values in parts.items()
+    }
     content = container.pack(kind, {**head, **written}, writer.arrays)
     with disk.writing(path, private=private) as file:
         file.write(content)

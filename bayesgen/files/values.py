@@ -88,8 +88,8 @@ class Reader:
         Classes of the reader.
     """
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], known: Mapping[str, type], own: Mapping[str, type]):
-        self._arrays, self._known, self._own, self._names = arrays, known, own, {}
+    def __init__(self, arrays: Mapping[str, np.ndarray], known: Mapping[str, type], theirs: Mapping[str, type]):
+        self._arrays, self._known, self._own, self._names = arrays, known, theirs, {}
 
     def read(self, value, depth: int = 0) -> Any:
         """Return the value that some JSON stands for."""
@@ -135,10 +135,10 @@ class Reader:
         return array.reshape(shape)
 
     def _object(self, value, depth):
-        name, own = value["object"], value["own"]
-        cls = (self._own if own else self._known).get(name)
+        name, foreign = value["object"], value["own"]
+        cls = (self._own if foreign else self._known).get(name)
         if cls is None:
-            hint = f"give it as load(path, leaves=[{name}])" if own else "was it saved by another version?"
+            hint = f"give it as load(path, leaves=[{name}])" if foreign else "was it saved by another version?"
             raise ValueError(f"holds the class {name}, which is not one of bayesgen; {hint}")
         if not isinstance(value["fields"], dict):
             raise ValueError(f"{name} without fields")
@@ -181,7 +181,7 @@ def _fits(value, hint) -> bool:
     if hint is Any:
         return True
     if origin in (Union, types.UnionType):
-        return any(_fits(value, part) for part in parts)
+        return any(_fits(value, kind) for kind in parts)
     if origin in (float, np.ndarray) and isinstance(value, int | float):
         return not isinstance(value, bool)  # an array () is written as a number
     if origin is float:

@@ -60,9 +60,9 @@ def replicate(model, params: Params, codes, seed: int) -> dict[str, np.ndarray]:
 
     def tables(key, params, codes):
         def table(given):
-            key, own, t = given
+            key, leaves, t = given
             keys = dict(zip(model.leaves, jax.random.split(key, len(model.leaves)), strict=True))
-            classes = {name: leaf.select_class(model.site(own, name), t) for name, leaf in model.leaves.items()}
+            classes = {name: leaf.select_class(model.site(leaves, name), t) for name, leaf in model.leaves.items()}
             return {name: leaf.likelihood(classes[name]).sample(keys[name]) for name, leaf in model.leaves.items()}
 
         return jax.lax.map(table, (jax.random.split(key, len(codes)), params, codes))
@@ -140,8 +140,8 @@ def to_arviz(
             schema, reading=Reading()
         )  # ArviZ draws numbers, so dates are the days that the other groups have
         new = {name: Variable(v[None], ()) for name, v in schema.write(x).items()}
-    own = {"t": Variable(t[None], ("obs",)[: t.ndim - 1], labels)}
-    add_prior(result, before, {"prior_predictive": new | own}, obs)
+    target = {"t": Variable(t[None], ("obs",)[: t.ndim - 1], labels)}
+    add_prior(result, before, {"prior_predictive": new | target}, obs)
     return result
 
 

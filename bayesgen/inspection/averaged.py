@@ -72,9 +72,13 @@ def averaged_terms(classifier, X):
     refuse_far(classifier, rows["numbers"], "explain()")
     terms = _terms(classifier.posterior_, *rows.values())
     schema, left_out, leaves = classifier.schema_, classifier.constant_, classifier.average_.leaves
-    own = [] if leaves is None else leaves.parts()
-    first = [*column_blocks.numbers(schema, left_out), *column_blocks.categories(schema), *(of[0] for _, of, _ in own)]
-    names = [*first[: len(first) - len(own)], *(name for name, _, _ in own)]
+    leaf_parts = [] if leaves is None else leaves.parts()
+    first = [
+        *column_blocks.numbers(schema, left_out),
+        *column_blocks.categories(schema),
+        *(of[0] for _, of, _ in leaf_parts),
+    ]
+    names = [*first[: len(first) - len(leaf_parts)], *(name for name, _, _ in leaf_parts)]
     order = sorted(range(len(first)), key=lambda j: schema.columns.index(first[j]))
     return [*(names[j] for j in order), "remainder"], [terms[..., j] for j in (0, *(1 + j for j in order), -1)]
 
@@ -97,28 +101,30 @@ def _terms(average, x, c, e=None) -> np.ndarray:
     weights, exponents, least = average.weights[used], average.exponents[used], average.roster.least[used]
     share = average.sharpening * weights * exponents
     carried = share[average.roster.carries[used]].sum()
-    for part in average.pieces(len(x), used):
-        entries = taken(e, part)
-        density = average.log_density(x[part], c[part], used, entries)
+    for piece in average.pieces(len(x), used):
+        entries = taken(e, piece)
+        density = average.log_density(x[piece], c[piece], used, entries)
         whole = np.tensordot(share, density, 1)
         log_q = log_probability(density, average.log_class_prior, exponents, least)
         gain = log_mixture(log_q, weights) - average.log_class_prior  # finite where p itself is 0
-        result[part, :, -1] = average.sharpening * gain + log_prior
+        result[piece, :, -1] = average.sharpening * gain + log_prior
         for j in range(x.shape[1]):
-            rest = x[part].copy()
-            rest[:, j] = np.nan
-            result[part, :, 1 + j] = whole - np.tensordot(share, average.log_density(rest, c[part], used, entries), 1)
+            without = x[piece].copy()
+            without[:, j] = np.nan
+            result[piece, :, 1 + j] = whole - np.tensordot(
+                share, average.log_density(without, c[piece], used, entries), 1
+            )
         for j in range(c.shape[1]):
-            rest = c[part].copy()
-            rest[:, j] = -1
-            term = whole - np.tensordot(share, average.log_density(x[part], rest, used, entries), 1)
-            result[part, :, 1 + x.shape[1] + j] = term
+            without = c[piece].copy()
+            without[:, j] = -1
+            term = whole - np.tensordot(share, average.log_density(x[piece], without, used, entries), 1)
+            result[piece, :, 1 + x.shape[1] + j] = term
         for j, (_, _, places) in enumerate(parts):
-            own: Any = entries
-            rest = own.copy()
-            rest[:, places] = np.nan
-            term = leaves.log_density(own) - leaves.log_density(rest)
-            result[part, :, 1 + x.shape[1] + c.shape[1] + j] = carried * term
+            whole_entries: Any = entries
+            without = whole_entries.copy()
+            without[:, places] = np.nan
+            term = leaves.log_density(whole_entries) - leaves.log_density(without)
+            result[piece, :, 1 + x.shape[1] + c.shape[1] + j] = carried * term
     result[..., -1] -= result[..., :-1].sum(2)
     return result - result.mean(1, keepdims=True)
 
@@ -141,14 +147,14 @@ def to_arviz(classifier):
         member = fitted.members[m]
         if not fitted.drawn(member):
             continue
-        own = fitted.parameters(member, (4, 250), rng)
-        dims = {dim for variable, _ in own.values() for dim in variable}
+        drawn = fitted.parameters(member, (4, 250), rng)
+        dims = {dim for variable, _ in drawn.values() for dim in variable}
         named = (fitted.leaves.posterior.coords() if member.leaves else {}) | _labels(classifier, member)
         labels = {dim: values for dim, values in named.items() if dim in dims}
         place = f"member {len(groups) // 2}"
         groups[f"/{place}"] = xr.Dataset(attrs={"weight": fitted.weights[m], "exponent": fitted.exponents[m]})
         groups[f"/{place}"].attrs["family"] = member.family
-        variables = {site: (("chain", "draw", *axes), values) for site, (axes, values) in own.items()}
+        variables = {site: (("chain", "draw", *axes), values) for site, (axes, values) in drawn.items()}
         groups[f"/{place}/posterior"] = xr.Dataset(variables, coords={"chain": range(4), "draw": range(250)} | labels)
     result = xr.DataTree.from_dict(groups)
     result.attrs["inference_library"] = "bayesgen"
@@ -160,8 +166,8 @@ def _labels(classifier, member) -> dict[str, list]:
     schema, classes = classifier.schema_, classifier.classes_.tolist()
     numeric = column_blocks.numbers(schema, classifier.constant_)
     labels = {"class": classes, "feature": numeric, "feature2": numeric, "level": column_blocks.level_names(schema)}
-    for part, place in classifier.average_.places(member):
-        owner = part.factor(place).owner.tolist()
+    for fit, place in classifier.average_.places(member):
+        owner = fit.factor(place).owner.tolist()
         if len(owner) > len(classes):
             labels["group"] = [f"{classes[k]}, component {owner[:g].count(k)}" for g, k in enumerate(owner)]
     return labels

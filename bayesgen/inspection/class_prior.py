@@ -163,8 +163,8 @@ def _gibbs(density, start, concentration, count, thin, rng):
     result, share = np.empty((count, classes)), (rows * start + concentration) / (rows + concentration * classes)
     for step in range(-_WARMUP, thin * count):
         labels = np.zeros(classes)
-        for part in pieces(rows, classes):
-            cumulative = np.cumsum(density[part] * share, axis=1)
+        for piece in pieces(rows, classes):
+            cumulative = np.cumsum(density[piece] * share, axis=1)
             below = cumulative[:, :-1] < rng.random((len(cumulative), 1)) * cumulative[:, -1:]
             labels += np.bincount(below.sum(1), minlength=classes)
         share = rng.dirichlet(labels + concentration)

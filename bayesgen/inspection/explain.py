@@ -103,15 +103,15 @@ def _bayes_terms(classifier, rows):
     prior = posterior.log_class_prior[None]
     names, terms = [], [prior]
     for block in classifier.schema_.blocks:
-        own = rows[block.name]
+        columns = rows[block.name]
         if block.single or classifier.model_.leaves[block.name].event_dim:
-            parts = {block.columns[0] if block.single else block.name: own}
+            parts = {block.columns[0] if block.single else block.name: columns}
         else:
-            places = np.arange(own.shape[1])
-            parts = {c: np.where(places == j, own, np.nan) for j, c in enumerate(block.columns)}
+            places = np.arange(columns.shape[1])
+            parts = {c: np.where(places == j, columns, np.nan) for j, c in enumerate(block.columns)}
         names += parts
-        own = (posterior.log_predictive(blank | {block.name: part}) for part in parts.values())
-        terms += [getattr(classifier, "exponent_", 1.0) * (joint - prior) for joint in own]
+        joints = (posterior.log_predictive(blank | {block.name: alone}) for alone in parts.values())
+        terms += [getattr(classifier, "exponent_", 1.0) * (joint - prior) for joint in joints]
     return names, terms
 
 
@@ -308,10 +308,10 @@ def importance(classifier, X, y, groups=None, columns=None) -> "pd.DataFrame":
     if len(codes) != len(frame):
         raise ValueError(f"X has {len(frame)} rows, and y has {len(codes)}")
     group = group_codes(groups, len(codes))
-    at = np.arange(len(frame)), codes
+    chosen = np.arange(len(frame)), codes
 
     def log_probability(rows):
-        return classifier.predict_log_proba(rows if isinstance(X, pd.DataFrame) else rows.to_numpy())[at]
+        return classifier.predict_log_proba(rows if isinstance(X, pd.DataFrame) else rows.to_numpy())[chosen]
 
     whole = log_probability(frame)
     worse = {}
@@ -363,4 +363,4 @@ def _parts(classifier) -> list[tuple[str, tuple[str, ...]]]:
         together = leaf is not None and leaf.event_dim and leaf.density_kind != "density"
         parts += [(block.name, block.columns)] if together else [(column, (column,)) for column in block.columns]
     place = {column: j for j, column in enumerate(schema.columns)}
-    return sorted(parts, key=lambda part: place[part[1][0]])
+    return sorted(parts, key=lambda one: place[one[1][0]])

@@ -146,7 +146,9 @@ class JointOfAverage(Joint):
         def learned(completed, t, groups):
             return sums.learned(completed | given if closed else completed, t, groups, added).drawn(rng)
 
-        seen = [~np.isnan(own.reshape(len(own), -1)) | (closed and name in given) for name, own in rows.items()]
+        seen = [
+            ~np.isnan(entries.reshape(len(entries), -1)) | (closed and name in given) for name, entries in rows.items()
+        ]
         return gibbs(sums.drawn(rng), learned, rows, codes, rng, np.hstack(seen), added * sums.classes)
 
 
@@ -180,7 +182,7 @@ def places_of(average, weights, besides=None) -> np.ndarray:
     used = weights > 0
     if besides is not None:
         used = used | (besides > 0)
-    factors = [all(part.generates for part, _ in average.places(member)) for member in average.members]
+    factors = [all(fit.generates for fit, _ in average.places(member)) for member in average.members]
     return np.flatnonzero(used & np.array(factors))
 
 
@@ -199,12 +201,12 @@ def components_of(average, labels, weights, besides=None) -> Components:
     """
     used, made = places_of(average, weights, besides), {}
     for m in used:
-        for part, place in average.places(average.members[m]):
-            if (id(part), place) not in made:
-                made[id(part), place] = part.factor(place)
+        for fit, place in average.places(average.members[m]):
+            if (id(fit), place) not in made:
+                made[id(fit), place] = fit.factor(place)
     order, choice = list(made), np.full((len(used), len(made)), -1)
     for row, m in enumerate(used):
-        choice[row, [order.index((id(part), place)) for part, place in average.places(average.members[m])]] = 0
+        choice[row, [order.index((id(fit), place)) for fit, place in average.places(average.members[m])]] = 0
     leaves = [] if average.leaves is None else leaf_factors(average.leaves.posterior, labels, before=LEAF)
     carried = np.where(average.roster.carries[used, None], 0, -1) + np.zeros((1, len(leaves)), int)
     log_class = np.broadcast_to(average.log_class_prior, (len(used), len(average.class_weight)))
@@ -256,7 +258,7 @@ class MemberSums:
         """Return the sums of completed rows and their groups in each factor, ``added`` to these or in their place."""
         weight = np.bincount(codes, minlength=len(self.classes))
         known = zip(self.parts, groups[: len(self.parts)], strict=True)
-        parts = ((part.learned(rows, group, added), place) for (part, place), group in known)
+        parts = ((fit.learned(rows, group, added), place) for (fit, place), group in known)
         leaves = self.leaves
         if leaves is not None:
             other = leaves.of_rows(joined_leaves(leaves, rows), codes)
@@ -265,7 +267,7 @@ class MemberSums:
 
     def drawn(self, rng) -> Components:
         """Return the member under a draw of its parameters."""
-        factors: list[Factor] = [part.drawn_factor(place, rng) for part, place in self.parts]
+        factors: list[Factor] = [fit.drawn_factor(place, rng) for fit, place in self.parts]
         if self.leaves is not None:
             params = {site: v[None] for site, v in self.leaves.draws(rng, ()).items()}
             factors += leaf_factors(self.leaves.posterior, self.labels, params, LEAF)
@@ -279,14 +281,14 @@ def knows(average, x, c, e, codes) -> bool:
     classes = len(average.class_weight)
     pairs = [(np.bincount(codes, minlength=classes), average.class_weight)]
     for block in (NUMBERS, CATEGORIES):
-        every = [part.sums(x, c, codes) for part in average.modelling(block) if part.generates]
-        known = [own for own in every if own is not None]
+        every = [fit.sums(x, c, codes) for fit in average.modelling(block) if fit.generates]
+        known = [pair for pair in every if pair is not None]
         if every and not known:
             return False
         pairs += known[0] if known else []
     if average.leaves is not None:
         if not average.leaves.has_closed_form(e):
             return False
-        own = average.leaves.of_rows(e, codes)
-        pairs += zip(own.hyperparameters(), average.leaves.hyperparameters(), strict=True)
+        again = average.leaves.of_rows(e, codes)
+        pairs += zip(again.hyperparameters(), average.leaves.hyperparameters(), strict=True)
     return all(a.shape == b.shape and np.allclose(a, b, rtol=1e-6, atol=1e-6) for a, b in pairs)

@@ -110,10 +110,10 @@ def _joint(classifier, X, size) -> np.ndarray:
     for drawn, params in posterior.label_draws(rows, size, step, classifier.random_state):
         density = np.moveaxis(drawn, 1, -1)
         with np.errstate(divide="ignore", under="ignore"):
-            own = density
+            joint = density
             if exponent != 1:
-                own = tempered(density, np.log(params["classes.probability"])[:, None], exponent)
-            label = np.exp(own - own.max(-1, keepdims=True))
+                joint = tempered(density, np.log(params["classes.probability"])[:, None], exponent)
+            label = np.exp(joint - joint.max(-1, keepdims=True))
             level = density.max(-1)
             weight = np.exp(density - level[..., None]).sum(-1) * np.exp(level - level.max(0))
             label *= (weight / label.sum(-1))[..., None]
@@ -134,16 +134,16 @@ def _greedy(joint, n, rng) -> NextLabels:
     chosen, values, effective = [], [], []
     for _ in range(n):
         information, draws = np.full(count, -np.inf), np.empty(count)
-        for part in pieces(count, labelling.shape[1] * classes + size):
-            own = weight[:, None] * density[:, part]
-            total = own.sum(0)
-            draws[part] = total**2 / (own**2).sum(0)
-            conditional = (own * (known[:, None] + doubt[:, part])).sum(0) / total
-            p = np.einsum("sm,sik->mik", labelling, joint[:, part], optimize=True) / total[:, None]
+        for piece in pieces(count, labelling.shape[1] * classes + size):
+            weighted = weight[:, None] * density[:, piece]
+            total = weighted.sum(0)
+            draws[piece] = total**2 / (weighted**2).sum(0)
+            conditional = (weighted * (known[:, None] + doubt[:, piece])).sum(0) / total
+            p = np.einsum("sm,sik->mik", labelling, joint[:, piece], optimize=True) / total[:, None]
             each = p.sum(2) * share[:, None]  # of the labellings at hand, given this row too
             surprise = -np.where(p > 0, np.log(np.where(p > 0, p, 1.0)), 0.0)
             entropy = (share[:, None, None] * p * surprise).sum((0, 2)) / each.sum(0)
-            information[part] = entropy - conditional
+            information[piece] = entropy - conditional
         information[chosen] = -np.inf
         best = int(np.nan_to_num(information, nan=-np.inf).argmax())
         chosen.append(best)
@@ -206,9 +206,9 @@ def class_given_label(classifier, X, y) -> np.ndarray:
     params = posterior.draws(generator(classifier.random_state), (1 if posterior.kind == "point" else _DRAWS,))
     confusion = log_or_floor(params[model.CONFUSION])
     found = []
-    for part in split_rows(rows, max(1, DENSITIES // confusion[..., 0].size)):
-        own = codes[len(found) :][: count_rows(part)]
-        joint = model.log_likelihood_rows(params, part) + confusion[..., own]
+    for piece in split_rows(rows, max(1, DENSITIES // confusion[..., 0].size)):
+        given = codes[len(found) :][: count_rows(piece)]
+        joint = model.log_likelihood_rows(params, piece) + confusion[..., given]
         with np.errstate(under="ignore"):
             found += list(softmax(joint, axis=1).mean(0).T)
     return np.stack(found)

@@ -143,14 +143,14 @@ def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOn
     rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "leave_one_out() is exact")
     model, whole = classifier.model_, classifier.statistics_
 
-    def summed(own):
-        return model.statistics(select_rows(rows, own), codes[own], taken(weight, own))
+    def summed(held):
+        return model.statistics(select_rows(rows, held), codes[held], taken(weight, held))
 
     check_rows(classifier, whole, summed(slice(None)))
     log_joint = np.empty((len(codes), len(classifier.classes_)))
     leaving = departures(len(codes), group)
-    for own, rest in zip(leaving, all_but_one(summed, leaving, 0), strict=True):
-        log_joint[own] = model.update(rest).log_predictive(select_rows(rows, own))
+    for held, others in zip(leaving, all_but_one(summed, leaving, 0), strict=True):
+        log_joint[held] = model.update(others).log_predictive(select_rows(rows, held))
     return LeaveOneOut(log_joint, codes, group)
 
 
@@ -329,8 +329,8 @@ def predict_in_order(classifier, X, y, order, groups=None) -> np.ndarray:
         if passed > learned:
             new = sequence[learned:passed]
             statistics, learned = statistics + model.statistics(select_rows(rows, new), codes[new]), passed
-        own = np.flatnonzero(begin == moment)
-        result[own] = model.update(statistics).log_predictive(select_rows(rows, own))
+        rows_then = np.flatnonzero(begin == moment)
+        result[rows_then] = model.update(statistics).log_predictive(select_rows(rows, rows_then))
     return result
 
 

@@ -355,7 +355,7 @@ def impute(classifier, X, y=None, draws: int = 0, joint: bool = False):
         tables = list(density.filled_together(rows, codes, draws, rng, fitted))
     else:
         tables = list(density.filled(rows, codes, draws, rng))
-    return [_table(classifier, X, density.blocks(own)) for own in tables]
+    return [_table(classifier, X, density.blocks(table)) for table in tables]
 
 
 @np.errstate(under="ignore")
@@ -369,10 +369,10 @@ def draw_table(classifier, X, fitted=None):
     density.check(rows, "impute()")
     codes = _only_class(classifier, count_rows(rows))
     if fitted is not None and len(fitted) == count_rows(rows) and density.knows(rows, fitted):
-        (own,) = density.filled_together(rows, codes, 1, rng, fitted)
+        (table,) = density.filled_together(rows, codes, 1, rng, fitted)
     else:
-        (own,) = density.filled(rows, codes, 1, rng)
-    return _table(classifier, X, density.blocks(own))
+        (table,) = density.filled(rows, codes, 1, rng)
+    return _table(classifier, X, density.blocks(table))
 
 
 def _only_class(classifier, count: int):

@@ -78,7 +78,7 @@ class PredictionSet:
     @property
     def labels(self) -> list[list]:
         """Return the classes in the set of each row."""
-        return [self.classes[own].tolist() for own in self.contains]
+        return [self.classes[row].tolist() for row in self.contains]
 
 
 def predict_set(
@@ -163,14 +163,14 @@ def _split(classifier, X, X_known, y_known, by_class, group):
     if hasattr(classifier, "statistics_"):
         _refuse_rows_of_fit(classifier, X_known, y_known)
     new = log_odds(classifier.predict_log_proba(X))
-    own, result = known[np.arange(len(codes)), codes], np.empty(new.shape)
+    odds, result = known[np.arange(len(codes)), codes], np.empty(new.shape)
     group = np.arange(len(codes)) if group is None else group
     for k in range(new.shape[1]):
         among = np.flatnonzero(codes == k) if by_class else np.arange(len(codes))
-        among = among[np.argsort(own[among])]
+        among = among[np.argsort(odds[among])]
         _, place, size = np.unique(group[among], return_inverse=True, return_counts=True)
         strange = np.append(0.0, np.cumsum(1 / size[place]))  # each group weighs one
-        result[:, k] = (1 + strange[np.searchsorted(own[among], new[:, k], side="right")]) / (len(size) + 1)
+        result[:, k] = (1 + strange[np.searchsorted(odds[among], new[:, k], side="right")]) / (len(size) + 1)
     return result
 
 
@@ -197,8 +197,8 @@ def _full(classifier, X, X_known, y_known, by_class):
     rows, codes, _ = rows_of_fit(classifier, X_known, y_known, None, "predict_set() takes the rows of an exact fit")
     template, whole = classifier._template(classifier.schema_), classifier.statistics_
 
-    def summed(own):
-        return template.statistics(select_rows(rows, own), codes[own])
+    def summed(held):
+        return template.statistics(select_rows(rows, held), codes[held])
 
     try:
         check_rows(classifier, whole, summed(np.arange(len(codes))))
@@ -206,16 +206,16 @@ def _full(classifier, X, X_known, y_known, by_class):
         raise ValueError(f"predict_set(): {error}. Rows with weights are not exchangeable: fit without") from None
     unknown = classifier._read(X)
     known, new = _singles(template, rows), _singles(template, unknown)
-    rest = _own_class(all_but_one(summed, departures(len(codes)), 0), codes)
-    width = len(classifier.classes_) * sum(a[0].size for s in rest.values() for a in _arrays(s).values())
+    others = _own_class(all_but_one(summed, departures(len(codes)), 0), codes)
+    width = len(classifier.classes_) * sum(a[0].size for s in others.values() for a in _arrays(s).values())
     result = np.empty((count_rows(template.blocks(unknown)), len(classifier.classes_)))
     for i, k in np.ndindex(*result.shape):
         candidate = _Candidate(template, whole, _take(new, [i]), k, getattr(classifier, "exponent_", 1.0))
         compared = np.flatnonzero(codes == k) if by_class else np.arange(len(codes))
         stranger = 0
         for piece in pieces(len(compared), width, _CELLS):
-            own = compared[piece]
-            scores = candidate.scores(_take(rest, own), codes[own], _take(known, own))
+            chosen = compared[piece]
+            scores = candidate.scores(_take(others, chosen), codes[chosen], _take(known, chosen))
             stranger += (~(scores > candidate.score)).sum()  # what leaves float64, far out, counts against the row
         result[i, k] = (1 + stranger) / (len(compared) + 1)
     return result
@@ -226,32 +226,32 @@ class _Candidate:
 
     def __init__(self, template, whole: ClassStatistics, new, k: int, exponent: float):
         self.new, self.k, self.exponent = new, k, exponent
-        here = np.eye(len(whole.classes.sums))[k]
-        leaves = {name: s + _where(here, new[name]) for name, s in whole.leaves.items()}
-        sums = SumStatistics(whole.classes.sums + here, whole.classes.base)
-        self.all = ClassStatistics(sums, leaves, whole.squares + here)
+        unit = np.eye(len(whole.classes.sums))[k]
+        leaves = {name: s + _where(unit, new[name]) for name, s in whole.leaves.items()}
+        sums = SumStatistics(whole.classes.sums + unit, whole.classes.base)
+        self.all = ClassStatistics(sums, leaves, whole.squares + unit)
         self.model = template.with_prior(self.all)
         before = {name: _each(lambda a: a[:, None], s) for name, s in whole.leaves.items()}
         score = log_odds(self._log_joint(before, whole.classes.sums[None], new))[0, k]
         self.score = score + _SAME * max(1.0, abs(score)) if np.isfinite(score) else score
 
-    def scores(self, rest, codes, rows) -> np.ndarray:
+    def scores(self, all_others, codes, rows) -> np.ndarray:
         """Return the scores of some rows of the fit, each without itself and with the candidate, (b,).
 
         Parameters
         ----------
-        rest, rows : mapping from leaf to statistics (b, ...)
+        all_others, rows : mapping from leaf to statistics (b, ...)
             Statistics of all other rows of its class, and of the row alone.
         codes : int array, shape (b,)
             Class of each row.
         """
-        at, statistics = codes == np.arange(len(self.all.classes.sums))[:, None], {}
-        for name, others in rest.items():
-            own = others + _where(codes == self.k, self.new[name])
+        belongs, statistics = codes == np.arange(len(self.all.classes.sums))[:, None], {}
+        for name, others in all_others.items():
+            with_new = others + _where(codes == self.k, self.new[name])
             statistics[name] = _each(
-                lambda a, b: np.where(_beside(at, b[None]), b, a[:, None]), self.all.leaves[name], own
+                lambda a, b: np.where(_beside(belongs, b[None]), b, a[:, None]), self.all.leaves[name], with_new
             )
-        joint = self._log_joint(statistics, self.all.classes.sums - at.T, rows)
+        joint = self._log_joint(statistics, self.all.classes.sums - belongs.T, rows)
         return log_odds(joint)[np.arange(len(codes)), codes]
 
     def _log_joint(self, statistics, counts, rows) -> np.ndarray:
@@ -288,11 +288,11 @@ def _take(statistics, rows):
 
 def _own_class(leave_one_out, codes):
     """Select the class of each row from the statistics of all rows but it, by leaf: (n, ...)."""
-    own = [
+    selected = [
         {name: _each(lambda a, k=k: a[[k]], s) for name, s in others.leaves.items()}
         for k, others in zip(codes, leave_one_out, strict=True)
     ]
-    return {name: _each(lambda *a: np.concatenate(a), *(row[name] for row in own)) for name in own[0]}
+    return {name: _each(lambda *a: np.concatenate(a), *(row[name] for row in selected)) for name in selected[0]}
 
 
 def _where(present, statistics):

@@ -113,10 +113,10 @@ def tempered(log_joint, log_prior, exponent: float):
 def log_odds(log_probability: np.ndarray) -> np.ndarray:
     """Return log p/(1 - p) of each class, (n, K), from log joint densities or probabilities, as 1 - p sums others."""
     result = np.empty_like(log_probability)
-    for k, (own, odds) in enumerate(zip(log_probability.T, result.T, strict=True)):
+    for k, (log_chance, odds) in enumerate(zip(log_probability.T, result.T, strict=True)):
         others = np.delete(log_probability, k, axis=1)
-        rest = logsumexp(others, axis=1) if others.size else -np.inf
-        odds[:] = np.where(np.isneginf(own), -np.inf, own - rest)
+        log_others = logsumexp(others, axis=1) if others.size else -np.inf
+        odds[:] = np.where(np.isneginf(log_chance), -np.inf, log_chance - log_others)
     return result
 
 
@@ -199,9 +199,9 @@ def draw_reliability(classifier, X) -> DrawReliability:
     rows = posterior.model.check(read)
     params, k, done = posterior.flat, np.empty(joint.shape), 0
     draws = len(next(iter(params.values())))
-    for part in split_rows(rows, max(1, DENSITIES // (draws * joint.shape[1]))):
-        own = slice(done, done := done + count_rows(part))
-        k[own] = pareto_shape(posterior.model.log_likelihood_rows(params, part), posterior.efficiency).T
+    for piece in split_rows(rows, max(1, DENSITIES // (draws * joint.shape[1]))):
+        places = slice(done, done := done + count_rows(piece))
+        k[places] = pareto_shape(posterior.model.log_likelihood_rows(params, piece), posterior.efficiency).T
     aside = ~matters(joint)
     with np.errstate(invalid="ignore", under="ignore"):
         worst = np.where(aside | np.isnan(k), -np.inf, k).max(1)

@@ -78,11 +78,11 @@ class Summary:
             leaf = model.leaves[block.name]
             sites = model.site(means, block.name)
             if isinstance(leaf, Populated):
-                leaf, sites = leaf.leaf, leaf.shown(sites)
-            own = leaf._expand(sites) if "variance" in sites else sites
+                leaf, sites = leaf.leaf, leaf.shexpanded(sites)
+            expanded = leaf._expand(sites) if "variance" in sites else sites
             grouped = isinstance(block.leaf, PooledGroups)  # the last column is a name
             for j, column in enumerate(block.columns[: -1 if grouped else None]):
-                values |= {(column, name): v for name, v in _quantities(leaf, own, j, block).items()}
+                values |= {(column, name): v for name, v in _quantities(leaf, expanded, j, block).items()}
                 if not (leaf.event_dim and j):  # one prior of them all
                     prior[column] = _prior(model.leaves[block.name], j)
         how = {"exact": "the exact posterior", "draws": "draws of the posterior", "point": "a point estimate"}

@@ -78,11 +78,11 @@ def typicality(classifier, X, draws: int = 2000) -> Typicality:
     seen = np.concatenate([~np.isnan(v.reshape(len(v), -1)) for v in rows.values()], axis=1)
     drawn, ties = joint.draw(draws, rng), rng.random(len(seen))
     by_class, overall = np.ones((len(seen), len(joint.log_prior))), np.ones(len(seen))
-    for places, own in patterns(seen):
+    for places, rows_of in patterns(seen):
         if len(places):
-            found = _ranks(joint, select_rows(rows, own), _masked(drawn, places), ties[own])
-            by_class[own], overall[own] = found
-    exact = [tails for part in split_rows(rows, ROWS) if (tails := joint.tails(part)) is not None]
+            found = _ranks(joint, select_rows(rows, rows_of), _masked(drawn, places), ties[rows_of])
+            by_class[rows_of], overall[rows_of] = found
+    exact = [tails for piece in split_rows(rows, ROWS) if (tails := joint.tails(piece)) is not None]
     return Typicality(np.concatenate(exact) if exact else by_class, overall)
 
 
@@ -101,9 +101,9 @@ def _ranks(joint: Joint, rows: Rows, drawn: Rows, ties):
     mine, theirs, prior = joint.log_density(rows), joint.log_density(drawn), joint.log_prior
     classes = len(prior)
     count = len(theirs) // classes
-    own = theirs.reshape(classes, count, classes)
+    theirs_by_class = theirs.reshape(classes, count, classes)
     even = np.ones(count)
-    by_class = np.column_stack([_rank(mine[:, k], own[k, :, k], even, ties) for k in range(classes)])
+    by_class = np.column_stack([_rank(mine[:, k], theirs_by_class[k, :, k], even, ties) for k in range(classes)])
     weight = np.repeat(np.exp(prior), count)
     with np.errstate(under="ignore"):
         own_total, total = (logsumexp(density + prior, axis=1) for density in (mine, theirs))

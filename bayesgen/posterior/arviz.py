@@ -56,18 +56,23 @@ def tree(draws: Draws, groups: Groups | None = None, name: str = "posterior", ob
     drawn = {site: model.dims(site) for site in draws.samples}
     names = [*drawn, *itertools.chain(*drawn.values()), *model.coords()]
     for variables in (groups or {}).values():
-        names += [*variables, *(dim for own in variables.values() if isinstance(own, Variable) for dim in own.dims)]
+        names += [
+            *variables,
+            *(dim for variable in variables.values() if isinstance(variable, Variable) for dim in variable.dims),
+        ]
     safe = safe_names(names)
     labels = {safe[dim]: values for dim, values in model.coords().items()}
-    for prefix, own in (("", draws), ("warmup_", draws.warmup)):
-        if own is not None:
-            kept = {site: v for site, v in own.samples.items() if not _is_factor(model, site)}
+    for prefix, group_draws in (("", draws), ("warmup_", draws.warmup)):
+        if group_draws is not None:
+            kept = {site: v for site, v in group_draws.samples.items() if not _is_factor(model, site)}
             sites = {site: Variable(np.asarray(v), tuple(model.dims(site))) for site, v in kept.items()}
-            attrs = {f"distance to exact, {safe[site]}": d for site, d in own.distance.items()} | dict(own.run)
+            attrs = {f"distance to exact, {safe[site]}": d for site, d in group_draws.distance.items()} | dict(
+                group_draws.run
+            )
             made[prefix + name] = _dataset(prefix + name, sites, labels, safe, attrs)
-            if own.sample_stats:
+            if group_draws.sample_stats:
                 made[f"{prefix}sample_stats"] = _dataset(
-                    "sample_stats", _stats(own.sample_stats), {}, {}, dict(own.run)
+                    "sample_stats", _stats(group_draws.sample_stats), {}, {}, dict(group_draws.run)
                 )
     labels |= {} if obs is None else {"obs": obs}
     for group, variables in (groups or {}).items():
@@ -109,14 +114,14 @@ def _dataset(group, variables, labels, safe, attrs=None):
     for name, variable in variables.items():
         if not isinstance(variable, Variable):
             variable = Variable(variable, ("obs",)[: np.ndim(variable) - lead])
-        own = safe.get(name, name)
-        values[own], notes[own] = variable.values, variable.attrs
+        safe_name = safe.get(name, name)
+        values[safe_name], notes[safe_name] = variable.values, variable.attrs
         if variable.dims:
-            dims[own] = [safe.get(dim, dim) for dim in variable.dims]
+            dims[safe_name] = [safe.get(dim, dim) for dim in variable.dims]
     options: dict[str, Any] = {"sample_dims": []} if lead == 0 else {}
     result = dict_to_dataset(values, attrs=_library() | (attrs or {}), coords=labels, dims=dims, **options)
-    for name, own in notes.items():
-        result[name].attrs.update(own)
+    for name, note in notes.items():
+        result[name].attrs.update(note)
     return result
 
 
@@ -152,10 +157,10 @@ def log_prior(model: Model, draws: Draws, data=None) -> dict[str, np.ndarray]:
 
     def density(model, data, values):
         trace = program.traced(program.handlers.substitute(_seeded(model, data, 0), values))
-        own = {n: s for n, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
-        if not own.keys() <= values.keys():
+        latent = {n: s for n, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
+        if not latent.keys() <= values.keys():
             return {}
-        return {name: program.log_density(site).sum() for name, site in own.items()}
+        return {name: program.log_density(site).sum() for name, site in latent.items()}
 
     def all_draws(model, data, flat):
         return program.jax.vmap(lambda values: density(model, data, values))(flat)
@@ -185,8 +190,8 @@ def prior_samples(model: Model, rng: np.random.Generator, sites, data=None) -> P
 
 def add_prior(result, draws: Draws, predictive: Groups | None = None, obs=None) -> None:
     """Put the groups "prior" and "prior_predictive" into a tree."""
-    for group, own in tree(draws, predictive, "prior", obs).children.items():
-        result[group] = own
+    for group, node in tree(draws, predictive, "prior", obs).children.items():
+        result[group] = node
 
 
 def _seeded(model, data, key):

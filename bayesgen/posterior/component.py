@@ -261,13 +261,13 @@ class Components:
         return self._given(rows, [factor.log_density(rows) for factor in self.factors], codes)
 
     def _given(self, rows: Rows, densities, codes=None) -> "Given":
-        by_class = [factor.by_class(own) for factor, own in zip(self.factors, densities, strict=True)]
+        by_class = [factor.by_class(density) for factor, density in zip(self.factors, densities, strict=True)]
         joint = np.repeat((self.log_member[:, None] + self.log_class)[..., None], count_rows(rows), axis=-1)
-        for own, choice in zip(by_class, self.choice.T, strict=True):
-            if np.array_equal(choice, np.arange(len(own))):
-                joint += own
+        for density, choice in zip(by_class, self.choice.T, strict=True):
+            if np.array_equal(choice, np.arange(len(density))):
+                joint += density
             else:
-                joint[choice >= 0] += own[choice[choice >= 0]]
+                joint[choice >= 0] += density[choice[choice >= 0]]
         if codes is not None:
             joint = np.where(np.arange(self.classes)[:, None] == codes, joint, -np.inf)
         lost = np.isneginf(joint).all((0, 1))
@@ -295,8 +295,8 @@ class Components:
         result = {block: entries.copy() for block, entries in rows.items()}
         for factor, group in zip(self.factors, groups, strict=True):
             used = slice(None) if (group >= 0).all() else np.flatnonzero(group >= 0)
-            own = {block: rows[block][used] for block in factor.blocks}
-            for block, entries in factor.fill(own, group[used], rng).items() if group[used].size else ():
+            entries_of = {block: rows[block][used] for block in factor.blocks}
+            for block, entries in factor.fill(entries_of, group[used], rng).items() if group[used].size else ():
                 result[block][used] = entries
         return result
 
@@ -375,11 +375,11 @@ class Given:
         last = np.append(factor.first(), len(factor.owner))
         row = np.broadcast_to(np.arange(group.shape[-1]), group.shape)
         for cell, start in enumerate(last[:-1]):
-            some = group == start
-            if last[cell + 1] > start + 1 and some.any():
-                own = slice(start, last[cell + 1])
-                score = (self.densities[f][own] + factor.log_share[own, None])[:, row[some]]
-                result[some] = start + choose(softmax(score, axis=0).T, rng)
+            chosen = group == start
+            if last[cell + 1] > start + 1 and chosen.any():
+                cells = slice(start, last[cell + 1])
+                score = (self.densities[f][cells] + factor.log_share[cells, None])[:, row[chosen]]
+                result[chosen] = start + choose(softmax(score, axis=0).T, rng)
         return result
 
     def _log_groups(self, f: int) -> np.ndarray:
@@ -401,8 +401,8 @@ class Given:
     def by_member(self, rows: Any = slice(None)) -> np.ndarray:
         """Return log p(x_o | m, k) of some rows under every product, (M, K, n)."""
         result = np.zeros(self.log_joint[..., rows].shape)
-        for own, choice in zip(self.by_class, self.components.choice.T, strict=True):
-            result[choice >= 0] += own[choice[choice >= 0]][..., rows]
+        for density, choice in zip(self.by_class, self.components.choice.T, strict=True):
+            result[choice >= 0] += density[choice[choice >= 0]][..., rows]
         return result
 
     def along_members(self, entry: Entry, log_density) -> np.ndarray:
@@ -412,8 +412,8 @@ class Given:
         result = np.repeat(self.by_member(rows)[..., None], shape[1], axis=-1)
         for f in entry.used:
             factor, choice = self.components.factors[f], self.components.choice[:, f]
-            own = self.densities[f][:, rows, None] + log_density[start : start + len(factor.owner)]
-            gain = factor.by_class(own.reshape(len(own), -1)).reshape(-1, factor.classes, *shape)
+            density = self.densities[f][:, rows, None] + log_density[start : start + len(factor.owner)]
+            gain = factor.by_class(density.reshape(len(density), -1)).reshape(-1, factor.classes, *shape)
             gain = gain - self.by_class[f][..., rows, None]
             result[choice >= 0] += gain[choice[choice >= 0]]
             start += len(factor.owner)
@@ -430,7 +430,7 @@ class Given:
             owner = np.concatenate([factors[f].owner for f in used])
             every = (factors[f].conditionals(self.rows, block) for f in used)
             for (gap, first), *others in zip(*every, strict=True):
-                joined = type(first).joined([first, *(own for _, own in others)]) if others else first
+                joined = type(first).joined([first, *(line for _, line in others)]) if others else first
                 yield Entry(gap, joined, log_weight[:, gap.rows], owner, cutting, used)
 
 

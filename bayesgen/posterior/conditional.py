@@ -80,8 +80,8 @@ class Listed(Conditional):
     @classmethod
     def joined(cls, parts):
         """Join the groups of lists with the same values."""
-        entries = max(part.log_mass.shape[1] for part in parts)
-        mass = [np.broadcast_to(m := part.log_mass, (len(m), entries, m.shape[2])) for part in parts]
+        entries = max(one.log_mass.shape[1] for one in parts)
+        mass = [np.broadcast_to(m := one.log_mass, (len(m), entries, m.shape[2])) for one in parts]
         return cls(parts[0].values, np.concatenate(mass), parts[0].label)
 
     def expected(self, weight):

@@ -126,13 +126,13 @@ class LeafFactor(Factor):
     def fill(self, rows, group, rng):
         x, params, place = rows[self.name].copy() if self.bend is None else self._bent(rows[self.name]), None, group
         if self.params is not None:
-            own, place = np.unique(group, return_inverse=True)
-            params = self.leaf.select_class(self.params, np.divmod(own, len(self.classes_of)))
+            groups, place = np.unique(group, return_inverse=True)
+            params = self.leaf.select_class(self.params, np.divmod(groups, len(self.classes_of)))
         flat = x.reshape(len(x), -1)
         gone = np.flatnonzero(np.isnan(flat).any(1))
         for piece in pieces(len(gone), len(self.classes_of) * flat.shape[1] ** (1 + self.leaf.event_dim), DENSITIES):
-            some = gone[piece]
-            x[some] = self.leaf.fill(x[some], place[some], rng, params)
+            rows_of = gone[piece]
+            x[rows_of] = self.leaf.fill(x[rows_of], place[rows_of], rng, params)
         if self.bend is not None:
             x = np.where(np.isnan(rows[self.name]), self.bend.back(x), rows[self.name])
         return {self.name: x}
@@ -164,7 +164,7 @@ class LeafFactor(Factor):
             raise NoClosedForm(f"columns {listed(self.columns)}: {error}") from None
         shape = (self._draws, len(self.classes_of)) if self.params is not None else (1, len(self.classes_of))
         axes = parts[0].ndim
-        parts = (part.reshape((1,) * (axes - part.ndim) + part.shape) for part in parts)
+        parts = (value.reshape((1,) * (axes - value.ndim) + value.shape) for value in parts)
         return tuple(np.broadcast_to(p, (*shape, *p.shape[-2:])) for p in parts)
 
     def _entries(self, value, gap) -> np.ndarray:

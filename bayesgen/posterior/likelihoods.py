@@ -94,7 +94,7 @@ def _target_groups(model: Discriminative, draws, rows, rng) -> Groups:
     """Return the density and a new draw of the target of each row, and its columns."""
     lead, x = next(iter(draws.samples.values())).shape[:2], rows["x"]
     check_likelihoods(math.prod(lead), len(x))
-    drawn = _each(lambda key, own: model.likelihood(own, x).sample(key), draws.flat, rng)
+    drawn = _each(lambda key, params: model.likelihood(params, x).sample(key), draws.flat, rng)
     names = model.columns or [f"x{j}" for j in range(x.shape[1])]
     return {
         "log_likelihood": {"y": model.log_likelihood_rows(draws.flat, rows).reshape(*lead, -1)},
@@ -156,19 +156,19 @@ def class_groups(draws: Draws, x, codes, rng, wanted: Collection[str] = LARGE) -
         density = draws.model.log_likelihood_rows(flat, rows)  # (draws, K, rows)
         if generative:
             density = draws.model.told(density, flat)
-        part = slice(done, done := done + density.shape[-1])
-        own = (slice(None), codes[part], np.arange(density.shape[-1]))
+        piece = slice(done, done := done + density.shape[-1])
+        chosen = (slice(None), codes[piece], np.arange(density.shape[-1]))
         if generative and "log_likelihood" in made:
-            made["log_likelihood"][:, part] = density[own]
+            made["log_likelihood"][:, piece] = density[chosen]
         density = possible(density, flat)
         if "posterior_predictive" in made:
             top = density.max(1)
             with np.errstate(under="ignore"):
                 cumulative = np.exp(density - top[:, None]).cumsum(1)
             t = (rng.random(top.shape) * cumulative[:, -1] > np.moveaxis(cumulative, 1, 0)).sum(0)
-            made["posterior_predictive"][:, part] = t
+            made["posterior_predictive"][:, piece] = t
         if given in made:
-            made[given][:, part] = _share(density, own)  # which uses the densities up
+            made[given][:, piece] = _share(density, chosen)  # which uses the densities up
     result = {}
     for group, values in made.items():
         name = "joint" if generative and group == "log_likelihood" else "t"
@@ -177,10 +177,10 @@ def class_groups(draws: Draws, x, codes, rng, wanted: Collection[str] = LARGE) -
 
 
 @np.errstate(under="ignore")
-def _share(density, own):
+def _share(density, chosen):
     """Return the log share of one class of each row, -log(1 + others/own), which is not rounded to 0 for a sure row."""
-    mine = density[own].copy()
-    density[own] = -np.inf
+    mine = density[chosen].copy()
+    density[chosen] = -np.inf
     with np.errstate(invalid="ignore"):
         odds = logsumexp(density, axis=1) - mine
     return np.where(np.isneginf(mine), -np.inf, -np.logaddexp(0.0, odds))
@@ -190,7 +190,7 @@ def _leaf_groups(model, draws, data, rng) -> Groups:
     rows = model.check(data)
     lead, shape = next(iter(draws.samples.values())).shape[:2], np.shape(rows)
     density = model.log_likelihood_rows(draws.flat, rows)
-    drawn = _each(lambda key, own: model.likelihood(own).sample(key, shape[:1]), draws.flat, rng)
+    drawn = _each(lambda key, params: model.likelihood(params).sample(key, shape[:1]), draws.flat, rng)
     axes = ("obs", *(f"x_dim_{i}" for i in range(len(shape) - 1)))
     return {
         "log_likelihood": {"x": density.reshape(*lead, -1)},
@@ -206,9 +206,9 @@ def _function_groups(model, draws, arguments, rng) -> Groups:
     def one(key, values):
         result = {}
         for name, site in model.observed(values, arguments).items():
-            key, own = program.jax.random.split(key)
+            key, mine = program.jax.random.split(key)
             around[name] = plates(site)
-            result[name] = site["fn"].log_prob(site["value"]), site["fn"].sample(own), site["value"]
+            result[name] = site["fn"].log_prob(site["value"]), site["fn"].sample(mine), site["value"]
         return result
 
     found = _each(one, {name: draws.flat[name] for name, _ in model.axes}, rng)

@@ -67,8 +67,8 @@ class Posterior(Predictive):
         """Draw parameters once, and yield the densities of some rows at a time under them."""
         self.check_draws(size)
         params = self.draws(seed, (size,))
-        for part in split_rows(x, step):
-            yield self.model.log_likelihood_rows(params, part), params
+        for piece in split_rows(x, step):
+            yield self.model.log_likelihood_rows(params, piece), params
 
     def log_predictive_with_effective(self, x) -> tuple[np.ndarray, np.ndarray | None]:
         """Return `log_predictive`, and the effective number of draws in each of its averages, where known."""
@@ -231,7 +231,7 @@ class ParameterDraws(Posterior):
         check_count("draws", count)
         chains, length = next(iter(self.samples.values())).shape[:2]
         places = np.linspace(0, length - 1, min(length, -(-count // chains))).astype(int)
-        samples, stats = ({k: v[:, places] for k, v in own.items()} for own in (self.samples, self.sample_stats))
+        samples, stats = ({k: v[:, places] for k, v in arrays.items()} for arrays in (self.samples, self.sample_stats))
         return replace(self, samples=samples, sample_stats=stats)
 
     def draws(self, seed=None, size=(4, 1000)) -> Params:
@@ -314,9 +314,9 @@ def distance(samples: Params, exact: Params) -> dict[str, float]:
     """
     result = {}
     for site, values in exact.items():
-        mine, own = np.asarray(samples[site]).mean((0, 1)), np.asarray(values)
-        spread = own.std((0, 1))
-        apart = np.abs(mine - own.mean((0, 1)))
+        mine, theirs = np.asarray(samples[site]).mean((0, 1)), np.asarray(values)
+        spread = theirs.std((0, 1))
+        apart = np.abs(mine - theirs.mean((0, 1)))
         result[site] = float(np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0).max(initial=0.0))
     return result
 

@@ -90,16 +90,3 @@ def filled(schema: Schema, x: np.ndarray, means=None) -> np.ndarray:
     if means is not None:
         x = np.where(np.isnan(x), means, x)
     return complete(x, schema.columns if schema.numeric else [column for column, _ in _pairs(schema)])
-
-
-def schema_of(names) -> Schema:
-    """Return the schema that a file without one implies by the names of the columns of its score."""
-    levels: dict[str, list[str]] = {}
-    for name in names:
-        column, found, level = name.partition(_IS)
-        levels.setdefault(column, []).extend([level] if found else [])
-    numbers = tuple(column for column, own in levels.items() if not own)
-    blocks = [Block(column, (column,), True, "categorical", tuple(own)) for column, own in levels.items() if own]
-    if numbers:
-        blocks.append(Block("", numbers, False, "gaussian"))
-    return Schema(tuple(levels), tuple(blocks))
