@@ -184,7 +184,7 @@ class GaussianVector(ExponentialFamily):
                 if seen.tobytes() not in known:
                     known[seen.tobytes()] = prepare(seen)
                 about, whiten, eta = known[seen.tobytes()]
-                step = max(1, CELLS // (eta.shape[-1] * len(part)))
+                step = max(1, CELLS // (eta.shape[-1] * len(part) + 1))
                 for k in (slice(first, first + step) for first in range(0, len(eta), step)):
                     with np.errstate(over="ignore", invalid="ignore"):
                         z = whiten[k] @ (part.T - about[k][..., None])
