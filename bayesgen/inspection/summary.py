@@ -78,7 +78,7 @@ class Summary:
             leaf = model.leaves[block.name]
             sites = model.site(means, block.name)
             if isinstance(leaf, Populated):
-                leaf, sites = leaf.leaf, leaf.shexpanded(sites)
+                leaf, sites = leaf.leaf, leaf.shown(sites)
             expanded = leaf._expand(sites) if "variance" in sites else sites
             grouped = isinstance(block.leaf, PooledGroups)  # the last column is a name
             for j, column in enumerate(block.columns[: -1 if grouped else None]):
