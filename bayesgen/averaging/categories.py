@@ -62,7 +62,6 @@ class CategoryMember(Member):
 
     @property
     def family(self) -> str:
-        """The structure."""
         return self.structure
 
     @classmethod
@@ -79,7 +78,6 @@ class CategoryMember(Member):
         return [CategoryMembers.of(rows.c, rows.levels, rows.codes, rows.classes, rows.weight) for _ in groups]
 
     def settings(self):
-        """Return structure and strength."""
         return {"kind": "generative", "categories": self.structure, "strength": self.strength}
 
 
@@ -155,7 +153,6 @@ class CategoryMembers(FittedFactors):
         return (self.column[:, None] == np.arange(len(self.levels))).astype(float)
 
     def claims(self, dim, levels, classes):
-        """Yield the shapes of the counts; see `FittedMembers.claims`."""
         total = sum(levels)
         yield "the members have other categories than schema_", self.levels.tolist() == list(levels), None
         yield "the counts of categories", self.single, (classes, total)
@@ -172,20 +169,16 @@ class CategoryMembers(FittedFactors):
     drawn: ClassVar = True
 
     def factor(self, place):
-        """Return a member under its predictive tables."""
         return CategoryFactor(self, *self.tables(self.members[place]))
 
     def drawn_factor(self, place, rng):
-        """Draw the tables."""
         return CategoryFactor(self, *next(self._drawn_tables(place, 1, rng)))
 
     def parameters(self, place, size, rng):
-        """Draw the probabilities of the levels."""
         dice = (die.sample_parameters(rng, size)["probability"] for die in self.dice(self.members[place]))
         return {"level_probability": (("class", "level"), np.concatenate(list(dice), -1))}
 
     def density_of_draws(self, place, x, c, size, rng):
-        """Draw the tables."""
         return np.stack([self.density(c, *tables) for tables in self._drawn_tables(place, size, rng)])
 
     def _drawn_tables(self, place: int, size: int, rng) -> Iterator[tuple[np.ndarray, Any]]:
@@ -200,7 +193,6 @@ class CategoryMembers(FittedFactors):
                 yield level, table / (table @ self.by_column)[..., self.column]
 
     def learned(self, rows, group, added):
-        """Count the rows."""
         c, each = codes_of(rows), np.ones(len(group))
         counted = CategoryMembers.of(c, self.levels, group, len(self.single), each)
         names = ["single"] if self.pairs is None else ["single", "pairs"]
@@ -227,7 +219,6 @@ class CategoryMembers(FittedFactors):
         return {}
 
     def log_density(self, x, c, used) -> np.ndarray:
-        """Return log p(x | k) of rows under some members, shape (m, n, K)."""
         result, seen = np.empty((len(used), len(c), len(self.single))), self._seen(c)
         for places, level, table in self._logs_of(tuple(used)):
             result[places] = np.moveaxis(self._density(*seen, level, table), 0, 1)
@@ -296,7 +287,6 @@ class CategoryMembers(FittedFactors):
         return level, (pairs + member.strength * level[:, None]) / (seen + member.strength)
 
     def loo_log_density(self, held: HeldOut) -> np.ndarray:
-        """Return log p(x_i | k) of rows held out, each without the rows that leave with it, shape (M, n, K)."""
         rows, every = held.rows, np.arange(len(self.members))
         if not held.single:
             result = np.empty((len(every), len(rows), len(self.single)))
@@ -394,11 +384,9 @@ class CategoryFactor(Factor):
         return np.arange(len(self.level))
 
     def log_density(self, rows):
-        """Return the log probability of the categories."""
         return self.counts.density(codes_of(rows), self.level, self.table).T
 
     def fill(self, rows, group, rng):
-        """Draw row by row."""
         c = codes_of(rows)
         for i in np.flatnonzero((c < 0).any(1)):
             c[i] = self.counts.fill(c[i], self.level[group[i]], taken(self.table, group[i]), rng)

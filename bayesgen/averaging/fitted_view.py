@@ -102,7 +102,6 @@ class FittedView(FittedFactors):
         return np.log(n / np.bincount(self.view.owner, n)[self.view.owner])
 
     def claims(self, dim, levels, classes):
-        """Yield the groups of the classes, and the shapes of their arrays; see `FittedMembers.claims`."""
         view, owner, moments = self.view, self.view.owner, self.statistics
         yield "the groups have no classes", owner.ndim == 1 and owner.dtype.kind == "i", None
         every = np.array_equal(np.unique(owner), np.arange(classes))
@@ -129,7 +128,6 @@ class FittedView(FittedFactors):
 
     @property
     def bend(self):
-        """The bends of the view."""
         return self.view.warp
 
     def factor(self, place):
@@ -137,7 +135,6 @@ class FittedView(FittedFactors):
         return self._leaf_factor(place, None, self.log_share)
 
     def drawn_factor(self, place, rng):
-        """Draw the parameters of the groups and their shares."""
         drawn = self.posterior(place)._expand(self.posterior(place).sample_parameters(rng, ()))
         return self._leaf_factor(place, {site: v[None] for site, v in drawn.items()}, np.log(self._shares((), rng)))
 
@@ -146,7 +143,6 @@ class FittedView(FittedFactors):
         return LeafFactor(NUMBERS, (), posterior, self.view.owner, params, shares=shares, bend=warp)
 
     def parameters(self, place, size, rng):
-        """Draw means and covariances (or variances) of the groups, and the shares of several groups of a class."""
         result, owner = {}, self.view.owner
         group = ("class",) if len(owner) == self.view.classes else ("group",)
         for site, values in self.posterior(place).sample_parameters(rng, size).items():
@@ -175,7 +171,6 @@ class FittedView(FittedFactors):
         return drawn / (drawn @ (owner[:, None] == np.arange(owner[-1] + 1)))[..., owner]
 
     def learned(self, rows, group, added):
-        """Sum the bent rows by group."""
         y = self.view.warp.forward(rows["numbers"])
         summed = moments(y, group, len(self.view.owner), vector=not self.view.by_column)
         return replace(self, statistics=self.statistics + summed if added else summed)
@@ -189,7 +184,6 @@ class FittedView(FittedFactors):
         return [(getattr(mine, name), getattr(self.statistics, name)) for name in ("n", "mean", "scatter")]
 
     def log_evidence(self) -> np.ndarray:
-        """Return log p(x | t) of all rows under every member, (M,)."""
         return np.array([member.log_evidence(self.statistics, self.reference) for member in self.members])
 
     @functools.cached_property
@@ -217,7 +211,6 @@ class FittedView(FittedFactors):
         return self._prepared[key]
 
     def log_density(self, x, c, used) -> np.ndarray:
-        """Return log p(x | k) of rows under some members, (m, n, K), in the units of the bent columns."""
         return self.of_read(x, self.view.read_near(x), used)
 
     def of_read(self, x, read, used) -> np.ndarray:

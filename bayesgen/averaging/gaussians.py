@@ -1,7 +1,7 @@
 r"""Gaussian members: conjugate models of group means and covariances, whose priors follow the data.
 
-V and m are those of `reference`; rho is the number of rows the prior covariance is worth, l its shrinkage towards the
-diagonal, kappa the number of rows the prior mean is worth. The rows of a group have the model
+V and m are those of `students.Reference`; rho is the number of rows the prior covariance is worth, l its shrinkage
+towards the diagonal, kappa the number of rows the prior mean is worth. The rows of a group have the model
 
 - "full": `NormalInverseWishart` (m, kappa, D + 1 + rho, rho ((1 - l) V + l diag V));
 - "shared": one covariance for all groups, `NormalInverseWishart` (m, kappa, D + 1 + rho, rho diag V);
@@ -118,7 +118,6 @@ class GroupsMember(Member):
         return (full * groups.clip(1, count).sum() + shared) * (3e-6 + 1.6e-10 * (dim + 2) ** 3)
 
     def settings(self):
-        """Return the number of components, the structure and the strengths."""
         return {
             "kind": "generative",
             "components": self.components,

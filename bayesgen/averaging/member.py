@@ -323,7 +323,6 @@ class SingleFactor(Member):
 
     @classmethod
     def fit(cls, groups, training):
-        """Settle the members one by one."""
         return [
             IndependentFactors(
                 group, tuple(m.settle(training) for m in group), training.warp if NUMBERS in group[0].blocks else None
@@ -373,7 +372,6 @@ class SingleScorer(Member):
 
     @classmethod
     def fit(cls, groups, training):
-        """Settle the members one by one."""
         return [IndependentScorers(tuple(member.settle(training.rows) for member in group)) for group in groups]
 
 
@@ -390,7 +388,6 @@ class IndependentScorers(FittedMembers):
     members: tuple[SingleScorer, ...]
 
     def log_density(self, x, c, used) -> np.ndarray:
-        """Stack the scores of the members."""
         result = np.stack([self.members[m].log_score(x, c) for m in used])
         result[:, without_entries(x, c)] = 0.0
         return result

@@ -1,10 +1,9 @@
-r"""Rows as the user gave them, for the user's own members: at fit as they came, later rebuilt from their entries.
+r"""Members that the user passes: any classifier with ``predict_proba``, judged by the folds of the average.
 
-Entries are float64 and codes of categories. A rebuilt column has its type at fit where that holds every value, else it
-stays float64: 2.5 reaches the classifier as 2.5 though the fit saw whole numbers. What entries cannot give back is
-refused (`refuse_changed`).
-
-Members that the user passes: any classifier with ``predict_proba``, judged by the folds of the average.
+It gets rows as the user gave them: at fit as they came, later rebuilt from their entries. Entries are float64 and
+codes of categories. A rebuilt column has its type at fit where that holds every value, else it stays float64: 2.5
+reaches the classifier as 2.5 though the fit saw whole numbers. What entries cannot give back is refused
+(`refuse_changed`).
 
 With p(k | x) from the classifier and π the class frequencies of the rows that it was fitted to, log p(k | x) - log π
 takes the place of log p(x | k). It is cloned for each fold and for all rows, and gets the rows as the user gave them.
@@ -196,7 +195,6 @@ class OutsideMember(Member):
 
     @classmethod
     def fit(cls, groups, training):
-        """Fit each to the rows as they were given."""
         return [OutsideMembers.of(member, training.rows, training.given, training.seed) for (member,) in groups]
 
     @classmethod

@@ -1,6 +1,7 @@
-r"""The transformation of Yeo and Johnson, which bends columns towards normality within the classes.
+r"""Numbers made ready for Gaussian members: bent towards normality within the classes, and their gaps completed.
 
-With z the standardised column, a = ± log(1 + |z|) with the sign of z, and p = λ where z >= 0, λ - 2 where z < 0,
+**Bends** are those of Yeo and Johnson. With z the standardised column, a = ± log(1 + |z|) with the sign of z, and p =
+λ where z >= 0, λ - 2 where z < 0,
 
 .. math:: y = (e^{p a} - 1)/p \quad (a \text{ where } p = 0), \qquad \log |dy/dz| = (\lambda - 1) a
 
@@ -13,11 +14,9 @@ classes with one variance, under the prior λ ~ N(1, ½²):
 with S the scatter within the classes, on a grid of steps of a tenth, which is finer than the uncertainty of λ.
 (Yeo and Johnson 2000, *Biometrika* 87, 954-959.)
 
-Gaps at fit under full covariances: expected statistics, given the class means and one pooled covariance.
-
-A full covariance and rows with gaps have no conjugate posterior. Instead a few steps of EM on the rows estimate means
-μ_k and a pooled Σ, under the prior of `GaussianMember("shared", rho=D)`. The missing entries m of each row are then
-completed from its class and its observed entries o,
+**Gaps** at fit. A full covariance and rows with gaps have no conjugate posterior. Instead a few steps of EM on the
+rows estimate means μ_k and a pooled Σ, under the prior of `GaussianMember("shared", rho=D)`. The missing entries m of
+each row are then completed from its class and its observed entries o,
 
 .. math:: \hat x_m = \mu_m + \Sigma_{mo} \Sigma_{oo}^{-1} (x_o - \mu_o) = \mu_m - C P_{mo} (x_o - \mu_o), \quad
    C = \Sigma_{mm} - \Sigma_{mo} \Sigma_{oo}^{-1} \Sigma_{om} = P_{mm}^{-1}, \quad P = \Sigma^{-1}

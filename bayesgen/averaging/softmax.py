@@ -60,7 +60,6 @@ class SoftmaxMember(Member):
 
     @classmethod
     def fit(cls, groups, training):
-        """Find the coefficients of each strength, starting from the strength before."""
         return [LogisticMembers.of(group, training) for group in groups]
 
     @classmethod

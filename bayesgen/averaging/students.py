@@ -1,7 +1,8 @@
-r"""Statistics of groups of vectors, with all rows or without one, and the prior that follows them.
+r"""Predictive densities of rows under Gaussian groups, whose statistics have all rows, or all but those left out.
 
-Groups are the classes, or components within them. Let n_g, m_g, S_g be the weight, mean and scatter of group g, N the
-total weight and K the number of groups with any weight. The priors of all members follow
+**Statistics** (`Reference`), with all rows or without one, and the prior that follows them. Groups are the classes,
+or components within them. Let n_g, m_g, S_g be the weight, mean and scatter of group g, N the total weight and K the
+number of groups with any weight. The priors of all members follow
 
 .. math:: m = \tfrac1N \sum_g n_g m_g, \quad W = \sum_g S_g, \quad T_{jj} = W_{jj} + \sum_g n_g (m_{gj} - m_j)^2, \quad
    V = \frac{W + \gamma\, \mathrm{diag}(T)/N}{\max(N - K, 0) + \gamma}
@@ -20,11 +21,10 @@ column, the subtraction loses digits, and the other rows are summed anew.
 Columns that all members take as independent need no more of S, W and V than the diagonals: `Moments` by column, which
 have one axis of columns in place of two, give a `Reference` by column.
 
-Predictive densities of rows under Gaussian members that differ in kappa, from one factorisation for all of them.
-
-It serves where rows need factorisations of their own: rows with gaps, and rows of the fit that are left out, one
-factorisation for all that leave together. Elsewhere the members are models of `bayesgen.models` (see `gaussian`), which
-factorise once for all kappas and rows, or for each pattern of gaps.
+**Densities** (`log_density`) under members that differ in kappa, from one factorisation for all of them. They serve
+where rows need factorisations of their own: rows with gaps, and rows of the fit that are left out, one factorisation
+for all that leave together. Elsewhere the members are models of `bayesgen.models` (see `gaussians`), which factorise
+once for all kappas and rows, or for each pattern of gaps.
 
 The posterior scale of "full" is A = rho((1 - l) V + l diag V) + S_g + beta δδ', δ = m_g - m, beta = kappa n_g/(kappa +
 n_g). The predictive is a Student-t with f = rho + 2 + n_g degrees of freedom about the posterior mean, at distance z =

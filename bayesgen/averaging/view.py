@@ -1,9 +1,8 @@
-r"""Training data of the members: rows to learn from, rows to sum, and the bent and completed rows that members share.
+r"""Training data of the members, and views of its numeric columns: bends, completion of gaps, and groups.
 
-Transformations of the numeric columns that members share: bends, completion of gaps, and groups.
-
-A `View` holds all that is learned from rows and cannot be subtracted: bends, centres of components, means and
-covariance to complete gaps. What can be subtracted is in `views.FittedView`.
+A `Training` has rows to learn from and rows to sum, and keeps the bent and completed rows that families share. A `View`
+holds all that is learned from rows and cannot be subtracted: bends, centres of components, means and covariance to
+complete gaps. What can be subtracted is in `fitted_view.FittedView`.
 
 Components are found by k-means within each class, and the conjugate members take them as groups. The centres are
 learned, and a row belongs to the nearest centre of its class. So the centres are learned without the rows that are left

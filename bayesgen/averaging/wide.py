@@ -1,7 +1,7 @@
 r"""Gaussians of more columns than are modelled together elsewhere, exact in the coordinates that the rows span.
 
-The members are those of `gaussian` with full or shared covariances, of one Gaussian per class. With W, T and S_g the
-scatters, m the centre, f the freedom and γ the share of `reference`, columns are divided by
+The members are those of `gaussians` with full or shared covariances, of one Gaussian per class. With W, T and S_g the
+scatters, m the centre, f the freedom and γ the share of `students`, columns are divided by
 
 .. math:: s_j^2 = \frac{l W_{jj} + \gamma T_{jj}/N}{f}, \qquad \tilde x = (x - m)/s, \qquad c = Q^\top \tilde x, \qquad
    e^2 = \lVert\tilde x\rVert^2 - \lVert c\rVert^2
@@ -172,7 +172,6 @@ class WideView(FittedMembers):
 
     @property
     def bend(self):
-        """The bends of the view."""
         return self.view.warp
 
     @classmethod
@@ -199,7 +198,6 @@ class WideView(FittedMembers):
         return moments(span.of_rows(y)[0], codes, self.view.classes, weight, vector=True)
 
     def claims(self, dim, levels, classes):
-        """Yield the shapes of the arrays; see `FittedMembers.claims`."""
         yield from self.view.claims(dim, classes)
         rows, count = len(self.codes), len({member.shrinkage for member in self.members})
         yield "the wide Gaussians have other classes", self.view.owner.tolist() == list(range(classes)), None
@@ -211,7 +209,6 @@ class WideView(FittedMembers):
         yield "a member is none", all(m.proper and not m.diagonal for m in self.members), None
 
     def log_density(self, x, c, used) -> np.ndarray:
-        """Return log p(x | k) of rows under some members, (m, n, K), in the units of the bent columns."""
         result = np.empty((len(used), len(x), self.view.classes))
         for batch in pieces(len(x), x.shape[1]):
             result[:, batch] = self._of_rows(x[batch], used)
@@ -234,7 +231,6 @@ class WideView(FittedMembers):
         return result
 
     def loo_log_density(self, held: HeldOut) -> np.ndarray:
-        """Return log p(x_i | k) of rows held out, each without the rows that leave with it, (M, n, K)."""
         (y, seen), used = self.view.read(held.rows.x), np.arange(len(self.members))
         result = np.empty((len(used), len(y), self.view.classes))
         anew = np.ones(len(y), bool)
