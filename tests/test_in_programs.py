@@ -72,7 +72,7 @@ def test_a_row_of_a_full_discriminant_with_a_gap_has_the_density_of_the_entries_
 # -- the class of a new row --------------------------------------------------------------------------------------------
 
 
-@over("naive Bayes", "naive Bayes of counts", "full shared", "isotropic shared*")
+@over("naive Bayes", "naive Bayes of counts", "full shared", "isotropic shared*", "student shared*")
 def test_the_joint_of_a_program_averages_to_the_predictive(case):
     x = case.data(7, "entries")[0]
     draws = laws.parameters(case, 5)
@@ -132,7 +132,7 @@ def test_the_joint_is_recorded_only_where_the_class_is_drawn_or_one_asks():
 # -- enumeration -------------------------------------------------------------------------------------------------------
 
 
-@over("naive Bayes", "naive Bayes of counts", "full", "diagonal shared*")
+@over("naive Bayes", "naive Bayes of counts", "full", "diagonal shared*", "student*")
 def test_enumerated_classes_are_summed_out(case):
     """All classes unknown, and some: the sum over classes of the algebra's densities, to rounding."""
     x, t = case.data(6, "entries")
@@ -196,7 +196,16 @@ def padded(data, length):
     )
 
 
-@over("coins", "bags of four", "gaussian plane", "naive Bayes", "full shared", "isotropic shared", "separation shared*")
+@over(
+    "coins",
+    "bags of four",
+    "gaussian plane",
+    "naive Bayes",
+    "full shared",
+    "isotropic shared",
+    "separation shared*",
+    "student*",
+)
 def test_in_a_plate_the_density_is_the_sum_over_its_elements(case):
     """Hospitals of five and three rows, by the algebra's likelihood of each; parameters lead with the hospital."""
     hospitals = [case.data(5, "entries"), case.data(3, "entries", seed=1)]

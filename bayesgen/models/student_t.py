@@ -205,7 +205,8 @@ class StudentT(RowLeaf):
         z = inverse @ jnp.where(seen, x - full["mean"], 0.0)[..., None]
         density = _log_density(level, full["dof"], count, z[..., 0])
         rows = jnp.where(seen, x, 0.0)
-        return program.dist.Delta(rows, log_density=density, event_dim=1), rows
+        everywhere = jnp.broadcast_to(rows, (*density.shape, rows.shape[-1]))  # a class that is enumerated has an axis
+        return program.dist.Delta(everywhere, log_density=density, event_dim=1), rows
 
     def log_abs_det_jacobian(self, params):
         """Return that of the Gaussian leaf."""
