@@ -15,7 +15,8 @@ from scipy.special import betaln, gammaln, logsumexp
 
 import bayesgen as bg
 from bayesgen.core import program
-from bayesgen.models import BetaBernoulli, DirichletCategorical, MarkovChain, NaiveBayes
+from bayesgen.inference.whitening import whitened
+from bayesgen.models import BetaBernoulli, DirichletCategorical, MarkovChain, NaiveBayes, NormalInverseGamma
 from bayesgen.testing.case import compiled, near
 
 WORDS = ["abca", "cab", "b", "aabbcc", "cccab", "ba"]
@@ -268,3 +269,13 @@ def test_draws_have_the_probabilities_of_the_chain():
         counts = Counter(map("".join, np.array(["a", "b"])[rows.astype(int)]))
         found = np.array([counts[word] for word in every])
         assert stats.chisquare(found, 20_000 * expected).pvalue > 1e-4
+
+
+def test_chains_of_nuts_begin_beside_other_columns():
+    """Gaussian columns move in coordinates of their own, and sequences with gaps in none."""
+    leaf = MarkovChain("ab", gap="?")
+    model = NaiveBayes(DirichletCategorical(1.0, 2), {"word": leaf, "size": NormalInverseGamma(0.0, 1.0, 2.0, 2.0)})
+    x = {"word": leaf.check(["a?b", "ab", "b?a", "bb"]), "size": np.array([0.1, 0.3, 2.0, 2.5])}
+    sampled, sums, _ = whitened(model, model.statistics(x, np.array([0, 0, 1, 1])))
+    draws = sampled.starting_draws(sums, np.random.default_rng(0), (5,))
+    assert draws["word.probability"].shape == (5, 2, 3, 2) and draws["size.log_variance"].shape == (5, 2)

@@ -80,6 +80,10 @@ class Coordinates(Hyperparameters, abc.ABC):
     def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
         """Draw the coordinates."""
 
+    def starting_draws(self, statistics, rng: np.random.Generator, size: tuple[int, ...]) -> Params:
+        """Draw the coordinates: beside a leaf without a start of its own, as where rows have gaps."""
+        return self.sample_parameters(rng, size)
+
     def statistics_program(self, statistics) -> None:
         """Run the program on the statistics; see `Model.statistics_program`."""
         params = self.latents()
