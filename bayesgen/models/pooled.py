@@ -84,8 +84,8 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
         """Shape of the features."""
         return self.columns_of_leaf
 
-    event_dim = property(lambda self: self.leaf.event_dim)  # type: ignore[assignment]
-    takes_sparse = property(lambda self: self.leaf.takes_sparse)  # type: ignore[assignment]
+    event_dim = property(lambda self: self.leaf.event_dim, doc="Number of axes of one observation.")  # type: ignore[assignment]
+    takes_sparse = property(lambda self: self.leaf.takes_sparse, doc="True if rows may be sparse.")  # type: ignore[assignment]
 
     def dims(self, site, *, grouped=False):
         """Return the names of the axes of a parameter; the population has no axis of classes."""

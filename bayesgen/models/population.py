@@ -160,7 +160,7 @@ class Populated(Leaf):
         return {**dims, **{CENTRE + site: axes for site, axes in dims.items()}}
 
     categories = property(lambda self: getattr(self.leaf, "categories", None), doc="Labels of the leaf's categories.")
-    density_kind = property(lambda self: self.leaf.density_kind)  # type: ignore[assignment]
+    density_kind = property(lambda self: self.leaf.density_kind, doc="Kind of p(x), as of the leaf.")  # type: ignore[assignment]
 
     @abc.abstractmethod
     def sample_population(self, groups: int | None = None, name: str = "") -> Params:

@@ -299,7 +299,7 @@ class ChainStatistics(Statistics):
 def log_sum_by_row(values, owner, count: int) -> np.ndarray:
     """Return the log of the sum of exp(values) (ways, groups) over the ways of each row, (count, groups)."""
     starts = np.searchsorted(owner, np.arange(count + 1))
-    return np.stack([logsumexp(values[a:b], axis=0) for a, b in itertools.pairwise(starts)])
+    return np.array([logsumexp(values[a:b], axis=0) for a, b in itertools.pairwise(starts)])
 
 
 def earlier(codes) -> np.ndarray:
