@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 
 from docutils import nodes
@@ -15,6 +16,8 @@ from bayesgen.plot.style import COLOURS
 
 logger = logging.getLogger(__name__)
 os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # a page has no progress bars
+if version("jax").startswith("0.10."):  # pages are compiled in three quarters of the time, as in tests/conftest.py
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
 # What pages draw by themselves has the colours of bayesgen's pictures, which every eye tells apart.
 _style = Path(tempfile.mkdtemp()) / "matplotlibrc"
