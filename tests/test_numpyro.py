@@ -28,7 +28,8 @@ ROWS = 15
 AGAIN = ("coins", "weather stations", "gaussian line", "gaussian space", "naive Bayes, known classes")
 AGAIN += ("diagonal shared", "isotropic shared", "separation", "separation shared")
 AGAIN += ("heads of six", "tosses", "bags of four", "naive Bayes of counts", "linear, known noise", "laplace noise")
-AGAIN += ("laplace prior", "laplace noise and prior", "logistic", "softmax, pinned", "probit", "student shared")
+AGAIN += ("laplace prior", "laplace noise and prior", "logistic", "softmax, pinned", "probit")
+AGAIN += ("student", "student shared")
 # A gradient through each leaf is also one through "naive Bayes", "full", or the line with more columns.
 SLOPED_AGAIN = (*AGAIN, "coin", "die", "dice", "toronto", "normal", "normals", "gauge", "skewed", "gaussian plane")
 # Drawing compiles longest, and draws in the shape of another line use its samplers.
