@@ -34,7 +34,6 @@ from bayesgen.numerics.newton import CLOSE, TOLERANCE, check_overlap
 from bayesgen.numerics.pieces import pieces, scratch
 from bayesgen.numerics.special import log_ndtr, namespace, softplus
 
-_SURE = 1e-12  # every row pulls harder than this at a stationary point: the data are not separable
 _EVERY, _FEW = 10, 20  # a search begins with every tenth row if these are twenty for each weight
 
 
@@ -137,16 +136,10 @@ class LinearClassifier(RowClassifier):
             rows = scaled(rows)
             return np.abs(self.derivatives(self.scores(params, rows["x"]), rows["t"])[0]).max(0).min(initial=1.0)
 
-        if not decrement <= TOLERANCE or statistics.over(pull, min) < _SURE:
-            if not isinstance(statistics, Rows):
-                raise ValueError(
-                    "the search for the maximum likelihood did not end in a point that proves that it exists: the "
-                    "columns may separate the classes; use 'map'"
-                )
-            rows = scaled(statistics.data)
-            check_overlap(rows["x"], rows["t"], self.classes, self.columns)
-        if not decrement < CLOSE:
-            raise ValueError("the search for the maximum likelihood did not converge; use 'map' or 'nuts'")
+        def refuse(rows):
+            check_overlap(scaled(rows)["x"], rows["t"], self.classes, self.columns)
+
+        self.require_maximum(statistics, decrement, pull, refuse)
         weights[:, 1:] /= scale
         weights[:, 0] -= weights[:, 1:] @ centre
         return self._params(weights)

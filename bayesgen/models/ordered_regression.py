@@ -47,7 +47,6 @@ from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import gammaln, log_ndtr, namespace, softplus
 
 _FARTHEST = 1e153  # a score beyond has the probabilities 0 and 1 too, and its square would overflow
-_SURE = 1e-12  # every row pulls harder than this at a stationary point: maximum likelihood exists
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,16 +169,10 @@ class OrderedRegression(RowClassifier):
             first, last = rows["t"] == 0, rows["t"] == len(self.classes) - 1
             return np.minimum(np.where(last, 1.0, -upward), np.where(first, 1.0, downward)).min(initial=1.0)
 
-        if not decrement <= TOLERANCE or statistics.over(pull, min) < _SURE:
-            if not isinstance(statistics, Rows):
-                raise ValueError(
-                    "the search for the maximum likelihood did not end in a point that proves that it exists: the "
-                    "columns may separate the classes; use 'map'"
-                )
-            rows = scaled(statistics.data)
-            check_ordered_overlap(rows["x"], rows["t"], len(self.classes))
-        if not decrement < CLOSE:
-            raise ValueError("the search for the maximum likelihood did not converge; use 'map' or 'nuts'")
+        def refuse(rows):
+            check_ordered_overlap(scaled(rows)["x"], rows["t"], len(self.classes))
+
+        self.require_maximum(statistics, decrement, pull, refuse)
         coefficients = coefficients / scale
         return {"cuts": cuts + centre @ coefficients, "coefficients": coefficients}
 

@@ -11,9 +11,10 @@ from bayesgen.core.program import is_abstract, static
 from bayesgen.core.statistics import Rows
 from bayesgen.models.linear_model import Discriminative, LineStatistics
 from bayesgen.models.model import Hyperparameter, hyperparameter
-from bayesgen.numerics.newton import check_rank, minimise
+from bayesgen.numerics.newton import CLOSE, TOLERANCE, check_rank, minimise
 
 _LARGEST = 1e150  # largest entry: sums of its squares stay within float64
+_SURE = 1e-12  # every row pulls harder than this at a stationary point: maximum likelihood exists
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +93,33 @@ class RowClassifier(Discriminative):
         centre, root = factor.mean[:-1], factor.n**0.5
         noise = 8 * np.finfo(float).eps * np.abs(centre) * root
         return centre, check_rank(factor.factor[:-1, :-1], noise, self.columns) / root
+
+    def require_maximum(self, statistics: Rows, decrement: float, pull, refuse) -> None:
+        """Raise ValueError where the search did not end at a maximum of the likelihood.
+
+        A stationary point at which every row still pulls proves that there is one. Without that proof the rows are
+        looked at, if they are in memory.
+
+        Parameters
+        ----------
+        statistics : Rows or DistantRows
+            The rows.
+        decrement : float
+            Newton's decrement at the end of the search.
+        pull : callable (rows)
+            Returns the least pull of the rows there.
+        refuse : callable (rows)
+            Raises if the columns separate the classes.
+        """
+        if not decrement <= TOLERANCE or statistics.over(pull, min) < _SURE:
+            if not isinstance(statistics, Rows):
+                raise ValueError(
+                    "the search for the maximum likelihood did not end in a point that proves that it exists: the "
+                    "columns may separate the classes; use 'map'"
+                )
+            refuse(statistics.data)
+        if not decrement < CLOSE:
+            raise ValueError("the search for the maximum likelihood did not converge; use 'map' or 'nuts'")
 
 
 def search(statistics, sums, precision, start, tolerance: float) -> tuple[np.ndarray, float]:
