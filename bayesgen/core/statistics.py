@@ -64,7 +64,7 @@ class Statistics(Record):
         return NotImplemented  # the other operand may know how; else Python names the two types
 
 
-class Pooled(NamedTuple):
+class LocationScale(NamedTuple):
     """Location and within-class scale of columns, over groups of rows.
 
     Attributes
@@ -239,7 +239,7 @@ class RowsByGroup(Statistics):
         return centre.reshape(shape), spread.reshape(shape)
 
     @functools.cached_property
-    def pooled(self) -> Pooled:
+    def pooled(self) -> LocationScale:
         """Location and within-class scale of each column, by medians over all rows."""
         x, weight = self._columns()
         every, (_, _, width) = weight.reshape(1, -1, weight.shape[2]), x.shape
@@ -252,7 +252,7 @@ class RowsByGroup(Statistics):
         constant = ~(spread > 8 * float(np.finfo(float).eps) * np.abs(centre[0]))
         shape = self.x.shape[self.weight.ndim :]
         parts = centre[0], np.where(constant, 1.0, spread) ** 2, constant
-        return Pooled(*(part.reshape(shape) for part in parts))
+        return LocationScale(*(part.reshape(shape) for part in parts))
 
     def _columns(self) -> tuple[np.ndarray, np.ndarray]:
         """Return entries and their weights, (groups, M, columns)."""

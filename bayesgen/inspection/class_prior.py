@@ -15,6 +15,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import counted, warn
+from bayesgen.numerics import fixed_point
 from bayesgen.numerics.checks import check_count, check_level, check_positive
 from bayesgen.numerics.draws import chain_efficiency
 from bayesgen.numerics.pieces import pieces
@@ -146,8 +147,8 @@ def _maximum(density):
         with np.errstate(under="ignore"):
             new = share * ((1 / (density @ share)) @ density) / len(density)
         step, share = np.abs(new - share).max(), new
-        rate, last = step / last, step
-        if step == 0 or (0 < rate < 1 and step * rate / (1 - rate) < 1e-7):
+        near, rate, last = fixed_point.reached(step, last, 1e-7), step / last, step
+        if near:
             break
     return share / share.sum(), rate
 

@@ -11,7 +11,8 @@ import numpy as np
 from bayesgen.core.errors import DataError
 from bayesgen.core.program import static
 from bayesgen.core.statistics import Statistics
-from bayesgen.models.moments import Moments, Pooled
+from bayesgen.models.moments import LocationScale, Moments
+from bayesgen.numerics import fixed_point
 
 _LIMIT, _TOLERANCE = 20_000, 1e-11  # of expectation-maximisation: steps, and distance from the maximum
 
@@ -90,7 +91,7 @@ class PatternMoments(Statistics):
         return Moments(m.n[..., None] * seen, m.mean, np.diagonal(m.scatter, axis1=-2, axis2=-1)).sum_groups()
 
     @functools.cached_property
-    def pooled(self) -> Pooled:
+    def pooled(self) -> LocationScale:
         """Location and within-class scale of each column; see `Moments.pooled`."""
         columns = self.columns()
         if columns.n.ndim == 1:  # rows without classes form one class
@@ -123,10 +124,9 @@ def em(leaf, statistics: PatternMoments, maximise):
             (full["covariance"] - params["covariance"]) / np.outer(scale, scale),
         ]
         step = max(float(np.abs(s).max()) for s in steps)
-        params, rate, last = full, step / last, step
-        # At a linear rate r a distance of about step r/(1 - r) remains.
-        if step == 0 or (0 < rate < 1 and step * rate / (1 - rate) < _TOLERANCE):
+        if fixed_point.reached(step, last, _TOLERANCE):
             return new
+        params, last = full, step
     raise DataError("no maximum was reached over the missing entries; use 'nuts', or a stronger prior with 'map'")
 
 

@@ -39,6 +39,7 @@ from bayesgen.models.leaf import LOG_ZERO, ConjugateFamily, Hyperparameter, hype
 from bayesgen.models.model import check_total
 from bayesgen.models.sequences import ChainStatistics, Contexts, earlier, log_sum_by_row, sequence_distribution
 from bayesgen.models.symbols import END, Symbols
+from bayesgen.numerics import fixed_point
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.draws import log_gammas
 from bayesgen.numerics.pieces import pieces
@@ -402,9 +403,9 @@ class MarkovChain(ConjugateFamily):
             counts = self._chain.expected(p, statistics.stretches, statistics.weights)
             new = best(statistics.total() + counts)
             step = float(np.abs(new - p).max())
-            p, rate, last = new, step / last, step
-            if step == 0 or (0 < rate < 1 and step * rate / (1 - rate) < _STILL):
-                return {"probability": p}
+            if fixed_point.reached(step, last, _STILL):
+                return {"probability": new}
+            p, last = new, step
         raise DataError("no maximum was reached over the missing symbols; use 'nuts', or a stronger prior with 'map'")
 
     @np.errstate(under="ignore")

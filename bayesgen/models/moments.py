@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesgen.core.errors import DataError
-from bayesgen.core.statistics import NOT_THERE, ROUNDED, Pooled, Statistics
+from bayesgen.core.statistics import NOT_THERE, ROUNDED, LocationScale, Statistics
 from bayesgen.numerics.sums import Grouping, mean_and_scatter
 
 _EPS = float(np.finfo(float).eps)
@@ -147,7 +147,7 @@ class Moments(Statistics):
         return origin + move, apart, total
 
     @functools.cached_property
-    def pooled(self) -> Pooled:
+    def pooled(self) -> LocationScale:
         """Location and within-class scale of each column, over the groups, which the weak priors follow."""
         n, squares = self.n, self.scatter
         if self.vector:
@@ -162,7 +162,7 @@ class Moments(Statistics):
             constant &= overall <= noise
             variance[constant] = 1.0
         _require_finite(variance)
-        return Pooled(mean, variance, constant)
+        return LocationScale(mean, variance, constant)
 
     def resolution(self):
         """Return the smallest variance that float64 distinguishes from zero at these means: (8 eps mean)²."""

@@ -47,6 +47,7 @@ from bayesgen.models.model import Hyperparameter, hyperparameter
 from bayesgen.models.moments import Moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.row_leaf import RowLeaf
+from bayesgen.numerics import fixed_point
 from bayesgen.numerics.pieces import DENSITIES, patterns, pieces
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
 from bayesgen.numerics.student import conditional_student, fill_student
@@ -324,7 +325,7 @@ class StudentT(RowLeaf):
         rows = _rows(self, statistics)
         full = rows.start()
         dof = np.full(rows.total.shape, _START if self.dof is None else float(self.dof))
-        last, step = np.inf, np.inf
+        last = np.inf
         for _ in range(_LIMIT):
             if self.dof is None:
                 moved = _newton(dof, rows.distances(full), rows.count, rows.weight, rows.axis, prior)
@@ -333,12 +334,10 @@ class StudentT(RowLeaf):
             params = maximise(*rows.sums(full, moved))
             new = self.gaussian._expand(params)
             steps = (*rows.steps(full, new), np.log(moved - _LEAST) - np.log(dof - _LEAST) if self.dof is None else 0.0)
-            last, step = step, max(float(np.abs(s).max(initial=0.0)) for s in steps)
-            full, dof = new, moved
-            # At a linear rate r a distance of about step r/(1 - r) remains.
-            rate = step / last
-            if step == 0 or (0 < rate < 1 and step * rate / (1 - rate) < _TOLERANCE):
-                return params if self.dof is not None else {**params, "dof": dof}
+            step = max(float(np.abs(s).max(initial=0.0)) for s in steps)
+            if fixed_point.reached(step, last, _TOLERANCE):
+                return params if self.dof is not None else {**params, "dof": moved}
+            full, dof, last = new, moved, step
         raise DataError("no maximum was reached: give dof=, a stronger prior with 'map', or take 'nuts'")
 
 

@@ -82,7 +82,7 @@ class LeafFactor(Factor):
 
     @property
     def structure(self):
-        """What it has in common with others whose posteriors may stand side by side."""
+        """Key of factors whose posteriors may stand side by side: block, bend, family and settings."""
         leaf: Any = self.leaf
         leaf = leaf._untied()
         return self.name, id(self.bend), type(leaf), *(getattr(leaf, f.name) for f in fields(leaf) if not _rank(f))
