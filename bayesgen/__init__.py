@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from bayesgen.estimators.averaged import AveragedClassifier
     from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
     from bayesgen.estimators.imputer import Imputer
-    from bayesgen.estimators.latent_classes import LatentClassClassifier
+    from bayesgen.estimators.latent import LatentClassClassifier
     from bayesgen.estimators.linear_classifiers import LogisticClassifier, ProbitClassifier
     from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
     from bayesgen.estimators.ordered import OrderedClassifier
@@ -58,7 +58,7 @@ _HOMES = {  # the module of each name; a room is its own
     "AveragedClassifier": "estimators.averaged",
     "GaussianDiscriminantClassifier": "estimators.discriminant",
     "Imputer": "estimators.imputer",
-    "LatentClassClassifier": "estimators.latent_classes",
+    "LatentClassClassifier": "estimators.latent",
     "LinearRegressor": "estimators.regression",
     "LogisticClassifier": "estimators.linear_classifiers",
     "NaiveBayesClassifier": "estimators.naive_bayes",

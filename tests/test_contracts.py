@@ -17,7 +17,7 @@ import bayesgen as bg
 from bayesgen.core import program
 from bayesgen.core.program import Record
 from bayesgen.core.statistics import Statistics
-from bayesgen.estimators.base import Estimator
+from bayesgen.estimators.estimator import Estimator
 from bayesgen.inference.coordinates import LogOdds
 from bayesgen.models import BetaBernoulli
 from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, Leaf

@@ -11,7 +11,7 @@ from bayesgen import decision
 from bayesgen.cli import folders, formats, reading, report, shell
 from bayesgen.cli.shell import one_line, said
 from bayesgen.core.errors import MOST, counted, named, quoted
-from bayesgen.estimators.batches import predictions
+from bayesgen.estimators.streaming import predictions
 from bayesgen.inspection.explain import explain as terms_of
 from bayesgen.tables.table import Table
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import listed
 from bayesgen.core.program import same
-from bayesgen.estimators.base import Estimator
+from bayesgen.estimators.estimator import Estimator
 
 
 class Additive(Estimator, abc.ABC):

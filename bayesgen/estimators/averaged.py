@@ -24,12 +24,12 @@ from bayesgen.estimators.averaged_settings import (
     learn_leaves,
     warn_of_fit,
 )
-from bayesgen.estimators.base import Estimator, sample, score_samples
 from bayesgen.estimators.callbacks import CallbackSupport
+from bayesgen.estimators.estimator import Estimator, sample, score_samples
 from bayesgen.estimators.workers import stages
-from bayesgen.inspection.averaged import averaged_terms, summary, to_arviz
 from bayesgen.inspection.explain import explain
 from bayesgen.inspection.joint_of_average import JointOfAverage, refuse_far
+from bayesgen.inspection.members import averaged_terms, summary, to_arviz
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables.description import SPARSE_FAMILIES
 from bayesgen.tables.groups import group_codes

@@ -11,9 +11,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputError, listed
-from bayesgen.estimators import batches
+from bayesgen.estimators import streaming
 from bayesgen.estimators.additive import Additive
-from bayesgen.estimators.base import sample, score_samples
+from bayesgen.estimators.estimator import sample, score_samples
 from bayesgen.estimators.settings import (
     DOUBTED,
     check_statistics,
@@ -23,7 +23,7 @@ from bayesgen.estimators.settings import (
     warn_of_constant_columns,
 )
 from bayesgen.inference import MAP, ML, Inference, resolve
-from bayesgen.inspection.arviz import to_arviz
+from bayesgen.inspection.data_tree import to_arviz
 from bayesgen.inspection.explain import explain, terms_of_model
 from bayesgen.inspection.labelling import warn_of_harm
 from bayesgen.inspection.leave_one_out import leave_one_out
@@ -243,7 +243,8 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             self._learn_statistics(schema, statistics, classes)
         return self
 
-    fit_batches, row_schema = available_if(sums_suffice)(batches.fit_batches), batches.row_schema  # documented there
+    fit_batches = available_if(sums_suffice)(streaming.fit_batches)
+    row_schema = streaming.row_schema
 
     @property
     def total_weight_(self) -> float:

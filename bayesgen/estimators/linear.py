@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import DataError
 from bayesgen.core.statistics import DistantRows
-from bayesgen.estimators.base import Estimator
-from bayesgen.estimators.batches import surveyed
+from bayesgen.estimators.estimator import Estimator
+from bayesgen.estimators.streaming import surveyed
 from bayesgen.estimators.workers import added, total_of
 from bayesgen.inference import MAP, ML, Inference, resolve
-from bayesgen.inspection.arviz import chosen, row_labels
+from bayesgen.inspection.data_tree import chosen, row_labels
 from bayesgen.models.linear_model import LineStatistics
 from bayesgen.models.moments import Moments, about_zero, centre_and_scale, moments
 from bayesgen.numerics.checks import check_flag, check_positive

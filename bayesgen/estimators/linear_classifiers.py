@@ -13,7 +13,7 @@ from bayesgen.core.errors import listed, warn
 from bayesgen.core.statistics import Rows
 from bayesgen.estimators.linear import LinearEstimator, fit_classes
 from bayesgen.inference import NUTS, Inference, resolve
-from bayesgen.inspection.arviz import row_groups
+from bayesgen.inspection.data_tree import row_groups
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
 from bayesgen.models.row_classifier import RowClassifier
 from bayesgen.numerics.checks import check_flag

@@ -3,7 +3,7 @@ r"""The joint density of rows and classes under a fitted classifier, and the imp
 Joint density: a `Joint` reads rows, and hands out the mixture of components that answers for them
 (`bayesgen.posterior.component`). A classifier of one model has its posterior predictive, untempered
 (`bayesgen.inspection.one_model`). The tempered members of an averaged classifier have no density of x; its
-untempered members do, under weights that are stacked on log p(x, t) of rows left out (`bayesgen.inspection.averaged`).
+untempered members do, under weights that are stacked on log p(x, t) of rows left out (`bayesgen.inspection.members`).
 
 Imputation: the missing entries x_m of a row are replaced by means, modes or draws given its observed entries x_o,
 

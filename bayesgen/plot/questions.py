@@ -8,8 +8,8 @@ import pandas as pd
 
 from bayesgen.comparison import ModelComparison
 from bayesgen.core.errors import named
-from bayesgen.inspection.averaged import check_averaged
 from bayesgen.inspection.explain import RowEvidence
+from bayesgen.inspection.members import check_averaged
 from bayesgen.plot import style
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, axes, dated, numbers_of
 from bayesgen.tables.dates import moments

@@ -21,7 +21,7 @@ from bayesgen.testing.bayes import (
     predictive_program_is_log_predictive,
 )
 from bayesgen.testing.case import Case
-from bayesgen.testing.missing import (
+from bayesgen.testing.marginalisation import (
     evidence_of_missing_is_marginal,
     missing_at_fit_is_marginal,
     missing_is_marginal,
@@ -34,13 +34,13 @@ from bayesgen.testing.programs import (
     prior_program_is_the_prior,
     row_program_is_statistics_program,
 )
-from bayesgen.testing.statistics import (
+from bayesgen.testing.sufficiency import (
     a_weight_is_a_row_repeated,
     a_weight_may_be_a_fraction,
     likelihood_of_statistics_is_that_of_rows,
     pieces_make_the_whole,
 )
-from bayesgen.testing.values import draws_have_named_dims, is_a_pytree
+from bayesgen.testing.value_semantics import draws_have_named_dims, is_a_pytree
 
 Law = Callable[[Case], None]
 LAWS: list[Law] = [

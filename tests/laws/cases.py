@@ -32,10 +32,14 @@ from bayesgen.models import (
 from bayesgen.testing.bayes import predictive_program_is_log_predictive
 from bayesgen.testing.case import Case
 from bayesgen.testing.check import EXACT, GENERATIVE, LAWS, NO_ALGEBRA
-from bayesgen.testing.missing import evidence_of_missing_is_marginal, missing_at_fit_is_marginal, missing_is_marginal
+from bayesgen.testing.marginalisation import (
+    evidence_of_missing_is_marginal,
+    missing_at_fit_is_marginal,
+    missing_is_marginal,
+)
 from bayesgen.testing.points import map_maximises, ml_maximises
 from bayesgen.testing.programs import nuts_is_exact, nuts_is_the_reweighted_prior, row_program_is_statistics_program
-from bayesgen.testing.statistics import likelihood_of_statistics_is_that_of_rows
+from bayesgen.testing.sufficiency import likelihood_of_statistics_is_that_of_rows
 from laws.priors import log_prior
 from laws.rows import (
     bits,

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bayesgen.estimators import batches
+from bayesgen.estimators import streaming
 from bayesgen.files import storage
 from bayesgen.files.container import VERSION
 from bayesgen.inference import named
@@ -125,7 +125,7 @@ class Estimator(BaseEstimator, abc.ABC):
             setattr(self, name, changed(named(getattr(self, name)), changes, name))
         return self
 
-    predict_batches = batches.predict_batches
+    predict_batches = streaming.predict_batches
 
     def __getstate__(self):
         return vars(self) | {_FORMAT: VERSION}
