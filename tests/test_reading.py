@@ -2,6 +2,7 @@
 
 import datetime
 import warnings
+from types import SimpleNamespace
 
 import fuzz_offices
 import numpy as np
@@ -10,8 +11,10 @@ import pytest
 from commands import fitted, predicted, run
 
 import bayesgen as bg
+from bayesgen.models import BetaBernoulli, DirichletCategorical, MarkovChain, PooledGroups
 from bayesgen.tables.files import read
 from bayesgen.tables.reading import Reading
+from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
 
 pytestmark = pytest.mark.usefixtures("few_members")
@@ -374,3 +377,34 @@ def test_numbers_below_zero_in_brackets_are_told_once(folder):
         got = pd.concat(classifier.predict_batches("later.csv", progress=False)).filter(like="p_")
     want = plain.predict_proba(pd.DataFrame({"x": [-7.5, 3.5, 2.25, -1.5] * 5}))
     np.testing.assert_allclose(got, want, rtol=1e-9)
+
+
+def test_sequences_bits_and_groups_are_read_from_files(folder):
+    """Each leaf says how its columns stand in a file: what is read from there is what the table in memory holds."""
+    rng, n = np.random.default_rng(0), 40
+    table = pd.DataFrame(
+        {
+            "dna": ["".join(rng.choice(list("ACGT"), 6)) for _ in range(n)],
+            "ill": rng.random(n) < 0.5,
+            "kind": ["red", "blue"] * (n // 2),
+            "patient": [f"p{i % 5}" for i in range(n)],
+        }
+    )
+    table.to_csv("later.csv", index=False)
+    features = {
+        "dna": MarkovChain("ACGT"),
+        ("ill", "patient"): PooledGroups(BetaBernoulli(1.0, 1.0)),
+        ("kind", "patient"): PooledGroups(DirichletCategorical(1.0, ["red", "blue"])),
+    }
+    schema = Schema.learn(Table(table), features)
+    found, _ = bg.read_table("later.csv", like=SimpleNamespace(schema_=schema))
+    want, got = schema.read(Table(table)), schema.read(Table(found))
+    for name, rows in want.items():
+        np.testing.assert_array_equal(got[name], rows)
+    pd.testing.assert_frame_equal(pd.DataFrame(schema.write(want)), table, check_dtype=False)
+    chain = NB({"dna": features["dna"]}).fit(table[["dna"]], rng.permutation(["a", "b"] * (n // 2)))
+    (folder / "deep" / "er").mkdir(parents=True)
+    chain.save(folder / "deep" / "er" / "m.safetensors")
+    want = chain.predict_proba(table[["dna"]])
+    for got in (predicted(folder, "later.csv")[1], pd.concat(chain.predict_batches("later.csv", progress=False))):
+        np.testing.assert_allclose(got.filter(like="p_"), want, rtol=1e-9)

@@ -252,7 +252,7 @@ def _plain(value, column: str, schema):
     if pd.isna(value):
         return None
     if column in schema.dates:
-        return dates.as_date(schema.days_of(np.asarray([value]), column)[0])
+        return dates.as_date(schema.reading.days_of(np.asarray([value]), column)[0])
     value = value.item() if isinstance(value, np.generic) else value
     return value if isinstance(value, bool | int | float) else str(value)
 

@@ -20,7 +20,6 @@ from bayesgen.models.gaps import PatternMoments
 from bayesgen.models.moments import Moments, moments
 from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.models.poisson import Poisson
-from bayesgen.models.pooled_groups import PooledGroups
 from bayesgen.numerics.pieces import count_rows, select_rows, taken
 from bayesgen.numerics.sums import by_label
 from bayesgen.tables.dates import times_of
@@ -64,7 +63,7 @@ def by_column(schema, model, statistics) -> dict[str, dict[str, np.ndarray]]:
     """Return the summaries of each column that do not depend on its model, by class: arrays (K,), or (K, ...)."""
     result = {}
     for block in schema.blocks:
-        if isinstance(block.leaf, PooledGroups):  # whose sums are by group
+        if block.values != block.columns:  # its sums are by group
             continue
         sums = _sums(model.leaves[block.name], statistics.leaves[block.name])
         for j, column in enumerate(block.columns):

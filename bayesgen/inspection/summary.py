@@ -13,7 +13,6 @@ from bayesgen.core.program import short
 from bayesgen.inspection.leave_one_out import by_column
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.log_normal import LogGaussian
-from bayesgen.models.pooled_groups import PooledGroups
 from bayesgen.models.population import Populated
 from bayesgen.models.student_t import StudentT
 from bayesgen.tables.dates import as_date
@@ -80,8 +79,7 @@ class Summary:
             if isinstance(leaf, Populated):
                 leaf, sites = leaf.leaf, leaf.shown(sites)
             expanded = leaf._expand(sites) if "variance" in sites else sites
-            grouped = isinstance(block.leaf, PooledGroups)  # the last column is a name
-            for j, column in enumerate(block.columns[: -1 if grouped else None]):
+            for j, column in enumerate(block.values):
                 values |= {(column, name): v for name, v in _quantities(leaf, expanded, j, block).items()}
                 if not (leaf.event_dim and j):  # one prior of them all
                     prior[column] = _prior(model.leaves[block.name], j)

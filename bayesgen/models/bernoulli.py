@@ -131,6 +131,7 @@ class Bernoulli(Successes):
     """Bernoulli features under any prior; ``params`` hold the "probability" of a one."""
 
     takes_sparse = True
+    column_kind = "b"
     density_kind = "probability"
 
     def likelihood(self, params):

@@ -174,6 +174,13 @@ def labels(owner: str, categories) -> tuple:
     return categories
 
 
+def label_array(categories: tuple) -> np.ndarray:
+    """Return categories as an array that keeps their types: text stays beside numbers, and 2^53 + 1 beside 0.5."""
+    array, objects = np.asarray(categories), np.empty(len(categories), dtype=object)
+    objects[:] = categories
+    return array if array.tolist() == list(categories) else objects
+
+
 _known: deque[tuple] = deque(maxlen=8)  # checked labels, so that a hundred thousand words are checked once
 
 

@@ -8,6 +8,7 @@ its posterior has a closed form; a `bayesgen.models.row_leaf.RowLeaf` keeps the 
 import abc
 import dataclasses
 import math
+from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -52,7 +53,8 @@ class Leaf(LeafProgram):
     - `check`, and `draw`, where NumPy can;
     - `ml`, `map` and `tail_probability`;
     - for questions about missing entries, `cardinality` of a finite feature or `student` of a numeric one, and `fill`
-      where features depend on each other, or share parameters.
+      where features depend on each other, or share parameters;
+    - where its columns in a table are no numbers, `read_columns`, `write_columns`, `column_kinds` and `for_table`.
 
     Parameters
     ----------
@@ -65,6 +67,8 @@ class Leaf(LeafProgram):
 
     density_kind: ClassVar[str] = "density"  # kind of p(x); evidences compare where it is the same
     takes_sparse: ClassVar[bool] = False  # True if rows may be a sparse array (n, columns)
+    column_kind: ClassVar[str] = "f"  # what its columns hold in a file: "f" numbers, "b" 0 and 1 or bools, "O" text
+    group_columns: ClassVar[int] = 0  # how many of its last columns in a table tell the group of a row
 
     def check(self, x) -> Any:
         """Return the rows as an array, NaN where missing, or raise.
@@ -175,6 +179,28 @@ class Leaf(LeafProgram):
     def tail_probability(self, x) -> np.ndarray:
         """Return P(p(new) <= p(row)) for a new row with the same gaps, parameters integrated out: (n, groups...)."""
         raise NoClosedForm(f"{type(self).__name__} has no closed form for the tail of its predictive density")
+
+    # -- columns of a table, which has the methods `numbers`, `codes`, `labels` and `categories` -----------------------
+
+    def for_table(self, columns: tuple[str, ...], table) -> "Leaf":
+        """Return the leaf that learns from these columns of a table, or raise where it cannot."""
+        return self
+
+    def column_kinds(self, count: int) -> list[str]:
+        """Return the kind of each of ``count`` columns, as ``column_kind`` writes it."""
+        return [self.column_kind] * count
+
+    def read_columns(self, table, columns: tuple[str, ...], unseen: dict | None = None) -> Any:
+        """Return the rows that columns of a table hold, (n, columns), NaN where missing.
+
+        A label that was not there at fit is an error; where ``unseen`` is given it is missing, and counted there by
+        column and label.
+        """
+        return table.numbers(columns)
+
+    def write_columns(self, rows) -> Iterable[np.ndarray]:
+        """Return the columns, each (n,), that rows stand for: the inverse of `read_columns`."""
+        return rows.reshape(len(rows), -1).T
 
     def _marked_per_class(self) -> Self:
         """Return the same leaf with ``per_class`` set: its hyperparameters lead with the axis of classes."""

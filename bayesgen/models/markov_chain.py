@@ -32,7 +32,7 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from bayesgen.core import program
-from bayesgen.core.errors import DataError, NoClosedForm
+from bayesgen.core.errors import DataError, NoClosedForm, listed
 from bayesgen.core.program import static
 from bayesgen.models.categorical import labels
 from bayesgen.models.leaf import LOG_ZERO, ConjugateFamily, Hyperparameter, hyperparameter, log_or_floor
@@ -90,6 +90,7 @@ class MarkovChain(ConjugateFamily):
     length: int = static(default=20)
 
     event_dim = 1
+    column_kind = "O"
     density_kind = "probability given the length"
     site_dims = {"probability": ("context", "category")}
 
@@ -157,6 +158,27 @@ class MarkovChain(ConjugateFamily):
     def decode(self, x) -> np.ndarray:
         """Return codes (n, L) as sequences: texts where every symbol is one, else tuples; None where missing."""
         return self._symbols.decode(x)
+
+    def for_table(self, columns, table):
+        """Return itself, or raise unless there is one column."""
+        if len(columns) > 1:
+            raise ValueError(f"a MarkovChain models one column of sequences, got {listed(columns)}; give each its own")
+        return self
+
+    def read_columns(self, table, columns, unseen=None):
+        """Return the codes (n, L) of a column of sequences."""
+        new = None if unseen is None else {}
+        try:
+            rows = self.encode(table.labels(columns[0]), new)
+        except DataError as error:
+            raise error.with_names((), columns) from None
+        if new and unseen is not None:
+            unseen[columns[0]] = new
+        return rows
+
+    def write_columns(self, rows):
+        """Return the column of sequences, see `decode`."""
+        return [self.decode(rows)]
 
     @property
     def _symbols(self) -> Symbols:

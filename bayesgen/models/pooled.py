@@ -85,6 +85,7 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
         return self.columns_of_leaf
 
     event_dim = property(lambda self: self.leaf.event_dim, doc="Number of axes of one observation.")  # type: ignore[assignment]
+    column_kind = property(lambda self: self.leaf.column_kind, doc="What its columns hold in a file.")  # type: ignore[assignment]
     takes_sparse = property(lambda self: self.leaf.takes_sparse, doc="True if rows may be sparse.")  # type: ignore[assignment]
 
     def dims(self, site, *, grouped=False):

@@ -21,7 +21,7 @@ import numpy as np
 from bayesgen.core import program
 from bayesgen.core.errors import DataError, NoClosedForm
 from bayesgen.core.program import Record, static
-from bayesgen.models.categorical import labels
+from bayesgen.models.categorical import label_array, labels
 from bayesgen.models.model import Hyperparameter, hyperparameter
 from bayesgen.models.population import Populated
 from bayesgen.numerics.checks import refuse_first
@@ -64,6 +64,7 @@ class PooledGroups(Populated):
     groups: Any = static(default=None)
 
     event_dim = 1
+    group_columns = 1
 
     def __post_init__(self):
         super().__post_init__()
@@ -163,6 +164,40 @@ class PooledGroups(Populated):
         own = replace(self, leaf=self.leaf._repeated(len(columns) - 1)) if several else self
         return super(PooledGroups, own).for_columns(columns[:-1])
 
+    def for_table(self, columns, table):
+        """Return the leaf with the groups that the last of its columns names, where it has none yet, or raise."""
+        if len(columns) < 2:
+            raise ValueError(
+                "PooledGroups takes a tuple of columns, the last of which names the group, as in "
+                f"{(*columns, 'patient')}"
+            )
+        if self.groups is not None:
+            return self
+        groups = table.categories(columns[-1])
+        if not groups:
+            what = "are not known before the rows are read" if groups is None else "are all missing"
+            raise ValueError(
+                f"the groups of column {columns[-1]!r} {what}: declare them, PooledGroups(leaf, groups=[...])"
+            )
+        return replace(self, groups=groups)
+
+    def column_kinds(self, count):
+        """Return the kinds of the leaf's columns, and that of the labels of the groups."""
+        kinds = [_kind(self.categories)] * (count - 1) if self.coded else self.leaf.column_kinds(count - 1)
+        return [*kinds, _kind(self.groups)]
+
+    def read_columns(self, table, columns, unseen=None):
+        """Return the values, and the code of their group; one that was not there at fit is NaN, or an error."""
+        *names, group = columns
+        values = table.codes(names, self.categories, unseen) if self.coded else table.numbers(tuple(names))
+        return np.column_stack([values, table.codes((group,), self.groups, None if unseen is None else {})])
+
+    def write_columns(self, rows):
+        """Return the columns of the values and of the labels of the groups, None where missing."""
+        values, codes = rows[:, :-1], np.nan_to_num(rows[:, -1], nan=-1).astype(int)
+        values = label_array(self.categories)[values.astype(np.intp)] if self.coded else values
+        return [*values.T, label_array((*self.groups, None))[codes]]
+
     def _for_classes(self, groups):
         """Return itself: each class has a population of its own, under the same prior."""
         return self
@@ -244,3 +279,8 @@ class PooledGroups(Populated):
             "PooledGroups has no maximum likelihood: a likelihood has no population, from which a new group could "
             "come; use inference='nuts' or 'laplace'"
         )
+
+
+def _kind(labels: tuple) -> str:
+    """Return what a column of labels holds in a file: text where some label is one, else numbers or bools."""
+    return "O" if any(isinstance(label, str) for label in labels) else "b"

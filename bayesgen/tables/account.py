@@ -175,7 +175,7 @@ def _later(name: str, target: str | None, like, ids: list[str], missing: list[st
     X = X[list(used)].copy()
     for column in schema.reading.days:
         values: Any = X[column]
-        X[column] = schema.days_of(values.to_numpy(dtype=object), column)
+        X[column] = schema.reading.days_of(values.to_numpy(dtype=object), column)
     table = read.reading.attached(X if target is None else X.assign(**{target: read.table[target]}))
     names: Any = read.table[ids]
     return table, Account(read.source, np.arange(len(X)), names, {}, tuple(map(_in_python, read.notes)))
@@ -200,7 +200,8 @@ def read_like(
     if unknown := [column for column in others if column not in read.table.columns]:
         raise ValueError(f"no column {unknown[0]!r}; there are: {named(read.table.columns)}")
     X = read.table.reindex(columns=list(schema.columns))  # one that the fit left out may be absent
-    for column in [c for block in schema.blocks if block.categories is None for c in block.columns]:
+    numeric = [c for b in schema.blocks if b.categories is None for c, kind in b.kinds.items() if kind != "O"]
+    for column in numeric:
         seen = X[column].dropna()
         numbers = X[column].dtype.kind in "iuf" or (X[column].dtype.kind == "b" and column in schema.bools)
         if numbers or column in schema.dates or not len(seen):

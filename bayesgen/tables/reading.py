@@ -4,11 +4,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from bayesgen.core.errors import Argument, InputError, quoted
 from bayesgen.core.registry import saveable
-from bayesgen.tables.dates import FORMATS
+from bayesgen.tables.dates import FORMATS, days
 from bayesgen.tables.numerals import Column, Numerals, thousands_apart
 from bayesgen.tables.text import compute
 
@@ -91,6 +92,10 @@ class Reading:
                 known["decimal"] = "," if signs["thousands"] == "." else "."
             known["fractions"] = {}
         return replace(self, **known)
+
+    def days_of(self, values, column: str) -> np.ndarray:
+        """Return the values of a column of dates as days since 1970-01-01, (n,), read as those of the fit."""
+        return days(values, column, self.dates[column], column in self.days)
 
     def of_columns(self, columns: Collection[str]) -> "Reading":
         """Return the account of some columns."""

@@ -11,14 +11,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.core.errors import Argument, DataError, InputWarning, counted, listed, several, warn
+from bayesgen.core.errors import Argument, InputWarning, counted, listed, several, warn
 from bayesgen.core.registry import saveable
-from bayesgen.models.bernoulli import BetaBernoulli
+from bayesgen.models.categorical import label_array
 from bayesgen.models.leaf import Leaf
-from bayesgen.models.markov_chain import MarkovChain
-from bayesgen.models.pooled_groups import PooledGroups
 from bayesgen.numerics.pieces import count_rows
-from bayesgen.tables.dates import days, moments
+from bayesgen.tables.dates import moments
 from bayesgen.tables.description import SPARSE_FAMILIES, Columns, Verdict
 from bayesgen.tables.labels import warn_of_alike
 from bayesgen.tables.reading import Reading
@@ -66,6 +64,41 @@ class Block:
     def textual(self) -> bool:
         """True if the categories are text."""
         return self.categories is not None and all(isinstance(label, str) for label in self.categories)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Its columns without those that tell the group of a row."""
+        return _values(self.columns, self.leaf)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each column in a file: "O" text, "f" numbers, "b" what may be bools too."""
+        if self.categories is not None:
+            return dict.fromkeys(self.columns, "O" if self.textual else "b")
+        if isinstance(self.leaf, Leaf):
+            return dict(zip(self.columns, self.leaf.column_kinds(len(self.columns)), strict=True))
+        return dict.fromkeys(self.columns, "b" if self.leaf == "bernoulli" else "f")
+
+    def read(self, table: Table, unseen: dict | None) -> Any:
+        """Return its rows as the leaf takes them, NaN where missing; ``unseen`` is as in `Leaf.read_columns`."""
+        if self.categories is not None:
+            rows: Any = table.codes(self.columns, self.categories, unseen)
+        elif isinstance(self.leaf, Leaf):
+            rows = self.leaf.read_columns(table, self.columns, unseen)
+        else:
+            rows = table.numbers(self.columns)
+        if self.single:  # a column of its own is as long as the class codes: dense from a sparse matrix too
+            rows = rows.toarray()[:, 0] if sparse.issparse(rows) else rows[:, 0]
+        return rows
+
+    def write(self, rows: np.ndarray) -> dict[str, np.ndarray]:
+        """Return the columns that its rows stand for, by name: the inverse of `read`."""
+        if self.categories is None and isinstance(self.leaf, Leaf):
+            return dict(zip(self.columns, self.leaf.write_columns(rows), strict=True))
+        columns = rows.reshape(len(rows), -1).T
+        if self.categories is not None:
+            columns = label_array(self.categories)[columns.astype(np.intp)]
+        return dict(zip(self.columns, columns, strict=True))
 
 
 @saveable
@@ -120,7 +153,7 @@ class Schema:
             return cls(table.columns, (block,), bools, table.library).as_written(table)
         if isinstance(features, str) and features == "multinomial":  # one bag of all words
             chosen[table.columns] = features
-        mentioned = [c for key, leaf in chosen.items() for c in key[: -1 if isinstance(leaf, PooledGroups) else None]]
+        mentioned = [column for key, leaf in chosen.items() for column in _values(key, leaf)]
         taken = {c for key in chosen for c in key}  # a column of groups may serve several leaves
         if len(set(mentioned)) < len(mentioned):
             twice = next(c for c in mentioned if mentioned.count(c) > 1)
@@ -133,7 +166,7 @@ class Schema:
         blocks = tuple(_blocks(chosen, table))
         if not blocks:
             raise ValueError("features drops every column: nothing is left to learn from")
-        bits = [c for b in blocks if isinstance(b.leaf, BetaBernoulli) or b.leaf == "bernoulli" for c in b.columns]
+        bits = [c for b in blocks if b.categories is None for c, kind in b.kinds.items() if kind == "b"]
         return cls(table.columns, blocks, table.bools(bits), table.library).as_written(table)
 
     def as_written(self, table: Columns) -> "Schema":
@@ -171,31 +204,12 @@ class Schema:
     def read(self, table: Table, unseen: str = "error") -> dict[str, np.ndarray]:
         """Return one array a block, NaN where missing; an unseen category is an error, or missing with a warning."""
         self.reading.check_percent(table.reading, table.columns)
-        table, result = table.renamed(self.columns), {}
+        table = table.renamed(self.columns, self.reading)
         new: dict[str, dict] | None = {} if unseen == "missing" else None
-        for block in self.blocks:
-            if block.categories is not None:
-                rows: Any = table.codes(block.columns, block.categories, new)
-            elif isinstance(block.leaf, MarkovChain):
-                rows = _sequences(table, block, new)
-            elif isinstance(block.leaf, PooledGroups):
-                rows = _grouped(table, block, new)
-            elif (forms := self.reading.dates) and not forms.keys().isdisjoint(block.columns):
-                rows = np.column_stack(
-                    [self.days_of(table.labels(c), c) if c in forms else table.numbers((c,)) for c in block.columns]
-                )
-            else:
-                rows = table.numbers(block.columns)
-            if block.single:  # a column of its own is as long as the class codes: dense from a sparse matrix too
-                rows = rows.toarray()[:, 0] if sparse.issparse(rows) else rows[:, 0]
-            result[block.name] = rows
+        result = {block.name: block.read(table, new) for block in self.blocks}
         if new:
             _warn_of_unseen(new)
         return result
-
-    def days_of(self, values, column: str) -> np.ndarray:
-        """Return the values of a column of dates as days since 1970-01-01, (n,), read as those of the fit."""
-        return days(values, column, self.reading.dates[column], column in self.reading.days)
 
     def write(self, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return columns by name from one array a block, codes as the categories they stand for: the inverse of `read`.
@@ -204,21 +218,7 @@ class Schema:
         """
         result = {column: np.full(count_rows(rows), np.nan) for column in self.columns}
         for block in self.blocks:
-            if isinstance(block.leaf, MarkovChain):
-                result[block.columns[0]] = block.leaf.decode(rows[block.name])
-                continue
-            values = rows[block.name].reshape(-1, len(block.columns))
-            if isinstance(block.leaf, PooledGroups):
-                result[block.columns[-1]] = _labels((*block.leaf.groups, None))[
-                    np.nan_to_num(values[:, -1], nan=-1).astype(int)
-                ]
-                values = values[:, :-1]
-                if block.leaf.coded:
-                    values = _labels(block.leaf.categories)[values.astype(np.intp)]
-            if block.categories is not None:
-                values = _labels(block.categories)[values.astype(np.intp)]
-            for column, own in zip(block.columns, values.T, strict=False):
-                result[column] = self._cells(column, own)
+            result |= {column: self._cells(column, cells) for column, cells in block.write(rows[block.name]).items()}
         return result
 
     def _cells(self, column: str, values: np.ndarray) -> np.ndarray:
@@ -231,47 +231,9 @@ class Schema:
         return {b.name: np.full((1,) if b.single else (1, len(b.columns)), np.nan) for b in self.blocks}
 
 
-def _sequences(table: Table, block: Block, new: dict | None) -> np.ndarray:
-    """Return a column of sequences as the leaf codes them; see `Table.codes` for ``new``."""
-    leaf, column, unseen = block.leaf, block.columns[0], None if new is None else {}
-    assert isinstance(leaf, MarkovChain)
-    try:
-        rows = leaf.encode(table.labels(column), unseen)
-    except DataError as error:
-        raise error.with_names((), (column,)) from None
-    if unseen and new is not None:
-        new[column] = unseen
-    return rows
-
-
-def _grouped(table: Table, block: Block, new: dict | None) -> np.ndarray:
-    """Return values and the code of their group; one that was not there at fit is NaN, unless ``new`` is None."""
-    leaf, (*columns, group) = block.leaf, block.columns
-    assert isinstance(leaf, PooledGroups)
-    values = table.codes(tuple(columns), leaf.categories, new) if leaf.coded else table.numbers(tuple(columns))
-    return np.column_stack([values, table.codes((group,), leaf.groups, None if new is None else {})])
-
-
-def _with_groups(leaf: PooledGroups, key: tuple[str, ...], table) -> PooledGroups:
-    """Return the leaf with the groups that the last of its columns names."""
-    if len(key) < 2:
-        raise ValueError(
-            f"PooledGroups takes a tuple of columns, the last of which names the group, as in {(*key, 'patient')}"
-        )
-    if leaf.groups is not None:
-        return leaf
-    groups = table.categories(key[-1])
-    if not groups:
-        what = "are not known before the rows are read" if groups is None else "are all missing"
-        raise ValueError(f"the groups of column {key[-1]!r} {what}: declare them, PooledGroups(leaf, groups=[...])")
-    return replace(leaf, groups=groups)
-
-
-def _labels(categories: tuple) -> np.ndarray:
-    """Return categories as an array that keeps their types: text stays beside numbers, and 2^53 + 1 beside 0.5."""
-    array, labels = np.asarray(categories), np.empty(len(categories), dtype=object)
-    labels[:] = categories
-    return array if array.tolist() == list(categories) else labels
+def _values(columns: tuple[str, ...], leaf) -> tuple[str, ...]:
+    """Return the columns of a leaf, or of what a user gave as one, without those that tell the group of a row."""
+    return columns[: len(columns) - getattr(leaf, "group_columns", 0)]
 
 
 def side_by_side(columns) -> np.ndarray:
@@ -350,9 +312,7 @@ def _blocks(chosen, table):
 
     for key, leaf in chosen.items():
         if not isinstance(leaf, str):
-            if isinstance(leaf, MarkovChain) and len(key) > 1:
-                raise ValueError(f"a MarkovChain models one column of sequences, got {listed(key)}; give each its own")
-            leaf = _with_groups(leaf, key, table) if isinstance(leaf, PooledGroups) else leaf
+            leaf = leaf.for_table(key, table) if isinstance(leaf, Leaf) else leaf  # the model refuses what is none
             vector = getattr(leaf, "event_dim", 0) > 0
             categories = None if vector else getattr(leaf, "categories", None)
             single = len(key) == 1 and not vector and not getattr(leaf, "features", ())

@@ -19,8 +19,6 @@ import pandas as pd
 import pyarrow as pa
 
 from bayesgen.core.errors import InputWarning, listed, named, warn
-from bayesgen.models.bernoulli import BetaBernoulli
-from bayesgen.models.pooled_groups import PooledGroups
 from bayesgen.tables.batches import (
     ROWS,
     TABLES,
@@ -165,13 +163,7 @@ class CsvFiles(Source):
 
 def kinds_of(schema) -> dict[str, str]:
     """Return the kinds of the columns of a schema: "O" for text, "f" for numbers, "b" for what may be bools too."""
-    kinds = {}
-    for block in schema.blocks:
-        numbers = block.categories is None and block.leaf != "bernoulli" and not isinstance(block.leaf, BetaBernoulli)
-        kinds |= dict.fromkeys(block.columns, "O" if block.textual else "f" if numbers else "b")
-        if isinstance(block.leaf, PooledGroups) and any(isinstance(label, str) for label in block.leaf.groups):
-            kinds[block.columns[-1]] = "O"
-    reading = schema.reading
+    kinds, reading = {column: kind for block in schema.blocks for column, kind in block.kinds.items()}, schema.reading
     return kinds | {c: "f" if c in reading.days and not form else "O" for c, form in reading.dates.items()}
 
 

@@ -54,6 +54,7 @@ class Table(Columns):
         self._mixed = False  # whether columns may differ in type
         self._array: Any = None  # the rows where they do not: mostly a view, which nobody writes to
         self._known: dict[Any, Any] = {}  # by column: the series, kind of values, codes and distinct values
+        self._dates: Reading | None = None  # the account of a fit that had dates
         if sparse.issparse(X):
             rows = X if _is_csr(X) else check_array(X, accept_sparse="csr", ensure_all_finite=False)  # pyright: ignore[reportArgumentType]  # no stubs
             rows = rows if isinstance(rows, sparse.csr_array) else sparse.csr_array(rows)
@@ -90,8 +91,12 @@ class Table(Columns):
         """The DataFrame of narwhals, where columns may differ in type; of pandas many rows are read without it."""
         return frame_of(self.native) if self._mixed else None
 
-    def renamed(self, columns) -> "Table":
-        """Return the same rows under other names of the columns, one for each."""
+    def renamed(self, columns, reading: Reading | None = None) -> "Table":
+        """Return the same rows under other names of the columns, one for each, and with the dates of a fit."""
+        if reading is not None and reading.dates:
+            result = copy.copy(self.renamed(columns))
+            result._dates = reading
+            return result
         if columns is self.columns or columns == self.columns:
             return self
         if len(columns) != len(self.columns):
@@ -201,7 +206,12 @@ class Table(Columns):
         return features
 
     def numbers(self, columns) -> Any:
-        """Return (n, columns) of floats (or integers, or bools), NaN where missing; a csr_array of sparse rows."""
+        """Return (n, columns) of floats (or integers, or bools), NaN where missing; a csr_array of sparse rows.
+
+        Columns of dates, by the account of a fit, are days since 1970-01-01.
+        """
+        if self._dates is not None and not self._dates.dates.keys().isdisjoint(columns):
+            return np.column_stack([self._days(c) for c in columns])
         if self._array is not None and self._array.dtype.kind in "biuf":
             if columns is self.columns or columns == self.columns:
                 return self._array
@@ -213,6 +223,11 @@ class Table(Columns):
         for j, column in enumerate(columns):
             result[:, j] = self._number(column)
         return result
+
+    def _days(self, column: str) -> np.ndarray:
+        if self._dates is None or column not in self._dates.dates:
+            return self.numbers((column,))
+        return self._dates.days_of(self.labels(column), column)
 
     def _number(self, column) -> np.ndarray:
         place = self.place[column]
