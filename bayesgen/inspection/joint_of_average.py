@@ -78,12 +78,13 @@ class JointOfAverage(Joint):
 
     def components(self, draws=None, even=False):
         """Return the members that have a density; class probabilities are the same in all."""
-        return components_of(self.average, self.labels, self.average.density_weights)
+        make = functools.partial(components_of, self.average, self.labels, self.average.density_weights)
+        return self.average.mixture("density", make)
 
     def valued(self):
         """Return the heaviest members that have a density, and besides the heaviest that predict the class by one."""
-        weights = heaviest(self.average.density_weights, SHARE)
-        return components_of(self.average, self.labels, weights, self._answer.weights)
+        make = functools.partial(components_of, self.average, self.labels, *self._heaviest)
+        return self.average.mixture("valued", make)
 
     def log_probability(self, given, entry=None, along=None):
         """Ask the tempered members that have nearly all of the weight; those that are no factors by whole rows."""
@@ -95,24 +96,20 @@ class JointOfAverage(Joint):
             rows = select_rows(rows, np.repeat(np.arange(density.shape[2]), density.shape[3]))
             values = np.broadcast_to(along.values, density.shape[2:]).ravel()
             rows[entry.gap.block].reshape(len(values), -1)[:, entry.gap.place] = values
-        members = self._valued
-        others = self._answer.weights > 0
-        others[members] = False
-        if others.any():
+        known, answers = places_of(self.average, *self._heaviest), self._heaviest[1] > 0
+        density, members = density[answers[known]], known[answers[known]]
+        answers[members] = False
+        if answers.any():
             x, c, e = self.arrays(rows)
-            more = self.average.log_density(x, c, others, e).swapaxes(1, 2)
+            more = self.average.log_density(x, c, answers, e).swapaxes(1, 2)
             density = np.concatenate([density, more.reshape(*more.shape[:2], *density.shape[2:])])
         with np.errstate(divide="ignore"):
-            return np.log(self._answer.of_density(density, np.append(members, np.flatnonzero(others))))
+            return np.log(self.classifier.posterior_.of_density(density, np.append(members, np.flatnonzero(answers))))
 
     @functools.cached_property
-    def _valued(self) -> np.ndarray:
-        return places_of(self.average, heaviest(self.average.density_weights, SHARE), self._answer.weights)
-
-    @functools.cached_property
-    def _answer(self):
-        posterior = self.classifier.posterior_
-        return replace(posterior, weights=heaviest(posterior.weights, SHARE))
+    def _heaviest(self) -> tuple[np.ndarray, np.ndarray]:
+        """The largest of the weights of densities, and of those of predictions."""
+        return heaviest(self.average.density_weights, SHARE), heaviest(self.average.weights, SHARE)
 
     def measured(self, rows):
         """Yield the columns, too, that were left out of the fit: they tell nothing about the class."""
@@ -179,11 +176,12 @@ def joined_leaves(leaves: ColumnModels, rows: Rows) -> np.ndarray:
 
 def places_of(average, weights, besides=None) -> np.ndarray:
     """Return the places of the members of a mixture under some weights; see `components_of`."""
-    used = weights > 0
+    used, roster = weights > 0, average.roster
     if besides is not None:
         used = used | (besides > 0)
-    factors = [all(fit.generates for fit, _ in average.places(member)) for member in average.members]
-    return np.flatnonzero(used & np.array(factors))
+    for parts, place in ((roster.first_parts, roster.first), (roster.second_parts, roster.second)):
+        used = used & np.array([*(fit.generates for fit in parts for _ in fit.members), True])[place]
+    return np.flatnonzero(used)
 
 
 def components_of(average, labels, weights, besides=None) -> Components:

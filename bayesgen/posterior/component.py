@@ -157,8 +157,9 @@ class Density(abc.ABC):
         """Number of alternatives, A."""
         return int(self.alternative[-1]) + 1
 
+    @functools.cached_property
     def first(self) -> np.ndarray:
-        """Return the place of the first group of each alternative and class, (A K,)."""
+        """Place of the first group of each alternative and class, (A K,)."""
         cell = self.alternative * self.classes + self.owner
         return np.searchsorted(cell, np.arange(self.alternatives * self.classes))
 
@@ -167,7 +168,7 @@ class Density(abc.ABC):
         shape = self.alternatives, self.classes, density.shape[1]
         if len(density) == shape[0] * shape[1]:
             return density.reshape(shape)
-        first, terms = self.first(), density + self.log_share[:, None]
+        first, terms = self.first, density + self.log_share[:, None]
         top = np.maximum.reduceat(terms, first)
         with np.errstate(under="ignore"):
             terms -= np.repeat(top, np.diff(first, append=len(terms)), axis=0)
@@ -362,7 +363,7 @@ class Given:
         groups = []
         for f, factor in enumerate(self.components.factors):
             alternative = self.components.choice[member, f]
-            first = factor.first()
+            first = factor.first
             group = np.where(alternative >= 0, first[np.maximum(alternative, 0) * classes + code], -1)
             if len(first) < len(factor.owner):
                 group = self._choose_group(f, group, rng)
@@ -372,7 +373,7 @@ class Given:
     def _choose_group(self, f: int, group, rng) -> np.ndarray:
         """Choose among the groups of an alternative and class, of which the first is given, by what a row has."""
         factor, result = self.components.factors[f], group.copy()
-        last = np.append(factor.first(), len(factor.owner))
+        last = np.append(factor.first, len(factor.owner))
         row = np.broadcast_to(np.arange(group.shape[-1]), group.shape)
         for cell, start in enumerate(last[:-1]):
             chosen = group == start

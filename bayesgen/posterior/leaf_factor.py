@@ -130,7 +130,8 @@ class LeafFactor(Factor):
             params = self.leaf.select_class(self.params, np.divmod(groups, len(self.classes_of)))
         flat = x.reshape(len(x), -1)
         gone = np.flatnonzero(np.isnan(flat).any(1))
-        for piece in pieces(len(gone), len(self.classes_of) * flat.shape[1] ** (1 + self.leaf.event_dim), DENSITIES):
+        width = flat.shape[1] * (flat.shape[1] if self.leaf.event_dim else len(self.classes_of))
+        for piece in pieces(len(gone), width, DENSITIES):
             rows_of = gone[piece]
             x[rows_of] = self.leaf.fill(x[rows_of], place[rows_of], rng, params)
         if self.bend is not None:

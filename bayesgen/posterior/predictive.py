@@ -1,7 +1,8 @@
 """Predictions of rows and their classes after a fit, by one model with parameters or by many."""
 
 import abc
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any, ClassVar, Literal, Self
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from bayesgen.core.program import same
 from bayesgen.models.model import Params
+from bayesgen.posterior.component import Components
 
 
 class Predictive(abc.ABC):
@@ -28,6 +30,19 @@ class Predictive(abc.ABC):
         return all(same(getattr(self, name), getattr(other, name)) for name in compared)
 
     __hash__ = None  # type: ignore[assignment]  # its arrays may be large
+
+    def __getstate__(self):
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]  # none derived
+
+    @functools.cached_property
+    def _mixtures(self) -> dict[str, Components]:
+        return {}
+
+    def mixture(self, name: str, make: Callable[[], Components]) -> Components:
+        """Return a mixture of factors that answers questions about rows: made at the first call, and kept."""
+        if name not in self._mixtures:
+            self._mixtures[name] = make()
+        return self._mixtures[name]
 
     @property
     @abc.abstractmethod
