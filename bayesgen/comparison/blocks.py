@@ -27,9 +27,7 @@ def blocks_in_order(y, order, count: Any, group) -> list[tuple[np.ndarray, np.nd
     """
     if not isinstance(count, int | np.integer) or count < 1:
         raise ValueError(f"folds must be the number of blocks, an integer >= 1, where order is given; got {count!r}")
-    classes, codes = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"there must be at least two classes, got {classes.tolist()}")
+    classes, codes = two_classes(y)
     time = times_of(order, len(y))
     moments, rank = np.unique(time, return_inverse=True)
     if len(moments) < 2:
@@ -52,6 +50,14 @@ def blocks_in_order(y, order, count: Any, group) -> list[tuple[np.ndarray, np.nd
         (np.flatnonzero(rank < first), np.flatnonzero((begin >= first) & (begin < end)))
         for first, end in zip(starts[chosen], ends, strict=True)
     ]
+
+
+def two_classes(y) -> tuple[np.ndarray, np.ndarray]:
+    """Return the distinct labels and the code of each row; raise ValueError if there is one class only."""
+    classes, codes = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(f"there must be at least two classes, got {classes.tolist()}")
+    return classes, codes
 
 
 def _second(rank, group) -> int:
@@ -113,10 +119,9 @@ def over_time(result, name: str, periods: int = 10) -> pd.DataFrame:
     size, frequency, lower, upper = frequencies(right, period, count, np.ones(len(rows)), group)
     with np.errstate(divide="ignore"):
         loss = -np.log(p[np.arange(len(rows)), truth])
-    begin = np.searchsorted(period, np.arange(count))
+    begin, members = np.searchsorted(period, np.arange(count)), [period == j for j in range(count)]
     end = np.append(begin[1:], len(rows)) - 1
-    means = [mean_of_rows(loss[period == own], taken(group, period == own)) for own in range(count)]
-    scores, errors = np.transpose(means)
+    scores, errors = np.transpose([mean_of_rows(loss[within], taken(group, within)) for within in members])
     return pd.DataFrame(
         {
             "begin": time[begin],

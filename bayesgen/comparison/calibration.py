@@ -22,7 +22,7 @@ from bayesgen.models.classifier import ClassConditional, NaiveBayes
 from bayesgen.models.leaf import Leaf
 from bayesgen.models.model import Model, Params, is_conjugate
 from bayesgen.numerics.checks import check_count
-from bayesgen.numerics.draws import uniformity
+from bayesgen.numerics.draws import band, uniformity
 from bayesgen.posterior.posterior import generator
 
 _LONGER = 4  # doublings of a chain, at most, in search of independent draws
@@ -72,6 +72,10 @@ class Calibration:
     def p_value(self) -> float:
         """The smallest p value after Holm's correction."""
         return next(iter(self.adjusted.values()))
+
+    def band(self, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the least and largest counts of ranks below 1..draws that ``level`` does not reject, of one scalar."""
+        return band(self.simulations, self.draws, level)
 
     def ok(self, level: float = 0.01) -> bool:
         """Return True if no scalar is rejected; a correct posterior fails with probability ``level`` at most."""
@@ -188,8 +192,8 @@ def _rows(model, truths, size, missing, rng):
         masks = (missing or {}) if several else {name: missing for name in rows}
         rows = {name: _gaps(x, masks.get(name)) for name, x in rows.items()}
         for i, t in enumerate(codes.reshape(count, size)):
-            own = {name: x[i] for name, x in rows.items()}
-            yield (own if several else own.popitem()[1]), t
+            table = {name: x[i] for name, x in rows.items()}
+            yield (table if several else table.popitem()[1]), t
         return
     if not isinstance(model, Leaf):
         raise TypeError(f"{type(model).__name__} has no distribution of its columns: give simulate=")

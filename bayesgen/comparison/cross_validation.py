@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
-from bayesgen.comparison.blocks import blocks_in_order, predict_block
+from bayesgen.comparison.blocks import blocks_in_order, predict_block, two_classes
 from bayesgen.comparison.results import Comparison, Fitted, ModelComparison, Note
 from bayesgen.core.errors import listed
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
@@ -23,14 +23,15 @@ from bayesgen.numerics.pieces import taken
 from bayesgen.tables.dates import taken_out, times_of
 from bayesgen.tables.groups import group_codes
 
+_Result = TypeVar("_Result", bound=Comparison)
+
 
 def usable_folds(y, folds: int) -> int:
     """Return ``folds``, or the size of the smallest class if that is less; raise ValueError if it is 1."""
     if not isinstance(folds, int | np.integer) or folds < 2:
         raise ValueError(f"folds must be an integer >= 2, got {folds!r}")
-    classes, counts = np.unique(y, return_counts=True)
-    if len(classes) < 2:
-        raise ValueError(f"there must be at least two classes, got {classes.tolist()}")
+    classes, codes = two_classes(y)
+    counts = np.bincount(codes)
     if counts.min() < 2:
         raise ValueError(f"too few rows: class {classes[counts.argmin()]} has 1, and every class needs at least 2")
     return int(min(folds, counts.min()))
@@ -69,7 +70,7 @@ def compare(
     >>> round(result.scores("exact").accuracy, 2)
     0.9
     """
-    from bayesgen.comparison.candidates import estimator  # here, since it takes a tenth of `import bayesgen`
+    from bayesgen.comparison.candidates import Candidate, estimator  # here, since it takes a tenth of `import bayesgen`
 
     if not isinstance(inferences, Mapping):
         inferences = {name: resolve(name) for name in inferences}
@@ -77,17 +78,10 @@ def compare(
         raise ValueError("inferences must name at least one of ml, map, exact, nuts")
     X, y, group, time, places = _planned(X, y, folds, seed, groups, order)
     result = Comparison.begin(y, inferences, group=group, time=time)
-    classifier = estimator(X, model, seed=seed, features=features)
-
-    def fit(name, train):
-        unfitted: Any = clone(classifier)
-        return unfitted.set_params(inference=inferences[name]).fit(_safe_indexing(X, train), y[train])
-
-    def predict(classifier, name, train, test):
-        return classifier.predict_proba(_safe_indexing(X, test))
-
-    _cross_validate(result, places, progress, fit, predict, (lambda name: X) if return_estimators else None)
-    return result
+    chosen = {
+        name: Candidate(estimator(X, model, inference, seed, features), X) for name, inference in inferences.items()
+    }
+    return _cross_validate(result, chosen, y, places, progress, return_estimators, in_time=False)
 
 
 def compare_models(
@@ -164,24 +158,7 @@ def compare_models(
     remarks = {name: f"left out: {why}" for name, why in left_out.items()}
     done = {name: candidate.note for name, candidate in chosen.items() if candidate.note}
     result = ModelComparison.begin(y, chosen, remarks=done | remarks, group=group, time=time)
-
-    def fit(name, train):
-        candidate = chosen[name]
-        classifier: Any = clone(candidate.classifier)
-        own = None if group is None or not has_fit_parameter(classifier, "groups") else group[train]
-        options = {} if own is None else {"groups": own}
-        return classifier.fit(_safe_indexing(candidate.rows, train), y[train], **options)
-
-    def predict(classifier, name, train, test):
-        rows = chosen[name].rows
-        if time is None:
-            return classifier.predict_proba(_safe_indexing(rows, test))
-        return predict_block(classifier, rows, y, time, group, train, test)
-
-    _cross_validate(
-        result, places, progress, fit, predict, (lambda name: chosen[name].rows) if return_estimators else None
-    )
-    return result
+    return _cross_validate(result, chosen, y, places, progress, return_estimators, in_time=time is not None)
 
 
 def held_out_importance(
@@ -274,30 +251,36 @@ def _telling(X, y, most: int) -> list[str]:
     return sorted(log_bayes, key=lambda column: -log_bayes[column])[:most]
 
 
-def _cross_validate(result: Comparison, places, progress, fit, predict, rows_of=None) -> None:
-    """Fill ``result`` from ``fit(name, train)``, a classifier, and ``predict(classifier, name, train, test)``.
+def _cross_validate(result: _Result, chosen, y, places, progress, keep: bool, in_time: bool) -> _Result:
+    """Return ``result`` filled by the candidates of each name, fitted anew for each fold, which ``keep`` keeps.
 
-    ``rows_of(name)`` are the rows as the classifier takes them; with it the classifiers are kept.
+    With ``in_time`` exact posteriors learn within a block; see `predict_block`.
     """
-    work = [(number, name, *own) for number, own in enumerate(places, 1) for name in result.probability]
+    work = [(number, name, *fold) for number, fold in enumerate(places, 1) for name in chosen]
     progress = progress or (lambda done, total, text: None)
     for done, (number, name, train, test) in enumerate(work):
         progress(done, len(work), f"fold {number} of {len(places)}: {name}")
         result.fold[test] = number
-        start = perf_counter()
+        start, rows, classifier = perf_counter(), chosen[name].rows, clone(chosen[name].classifier)
+        grouped = result.group is not None and has_fit_parameter(classifier, "groups")
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
                 lacking = np.setdiff1d(np.arange(len(result.classes)), result.y_true[train])
                 if len(lacking):
                     raise ValueError(f"the rows to fit hold no row of the classes {listed(result.classes[lacking])}")
-                classifier = fit(name, train)
-                probability = _sorted(classifier, predict(classifier, name, train, test))
+                options = {"groups": taken(result.group, train)} if grouped else {}
+                classifier = classifier.fit(_safe_indexing(rows, train), y[train], **options)
+                if in_time:
+                    probability = predict_block(classifier, rows, y, result.time, result.group, train, test)
+                else:
+                    probability = classifier.predict_proba(_safe_indexing(rows, test))
+                probability = _sorted(classifier, probability)
                 if np.isnan(probability).any():
                     raise ValueError("its class probabilities are not numbers")
                 result.probability[name][test] = probability
-                if rows_of is not None:
-                    result.estimators.setdefault(name, []).append(Fitted(classifier, rows_of(name), test))
+                if keep:
+                    result.estimators.setdefault(name, []).append(Fitted(classifier, rows, test))
                 draws = getattr(classifier, "posterior_", None)  # an average has no draws to tell of
                 diverging = getattr(draws, "sample_stats", {}).get("diverging")
                 if diverging is not None and diverging.any():
@@ -312,6 +295,7 @@ def _cross_validate(result: Comparison, places, progress, fit, predict, rows_of=
         said = {str(w.message): w.message for w in told}
         result.notes.extend(Note(name, number, message, False) for message in said.values())
     progress(len(work), len(work), "done")
+    return result
 
 
 def _sorted(classifier, probability):
@@ -356,8 +340,9 @@ def _given(folds, rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ValueError(f"{wanted}; fold {number} is a {type(pair).__name__}")
         train, test = map(np.asarray, pair)
-        for own in (train, test):
-            if own.ndim != 1 or own.dtype.kind not in "iu" or not len(own) or own.min() < 0 or own.max() >= rows:
+        for places in (train, test):
+            whole = places.ndim == 1 and places.dtype.kind in "iu" and len(places) > 0
+            if not whole or places.min() < 0 or places.max() >= rows:
                 raise ValueError(f"{wanted}; those of fold {number} are no places in 0, ..., {rows - 1}")
         np.add.at(held, test, 1)
         found.append((train, test))

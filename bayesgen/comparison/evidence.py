@@ -54,17 +54,12 @@ def compare_evidence(classifiers: Mapping[Any, Any], prior: ArrayLike | None = N
     log_evidence = np.array([classifier.log_evidence_ for classifier in classifiers.values()])
     (first, *others) = described = {name: _description(c) for name, c in classifiers.items()}
     for name in others:
-        for what, mine in described[name].items():
-            theirs = described[first].get(what)
-            if mine != theirs:
-                raise ValueError(
-                    f"the evidences of {first!r} and {name!r} do not compare: "
-                    f"they differ in {what}, {theirs} against {mine}"
-                )
-        if problem := _different_rows(classifiers[first], classifiers[name]):
-            raise ValueError(
-                f"the evidences of {first!r} and {name!r} do not compare: they are of different rows; {problem}"
-            )
+        pairs = [(what, described[first].get(what), other) for what, other in described[name].items()]
+        problems = [f"they differ in {what}, {one} against {other}" for what, one, other in pairs if one != other]
+        if not problems and (rows := _different_rows(classifiers[first], classifiers[name])):
+            problems = [f"they are of different rows; {rows}"]
+        if problems:
+            raise ValueError(f"the evidences of {first!r} and {name!r} do not compare: {problems[0]}")
     weights = np.ones(len(log_evidence)) if prior is None else np.asarray(prior, float)
     if weights.shape != log_evidence.shape or not (weights >= 0).all() or not weights.sum() > 0:
         raise ValueError(f"prior must hold one number >= 0 for each of the {len(log_evidence)} models")
@@ -102,5 +97,5 @@ def _description(classifier) -> dict[str, Any]:
         for block in classifier.schema_.blocks
         for column in block.columns
     }
-    own = {modelled: "the columns and the classes", "the rows by class": counts, "the columns": sorted(columns)}
-    return own | columns
+    whole = {modelled: "the columns and the classes", "the rows by class": counts, "the columns": sorted(columns)}
+    return whole | columns

@@ -176,9 +176,8 @@ class ModelComparison(Comparison):
 
     def log_losses(self, model: str) -> np.ndarray:
         """Return the log loss of every row, NaN where there is none, shape (n,)."""
-        own = self.probability[model][np.arange(len(self.y_true)), self.y_true]
         with np.errstate(divide="ignore"):
-            return -np.log(own)
+            return -np.log(self.probability[model][np.arange(len(self.y_true)), self.y_true])
 
     @property
     def best(self) -> str:
@@ -196,9 +195,9 @@ class ModelComparison(Comparison):
         """
         best, rows = self.log_losses(self.best), {}
         for name in self.probability:
-            scores, own = self.scores(name), self.log_losses(name)
-            loss, error = self._mean(own)
-            difference, apart = self._mean(own - best)
+            scores, losses = self.scores(name), self.log_losses(name)
+            loss, error = self._mean(losses)
+            difference, apart = self._mean(losses - best)
             rows[name] = {
                 "log_loss": loss,
                 "standard_error": error,
@@ -215,5 +214,5 @@ class ModelComparison(Comparison):
 
     def _mean(self, values) -> tuple[float, float]:
         """Return the mean over rows that have a value, and its standard error, NaN if a value is infinite."""
-        some = ~np.isnan(values)
-        return mean_of_rows(values[some], taken(self.group, some))
+        known = ~np.isnan(values)
+        return mean_of_rows(values[known], taken(self.group, known))

@@ -83,10 +83,6 @@ class Additive(Estimator, abc.ABC):
         X, y, sample_weight
             The rows, as at the fit.
 
-        Returns
-        -------
-        self
-
         Examples
         --------
         >>> from bayesgen import LinearRegressor, NaiveBayesClassifier
@@ -117,10 +113,6 @@ class Additive(Estimator, abc.ABC):
         ----------
         factor : float
             Above 0, at most 1. With 0.5 ** (1/h) before every batch a batch counts half after h more.
-
-        Returns
-        -------
-        self
 
         Examples
         --------

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -187,7 +187,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
                 raise AttributeError(f"{type(self).__name__} has no {name}: {_ABSENT[name]}")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def fit(self, X, y, sample_weight=None, groups=None):
+    def fit(self, X, y, sample_weight=None, groups=None) -> Self:
         """Learn from rows and their classes.
 
         Parameters
@@ -202,10 +202,6 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
             Label of what a row belongs to, where rows belong together: a patient, a batch, a day. Rows of one group are
             left out together, so that exponents and weights suit rows of new groups. A row whose label is missing
             stands for itself.
-
-        Returns
-        -------
-        self
         """
         check_settings(self)
         return self._told(X, y, sample_weight, groups)

@@ -2,7 +2,7 @@
 
 import abc
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Self
 
 from sklearn.utils.metaestimators import available_if
 
@@ -54,17 +54,13 @@ class CallbackSupport(abc.ABC):
         """Learn from rows; call ``tell(done, total, text)`` before each stage of the work, and return the estimator."""
 
     @available_if(lambda estimator: find_spec("sklearn.callback") is not None)
-    def set_callbacks(self, *callbacks):
+    def set_callbacks(self, *callbacks) -> Self:
         """Set scikit-learn's callbacks of the next fits, such as `sklearn.callback.ProgressBar`; it needs 1.9 or newer.
 
         Parameters
         ----------
         *callbacks : callbacks
             They are told of the fit and of each of its stages; none takes away those that were set.
-
-        Returns
-        -------
-        self
 
         Examples
         --------

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import threading
 from collections.abc import Mapping
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from scipy.special import logsumexp
@@ -99,7 +99,7 @@ class Estimator(BaseEstimator, abc.ABC):
             params |= {f"{name}__{path}": value for name, found in inner.items() for path, value in found.items()}
         return params
 
-    def set_params(self, **params):
+    def set_params(self, **params) -> Self:
         """Set parameters; a setting within an inference, prior or leaf makes a new one of these records.
 
         Parameters
@@ -107,10 +107,6 @@ class Estimator(BaseEstimator, abc.ABC):
         **params
             By name: ``inference="nuts"``, ``inference__num_samples=500``, ``prior__kappa=0.1``,
             ``features__height__kappa=0.1`` (of the leaf of a column).
-
-        Returns
-        -------
-        self
         """
         known, inside = _parameters(type(self)), {}
         for name, value in params.items():

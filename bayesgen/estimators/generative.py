@@ -126,10 +126,6 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         groups : array, shape (n,), optional
             Label of what a row belongs to, where rows belong together: a patient, a batch, a day. It matters only where
             rows are left out to choose an ``exponent="loo"``: a group then leaves as a whole.
-
-        Returns
-        -------
-        self
         """
         with self._whole():
             labels, place = some_labels(y, self.unlabelled)
@@ -183,10 +179,6 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         sample_weight : array, shape (n,), optional
             Row weights >= 0; an integer weight is a row repeated.
 
-        Returns
-        -------
-        self
-
         Examples
         --------
         >>> from bayesgen import NaiveBayesClassifier
@@ -221,10 +213,6 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             Their sum; `row_schema` sums a piece, and pieces add by ``sum(list_of_statistics)``.
         classes : array, shape (K,)
             Class labels, in the order of their codes.
-
-        Returns
-        -------
-        self
 
         Examples
         --------

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
@@ -57,7 +57,7 @@ class Imputer(TransformerMixin, BaseEstimator):
     random_state: Any = 0
     joint: bool = True
 
-    def fit(self, X, y=None):
+    def fit(self, X, y=None) -> Self:
         """Fit the classifier to rows and their classes.
 
         Parameters
@@ -66,10 +66,6 @@ class Imputer(TransformerMixin, BaseEstimator):
             Rows, NaN where missing.
         y : array, shape (n,), optional
             Classes; by default all rows are of one class.
-
-        Returns
-        -------
-        self
         """
         check_flag("draw", self.draw)
         check_flag("joint", self.joint)

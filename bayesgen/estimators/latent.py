@@ -100,10 +100,6 @@ class LatentClassClassifier(GenerativeClassifier):
             Class labels; NaN, None or NA where a row has none.
         sample_weight : array, shape (n,), optional
             Row weights >= 0; an integer weight is a row repeated.
-
-        Returns
-        -------
-        self
         """
         check_count("starts", self.starts)
         with self._whole():

@@ -2,7 +2,7 @@
 
 import abc
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import ndtri_exp
@@ -41,7 +41,7 @@ class RowsClassifier(ClassifierMixin, LinearEstimator):
         if self.missing == "mean" and not self.standardize:
             raise ValueError("missing='mean' needs standardize=True, by which the mean of each column is known")
 
-    def fit(self, X, y, sample_weight=None, classes=None):
+    def fit(self, X, y, sample_weight=None, classes=None) -> Self:
         """Learn from rows and their classes.
 
         Parameters
@@ -54,10 +54,6 @@ class RowsClassifier(ClassifierMixin, LinearEstimator):
             Row weights >= 0; an integer weight is a row repeated.
         classes : array, shape (K,), optional
             Every class label there can be, two or more, where ``y`` may lack some; default: the labels in ``y``.
-
-        Returns
-        -------
-        self
         """
         with self._whole():
             self._fit(X, class_labels(y), sample_weight, self._declared(classes))
@@ -74,7 +70,7 @@ class RowsClassifier(ClassifierMixin, LinearEstimator):
         missing=(),
         progress: bool | None = None,
         workers=None,
-    ):
+    ) -> Self:
         """Learn from rows that come in batches, however many, by ``inference="map"`` or ``"ml"``.
 
         A linear classifier has no small statistics, but the gradient and Hessian of Newton's method add over batches
@@ -86,10 +82,6 @@ class RowsClassifier(ClassifierMixin, LinearEstimator):
         ----------
         source, target, sample_weight, schema, classes, missing, progress, workers
             As for `NaiveBayesClassifier.fit_batches`, but the source is read more than once.
-
-        Returns
-        -------
-        self
         """
         with self._whole():
             self._check_settings()

@@ -1,7 +1,7 @@
 """Regression of ordered classes as a classifier."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -80,7 +80,7 @@ class OrderedClassifier(RowsClassifier):
     unseen: str = "error"
     random_state: Any = None
 
-    def fit(self, X, y, sample_weight=None, classes=None):
+    def fit(self, X, y, sample_weight=None, classes=None) -> Self:
         """Learn from rows and their classes.
 
         Parameters
@@ -93,10 +93,6 @@ class OrderedClassifier(RowsClassifier):
             Row weights >= 0; an integer weight is a row repeated.
         classes : array, shape (K,), optional
             Every class label there can be, from lowest to highest; default: ``order``, else the labels in ``y``.
-
-        Returns
-        -------
-        self
         """
         if classes is None and self.order is None:
             classes = _categories(y, sample_weight)

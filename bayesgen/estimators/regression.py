@@ -111,7 +111,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
     scale_with_noise: bool = True
     random_state: Any = None
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X, y, sample_weight=None) -> Self:
         """Learn from rows and their target.
 
         Parameters
@@ -122,10 +122,6 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
             Target.
         sample_weight : array, shape (n,), optional
             Row weights >= 0; an integer weight is a row repeated.
-
-        Returns
-        -------
-        self
         """
         with self._whole():
             self._fit(X, y, sample_weight)
@@ -141,7 +137,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         missing=(),
         progress: bool | None = None,
         workers=None,
-    ):
+    ) -> Self:
         """Learn from any number of rows in batches, with the same result as ``fit`` on all rows.
 
         The rows are read once where a schema is declared or the types of the columns tell all; else passes before it
@@ -152,10 +148,6 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         ----------
         source, target, sample_weight, schema, missing, progress, workers
             As in `NaiveBayesClassifier.fit_batches`.
-
-        Returns
-        -------
-        self
 
         Examples
         --------
@@ -183,10 +175,6 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         ----------
         X, y, sample_weight
             As in ``fit``.
-
-        Returns
-        -------
-        self
         """
         with self._whole():
             if not hasattr(self, "posterior_"):

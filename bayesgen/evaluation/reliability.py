@@ -237,8 +237,7 @@ def _table(
         raise ValueError(f'strategy must be "uniform" or "quantile"; got {strategy!r}.')
     cell = (_bin_of(p, edges) + bins * np.arange(m)).ravel()
     weight = np.repeat(w, m)
-    own = None if group is None else np.repeat(group, m)
-    found = frequencies(event.ravel(), cell, m * bins, weight, own)
+    found = frequencies(event.ravel(), cell, m * bins, weight, None if group is None else np.repeat(group, m))
     count, frequency, lower, upper = (values.reshape(m, bins) for values in found)
     total = np.bincount(cell, weights=weight * p.ravel(), minlength=m * bins).reshape(m, bins)
     return ReliabilityTable(edges, count, total / np.where(count > 0, count, np.nan), frequency, lower, upper)
@@ -276,15 +275,15 @@ def _of_groups(event, cell, cells, weight, group):
     cell, mine, right = cell[seen], weight[seen], event[seen]
     pairs, which = np.unique(place * np.int64(cells) + cell, return_inverse=True)  # the cells that each group meets
     owner, where = np.divmod(pairs, cells)
-    size, own = np.bincount(which, weights=mine), np.bincount(which, weights=mine * right)
+    size, happened = np.bincount(which, weights=mine), np.bincount(which, weights=mine * right)
     met = np.bincount(where, minlength=cells)
     mean = np.bincount(where, weights=size, minlength=cells) / met.clip(1)
     hits, misses = (mean * rng.standard_gamma(0.5, (_DRAWS, cells)) for _ in range(2))
     for piece in pieces(int(place.max(initial=-1)) + 1, max(cells, _DRAWS), _CELLS):
         drawn = rng.standard_exponential((_DRAWS, piece.stop - piece.start))
-        here = (owner >= piece.start) & (owner < piece.stop)
+        held = (owner >= piece.start) & (owner < piece.stop)
         table = np.zeros((2, piece.stop - piece.start, cells))
-        table[:, owner[here] - piece.start, where[here]] = own[here], size[here] - own[here]
+        table[:, owner[held] - piece.start, where[held]] = happened[held], size[held] - happened[held]
         hits, misses = hits + drawn @ table[0], misses + drawn @ table[1]
     with np.errstate(invalid="ignore"):  # an empty cell
         share = hits / (hits + misses)

@@ -74,10 +74,6 @@ def next_labels(classifier, X, n: int = 1, size: int = 1000) -> NextLabels:
     size : int, default 1000
         Number of draws of the parameters.
 
-    Returns
-    -------
-    NextLabels
-
     Examples
     --------
     >>> from bayesgen import GaussianDiscriminantClassifier
@@ -256,10 +252,6 @@ def unlabelled_weight(classifier, X, y, weights=(0.0, 0.1, 0.3, 1.0), seed: int 
         Weights to try, >= 0.
     seed : int
         Seed of the folds: five, or as many as the smallest class has labels.
-
-    Returns
-    -------
-    UnlabelledWeight
 
     Examples
     --------

@@ -111,10 +111,6 @@ def predict_set(
         then rows that no classifier has learned from, each group weighs one, and the promise holds for a row of a new
         group.
 
-    Returns
-    -------
-    PredictionSet
-
     Raises
     ------
     ValueError

@@ -175,10 +175,6 @@ def draw_reliability(classifier, X) -> DrawReliability:
     X : DataFrame or array, shape (n, columns)
         Rows.
 
-    Returns
-    -------
-    DrawReliability
-
     Examples
     --------
     >>> from bayesgen import NUTS, NaiveBayesClassifier

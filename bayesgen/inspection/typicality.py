@@ -58,10 +58,6 @@ def typicality(classifier, X, draws: int = 2000) -> Typicality:
     draws : int, default 2000
         Number of rows drawn from each class, if there is no formula.
 
-    Returns
-    -------
-    Typicality
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris

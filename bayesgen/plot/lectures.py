@@ -30,8 +30,7 @@ def beta_densities(parameters: Iterable[tuple[float, float]], *, ax: "Axes | Non
     ----------
     parameters : iterable of (a, b)
         Parameters of each density.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax, highest = axes(ax), 1.0
     for i, (a, b) in enumerate(parameters):
@@ -52,8 +51,7 @@ def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> 
         The prior, of one coin.
     *tosses : array_like of 0 and 1
         Sets of tosses, each combined with the same prior.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
 
     Examples
     --------
@@ -103,8 +101,7 @@ def mean_and_predictive(
         Observations, drawn as ticks.
     unit : str
         Unit of the horizontal axis.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax, data = axes(ax), np.asarray(data, float)
     posterior = prior.update(prior.statistics(data))
@@ -137,8 +134,7 @@ def predictive_densities(
         As for `mean_and_predictive`.
     inferences : sequence of str or Inference
         Inferences, one curve each.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax, data = axes(ax), np.asarray(data, float)
     predictive = prior.update(prior.statistics(data))
@@ -167,8 +163,7 @@ def gaussian(
         Covariance matrix.
     masses : tuple of float
         Probability inside each contour, in increasing order.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax, mean, covariance = axes(ax), np.asarray(mean, float), np.asarray(covariance, float)
     reach = 3.6 * np.sqrt(np.diagonal(covariance).max())
@@ -209,8 +204,7 @@ def prior(leaf, *, unit: str = "", ax: "Axes | None" = None) -> "Axes":
         `NormalKnownVariance`.
     unit : str
         Unit of the values.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
 
     Examples
     --------
@@ -264,8 +258,7 @@ def regression(
         Number of lines drawn from the posterior.
     sds : float
         Half the width of the band, in predictive standard deviations; 2 hold about 95 %.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax, x, t = axes(ax), np.ravel(x).astype(float), np.asarray(t, float)
     reach = 0.5 * np.ptp(x)
@@ -292,8 +285,7 @@ def squashing(*, ax: "Axes | None" = None) -> "Axes":
 
     Parameters
     ----------
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax, score = axes(ax), np.linspace(-6, 6, 401)
     ax.plot(score, expit(score), color=BLUE, label="logistic 1 / (1 + exp(-a))")

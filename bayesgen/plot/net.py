@@ -22,8 +22,7 @@ def bayes_net(model: Callable, *args, ax: "Axes | None" = None) -> "Axes":
         A model of `bayesgen.models`, ``model_`` of a fitted classifier, or another NumPyro model function.
     *args
         What the program is called with, such as rows and classes.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
 
     Examples
     --------

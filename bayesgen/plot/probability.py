@@ -18,7 +18,6 @@ from bayesgen.decision.outcomes import (
     truth_and_probability,
 )
 from bayesgen.evaluation import reliability_table
-from bayesgen.numerics.draws import band
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, QUIET, VERMILION, axes, date_ticks, legend
 
 if TYPE_CHECKING:
@@ -56,8 +55,7 @@ def reliability(
         The classes in the order of the columns, where `y_true` may lack one; default: its distinct labels, sorted.
     groups : array_like, shape (n,), optional
         Label of what a row belongs to, where rows belong together: the bars then resample groups.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     (truth, probability), ax = truth_and_probability(y_true, probability, labels), axes(ax)
     top = probability.max(1)
@@ -101,8 +99,7 @@ def probabilities(
         As for `reliability`.
     reference : array_like, optional
         Probabilities of another prediction, in the form of ``probability``.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     (truth, probability), ax = truth_and_probability(y_true, probability, labels), axes(ax)
     rows = np.arange(len(truth))
@@ -152,8 +149,7 @@ def confusion(
         for K actions the classes; for a DataFrame its index and its columns, found by name where these are given.
     reject_cost : float, optional
         Cost of a rejected row, needed if there is any.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax, (truth, matrix, classes, actions) = axes(ax), truth_and_loss(y_true, loss, classes, actions)
     if classes is None:
@@ -194,8 +190,7 @@ def learning_curves(
         Scores of each method.
     score : str
         Name of the score.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax, sizes = axes(ax), np.asarray(sizes)
     for i, (label, values) in enumerate(scores.items()):
@@ -234,8 +229,7 @@ def running_score(
         Models to draw; default: all that could be learned, the best seven.
     periods : int, default 10
         Number of periods at most; see `bayesgen.comparison.over_time`.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax = axes(ax)
     names = result.best_first()[: len(COLOURS)] if models is None else models
@@ -263,8 +257,7 @@ def calibration_over_time(
         As for `running_score`.
     model : str, optional
         Model to draw; default: the one of the least log loss.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax = axes(ax)
     name = result.best_first()[0] if model is None else model
@@ -313,17 +306,16 @@ def calibration(result: Calibration, *, level: float = 0.01, ax: "Axes | None" =
         Result of `bayesgen.check_calibration`.
     level : float
         Probability, at most, that a correct posterior has a curve outside the band.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax, points = axes(ax), np.arange(result.draws + 2) / (result.draws + 1)
-    own = level / len(result.ranks)
-    low, high = (np.pad(b, 1) for b in band(result.simulations, result.draws, own))
+    each = level / len(result.ranks)
+    low, high = (np.pad(b, 1) for b in result.band(each))
     low[-1] = high[-1] = result.simulations
     low, high = (b / result.simulations - points for b in (low, high))
     ax.fill_between(points, low, high, color=QUIET, alpha=0.2, linewidth=0)
     ax.axhline(0, color=QUIET, linewidth=1)
-    off = [name for name, p in result.p_values.items() if p <= own]
+    off = [name for name, p in result.p_values.items() if p <= each]
     for name, ranks in result.ranks.items():
         below = np.append(0, np.bincount(ranks, minlength=result.draws + 1).cumsum()) / result.simulations
         style = {"color": BLUE, "linewidth": 0.8, "alpha": 0.5}

@@ -40,8 +40,7 @@ def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
         Classifier whose predictive is drawn.
     name : str
         A column of the fit; "x0", "x1", ... for an array.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
 
     Raises
     ------
@@ -129,8 +128,7 @@ def evidence(said: RowEvidence, *, most: int | None = None, ax: "Axes | None" = 
         Result of ``explain(X, row)`` of a classifier.
     most : int, optional
         Number of columns to draw, the largest terms; the others share one bar. Default: all.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
 
     Examples
     --------
@@ -172,9 +170,9 @@ def _limits(ax, values, texts) -> tuple[float, float]:
     low, high = values.min(initial=0.0), values.max(initial=0.0)
     shares = [0.05, 0.05]  # of the axis, for words to the left of the lowest bar and to the right of the highest
     for value, text in zip(values.tolist(), texts, strict=True):
-        own, beside = (0, value - low) if value < 0 else (1, high - value)
+        side, beside = (0, value - low) if value < 0 else (1, high - value)
         inside = beside / ((high - low) or 1.0)  # a shorter bar has room already
-        shares[own] = max(shares[own], min(0.4, 0.065 * len(text) / width) - inside)
+        shares[side] = max(shares[side], min(0.4, 0.065 * len(text) / width) - inside)
     span = ((high - low) or 1.0) / (1 - sum(shares))
     return low - shares[0] * span, high + shares[1] * span
 
@@ -190,8 +188,7 @@ def models(result: ModelComparison, *, ax: "Axes | None" = None) -> "Axes":
     ----------
     result : ModelComparison
         Result of `bayesgen.compare_models`.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax, table = axes(ax), result.table
     table: Any = table[np.isfinite(table["difference"])]
@@ -212,8 +209,8 @@ def _below_each_other(ax: "Axes", names: list[str], mean, error, red) -> None:
     mean, error, red = np.asarray(mean), np.asarray(error), np.asarray(red)
     places = np.arange(len(names))
     ax.axvline(0, color=QUIET, linewidth=0.8)
-    for own, colour in ((~red, BLUE), (red, VERMILION)):
-        ax.errorbar(mean[own], places[own], xerr=2 * error[own], fmt="o", color=colour, capsize=3)
+    for drawn, colour in ((~red, BLUE), (red, VERMILION)):
+        ax.errorbar(mean[drawn], places[drawn], xerr=2 * error[drawn], fmt="o", color=colour, capsize=3)
     ax.set_yticks(places, names)
     ax.set(ylim=(len(names) - 0.5, -0.5))
 
@@ -227,8 +224,7 @@ def importance(worse: pd.DataFrame, *, most: int = 20, ax: "Axes | None" = None)
         Result of `bayesgen.inspection.importance`.
     most : int
         Number of columns to draw, the most important ones.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax, mean, error = axes(ax), worse.mean(), worse.sem()
     names = mean.sort_values(ascending=False).index[:most]
@@ -250,8 +246,7 @@ def members(classifier, *, most: int = 12, ax: "Axes | None" = None) -> "Axes":
         Classifier whose members are drawn.
     most : int, default 12
         Number of families to draw, the heaviest; families without weight are left out.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
 
     Examples
     --------

@@ -37,8 +37,7 @@ def class_conditionals(classifier, x: ArrayLike, *, ax: "Axes | None" = None) ->
         Estimator of one column.
     x : array_like, shape (n,)
         Values to draw at.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax, x = axes(ax), np.asarray(x, float)
     rows, names = rows_for(classifier, x[:, None]), classifier.classes_
@@ -91,8 +90,7 @@ def decision_regions(
         Source of randomness for the draws.
     steps : int
         Points of the grid in each direction.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax = axes(ax)
     first, second, rows = grid(ax, numbers(classifier, X), steps)
@@ -154,8 +152,7 @@ def class_probabilities(
         A new row; its class probabilities are written beside it.
     levels : tuple of float
         Probabilities of the contours, in increasing order.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax = axes(ax)
     points = numbers(classifier, X)
@@ -173,8 +170,8 @@ def class_probabilities(
     scatter(ax, classifier, X, y)
     if point is not None:
         point = np.asarray(point, float)
-        own = classifier.predict_proba(rows_for(classifier, point[None], X))[0]
-        text = "\n".join(f"P({name}) = {p:.2g}" for name, p in zip(classifier.classes_, own, strict=True))
+        chances = classifier.predict_proba(rows_for(classifier, point[None], X))[0]
+        text = "\n".join(f"P({name}) = {p:.2g}" for name, p in zip(classifier.classes_, chances, strict=True))
         ax.plot(*point, "*", color="0.1", markersize=13, label="new row", linestyle="none", zorder=4)
         box = {"boxstyle": "round", "facecolor": "white", "edgecolor": QUIET, "alpha": 0.85}
         ax.annotate(
@@ -194,8 +191,7 @@ def boundaries(
         Anything with ``predict_proba`` and ``classes_``.
     X, y, steps
         As for `decision_regions`.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax, any_of_them = axes(ax), next(iter(classifiers.values()))
     first, second, rows = grid(ax, numbers(any_of_them, X), steps)
@@ -229,8 +225,7 @@ def along_line(
         Rows whose orthogonal projections on the line are drawn as ticks.
     class_index : int
         Index of the class in ``classes_``.
-    ax : matplotlib Axes, optional
-        Where to draw; default: the current Axes.
+    ax : matplotlib Axes, default: the current Axes
     """
     ax, start, stop = axes(ax), np.asarray(start, float), np.asarray(stop, float)
     length = float(np.linalg.norm(stop - start))

@@ -48,8 +48,8 @@ def grid(ax: "Axes", x, steps: int, margin: float = 0.12):
     low, high = np.nanmin(x, 0), np.nanmax(x, 0)
     low, high = low - margin * (high - low), high + margin * (high - low)
     if ax.has_data():
-        (left, right), (bottom, top) = sorted(ax.get_xlim()), sorted(ax.get_ylim())
-        low, high = np.minimum(low, [left, bottom]), np.maximum(high, [right, top])
+        drawn = np.sort([ax.get_xlim(), ax.get_ylim()]).T
+        low, high = np.minimum(low, drawn[0]), np.maximum(high, drawn[1])
     first, second = np.meshgrid(*np.linspace(low, high, steps).T)
     return first, second, np.column_stack([first.ravel(), second.ravel()])
 
@@ -106,9 +106,9 @@ def scatter(ax: "Axes", estimator, X, y):
     """Draw rows by class, and name the axes."""
     x, y = numbers(estimator, X), np.asarray(y)
     for k, name in enumerate(estimator.classes_):
-        own = x[y == name]
+        points = x[y == name]
         style = {"c": COLOURS[k % 7], "marker": MARKS[(k + k // 7) % 7], "s": 16}
-        ax.scatter(own[:, 0], own[:, 1], label=str(name), linewidth=0.4, edgecolor="white", zorder=3, **style)
+        ax.scatter(*points.T, label=str(name), linewidth=0.4, edgecolor="white", zorder=3, **style)
     first, second = columns_of(estimator, 2, X)
     ax.set(xlabel=first, ylabel=second)
     dated(ax.xaxis, estimator, first)

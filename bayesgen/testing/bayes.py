@@ -3,7 +3,7 @@
 import numpy as np
 
 from bayesgen.core import program
-from bayesgen.testing.case import blocks, compiled, log_joint, log_joint_draws, pick, require, same
+from bayesgen.testing.case import blocks, close, compiled, log_joint, log_joint_draws, pick, require, same
 
 
 def learning_goes_in_steps(case):
@@ -15,7 +15,7 @@ def learning_goes_in_steps(case):
     new = case.data(6, seed=1)
     same(log_joint(half.update(second), new), log_joint(at_once, new), 1e-11, "predictive after two updates, and one")
     parts, whole = model.log_evidence(first) + half.log_evidence(second), model.log_evidence(first + second)
-    np.testing.assert_allclose(parts, whole, rtol=1e-11, err_msg="log evidence of two updates, and of one")
+    close(parts, whole, 1e-11, "log evidence of two updates, and of one")
     same(log_joint(model.update(none), new), log_joint(model, new), 1e-14, "predictive after an update with no rows")
     nothing = model.log_evidence(none)
     require(abs(nothing) < 1e-14, f"the log evidence of no rows is {nothing:g}, not 0")
@@ -25,13 +25,10 @@ def predictive_is_an_evidence_ratio(case):
     """p(x | D) = p(D, x) / p(D): Student-t and friends against the normalising constants."""
     model = case.model
     statistics, new = model.statistics(*case.data(20)), case.data(8, seed=1)
-    ratio = [
-        model.log_evidence(statistics + model.statistics(*pick(new, [i]))) - model.log_evidence(statistics)
-        for i in range(8)
-    ]
+    with_row = [model.log_evidence(statistics + model.statistics(*pick(new, [i]))) for i in range(8)]
+    ratio = np.array(with_row) - model.log_evidence(statistics)
     found = log_joint(model.update(statistics), new)
-    what = "log_predictive of `update`, and differences of log_evidence"
-    np.testing.assert_allclose(found, ratio, rtol=1e-10, atol=1e-10, err_msg=what)
+    close(found, ratio, 1e-10, "log_predictive of `update`, and differences of log_evidence", 1e-10)
 
 
 def predictive_is_a_mean_over_draws(case):
@@ -68,4 +65,4 @@ def predictive_program_is_log_predictive(case):
         predictive = model.predictive(new[0]) if case.given else model.predictive()
         x = new[-1].astype(int) if predictive.is_discrete else new[-1]
         density = np.asarray(compiled(predictive.log_prob, x)(x)).reshape(8, -1).sum(1)
-    np.testing.assert_allclose(density, log_joint(model, new), rtol=case.digits, atol=case.digits)
+    close(density, log_joint(model, new), case.digits, "log_prob of `predictive`, and log_predictive", case.digits)

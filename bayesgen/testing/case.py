@@ -229,7 +229,12 @@ def same(a, b, tolerance, what=""):
     (ours, first), (theirs, second) = jax.tree_util.tree_flatten(a), jax.tree_util.tree_flatten(b)
     require(first == second, f"{what}: {first} is not {second}")
     for x, y in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * np.abs(y).max(initial=0), err_msg=what)
+        close(x, y, tolerance, what, tolerance * np.abs(y).max(initial=0))
+
+
+def close(found, expected, rtol, what, atol=0.0):
+    """Require that arrays are equal up to ``rtol`` times each entry of ``expected``, and ``atol``."""
+    np.testing.assert_allclose(found, expected, rtol, atol, err_msg=what)
 
 
 def near(draws, exact, variance=0.0, what="") -> None:

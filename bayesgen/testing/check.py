@@ -13,75 +13,45 @@ from numpy.typing import ArrayLike
 
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.models.leaf import Leaf
-from bayesgen.testing.bayes import (
-    evidence_is_a_mean_over_the_prior,
-    learning_goes_in_steps,
-    predictive_is_a_mean_over_draws,
-    predictive_is_an_evidence_ratio,
-    predictive_program_is_log_predictive,
-)
+from bayesgen.testing import bayes, marginalisation, points, programs, sufficiency, value_semantics
 from bayesgen.testing.case import Case
-from bayesgen.testing.marginalisation import (
-    evidence_of_missing_is_marginal,
-    missing_at_fit_is_marginal,
-    missing_is_marginal,
-    target_has_probability_one,
-)
-from bayesgen.testing.points import map_maximises, ml_maximises
-from bayesgen.testing.programs import (
-    nuts_is_exact,
-    nuts_is_the_reweighted_prior,
-    prior_program_is_the_prior,
-    row_program_is_statistics_program,
-)
-from bayesgen.testing.sufficiency import (
-    a_weight_is_a_row_repeated,
-    a_weight_may_be_a_fraction,
-    likelihood_of_statistics_is_that_of_rows,
-    pieces_make_the_whole,
-)
-from bayesgen.testing.value_semantics import draws_have_named_dims, is_a_pytree
 
 Law = Callable[[Case], None]
 LAWS: list[Law] = [
-    pieces_make_the_whole,
-    a_weight_is_a_row_repeated,
-    a_weight_may_be_a_fraction,
-    likelihood_of_statistics_is_that_of_rows,
-    learning_goes_in_steps,
-    predictive_is_an_evidence_ratio,
-    predictive_is_a_mean_over_draws,
-    evidence_is_a_mean_over_the_prior,
-    predictive_program_is_log_predictive,
-    missing_is_marginal,
-    missing_at_fit_is_marginal,
-    evidence_of_missing_is_marginal,
-    target_has_probability_one,
-    ml_maximises,
-    map_maximises,
-    row_program_is_statistics_program,
-    prior_program_is_the_prior,
-    nuts_is_exact,
-    nuts_is_the_reweighted_prior,
-    is_a_pytree,
-    draws_have_named_dims,
+    sufficiency.pieces_make_the_whole,
+    sufficiency.a_weight_is_a_row_repeated,
+    sufficiency.a_weight_may_be_a_fraction,
+    sufficiency.likelihood_of_statistics_is_that_of_rows,
+    bayes.learning_goes_in_steps,
+    bayes.predictive_is_an_evidence_ratio,
+    bayes.predictive_is_a_mean_over_draws,
+    bayes.evidence_is_a_mean_over_the_prior,
+    bayes.predictive_program_is_log_predictive,
+    marginalisation.missing_is_marginal,
+    marginalisation.missing_at_fit_is_marginal,
+    marginalisation.evidence_of_missing_is_marginal,
+    marginalisation.target_has_probability_one,
+    points.ml_maximises,
+    points.map_maximises,
+    programs.row_program_is_statistics_program,
+    programs.prior_program_is_the_prior,
+    programs.nuts_is_exact,
+    programs.nuts_is_the_reweighted_prior,
+    value_semantics.is_a_pytree,
+    value_semantics.draws_have_named_dims,
 ]
 
-EXACT = {nuts_is_the_reweighted_prior: "nuts_is_exact says more"}
-GENERATIVE = {target_has_probability_one: "missing_is_marginal says it of every entry"}
+EXACT = {programs.nuts_is_the_reweighted_prior: "nuts_is_exact says more"}
+GENERATIVE = {marginalisation.target_has_probability_one: "missing_is_marginal says it of every entry"}
 NO_ALGEBRA = dict.fromkeys(
-    (
-        learning_goes_in_steps,
-        predictive_is_an_evidence_ratio,
-        predictive_is_a_mean_over_draws,
-        evidence_is_a_mean_over_the_prior,
-        predictive_program_is_log_predictive,
-        nuts_is_exact,
-    ),
+    (*(law for law in LAWS if law.__module__ == bayes.__name__), programs.nuts_is_exact),
     "not conjugate: neither posterior nor evidence in closed form",
 )
-_NO_EVIDENCE = dict.fromkeys((missing_is_marginal, evidence_of_missing_is_marginal), "not conjugate: no predictive")
-_NO_PRIOR = {prior_program_is_the_prior: "give log_prior, the log density of the prior by SciPy"}
+_NO_EVIDENCE = dict.fromkeys(
+    (marginalisation.missing_is_marginal, marginalisation.evidence_of_missing_is_marginal),
+    "not conjugate: no predictive",
+)
+_NO_PRIOR = {programs.prior_program_is_the_prior: "give log_prior, the log density of the prior by SciPy"}
 
 
 class BrokenLaws(AssertionError):

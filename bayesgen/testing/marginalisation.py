@@ -8,7 +8,7 @@ from scipy.integrate import quad_vec
 
 from bayesgen.models import DirichletMultinomial
 from bayesgen.posterior import ParameterDraws
-from bayesgen.testing.case import block, is_pair, log_joint, one, parameters, pick
+from bayesgen.testing.case import block, close, is_pair, log_joint, one, parameters, pick
 
 
 def missing_is_marginal(case):
@@ -51,7 +51,7 @@ def target_has_probability_one(case):
         total = sum(np.exp(log_joint(posterior, (x, np.full(3, k)))) for k in range(len(case.model.classes)))
     else:
         total = quad_vec(lambda u: np.exp(log_joint(posterior, (x, t + u))), -np.inf, np.inf, epsabs=1e-10)[0]
-    np.testing.assert_allclose(total, 1, rtol=1e-7, err_msg="sum or integral over the target")
+    close(total, 1, 1e-7, "sum or integral over the target")
 
 
 def _integrates_out(case, data, density, vectors=True):
@@ -68,8 +68,7 @@ def _integrates_out(case, data, density, vectors=True):
 
         scale = at(value)
         whole = values(lambda entry, at=at, scale=scale: at(entry) / scale, value)
-        what = f"sum or integral over the entry at {index}, and the density where it is missing"
-        np.testing.assert_allclose(whole, at(np.nan) / scale, rtol=1e-7, err_msg=what)
+        close(whole, at(np.nan) / scale, 1e-7, f"sum over the entry at {index}, and the density where it is missing")
 
 
 def observed_entries(case, data):
@@ -95,8 +94,8 @@ def observed_entries(case, data):
             elif is_pair(leaf):
                 yield part, index, up_to(x[(*index[:-1], 1)])
             else:
-                own = leaf.select_class(case.model.site(params, part), [0]) if len(data) > 1 else params
-                yield part, index, over(leaf.likelihood(own).support, x.shape[1:], place)
+                of_class = leaf.select_class(case.model.site(params, part), [0]) if len(data) > 1 else params
+                yield part, index, over(leaf.likelihood(of_class).support, x.shape[1:], place)
 
 
 def documents(f, value):

@@ -11,7 +11,7 @@ from scipy.optimize import approx_fprime, minimize
 
 from bayesgen.core import program
 from bayesgen.inference import fit
-from bayesgen.testing.case import compiled, program_log_prior, require, same, sample_sites
+from bayesgen.testing.case import close, compiled, program_log_prior, require, same, sample_sites
 
 
 def ml_maximises(case):
@@ -62,12 +62,12 @@ def _is_maximum(case, point, objective):
         return
     # Central differences of step 1e-4 have an error of about 1e-8 times third derivatives of order n = 40.
     slope = [(f(best + e) - f(best - e)) / 2e-4 for e in 1e-4 * np.eye(len(best))]
-    np.testing.assert_allclose(slope, 0, atol=1e-4, err_msg="the slope at the estimate")
+    close(slope, 0, 1e-7, "the slope at the estimate", 1e-4)
     if len(best) <= 6:
         start = best + 0.5 * rng.standard_normal(best.shape)
         found = minimize(lambda v: -f(v), start, jac=lambda v: -np.asarray(approx_fprime(v, f, 1e-6)), method="BFGS")
-        np.testing.assert_allclose(-found.fun, top, rtol=1e-7, err_msg="the maximum by a search, and the estimate's")
-        np.testing.assert_allclose(found.x, best, atol=2e-3, err_msg="where a search ends, and the estimate")
+        close(-found.fun, top, 1e-7, "the maximum by a search, and the estimate's")
+        close(found.x, best, 1e-7, "where a search ends, and the estimate", 2e-3)
 
 
 def unconstrain(model, params):

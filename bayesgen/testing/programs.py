@@ -13,6 +13,7 @@ from bayesgen.testing.case import (
     LEAST_ESS,
     SAMPLER,
     asked,
+    close,
     compiled,
     densities,
     log_joint,
@@ -39,16 +40,15 @@ def row_program_is_statistics_program(case):
         prior_program = compiled(lambda v: log_density(case.model.latents, (), {}, v)[0], values[0])
         rows, prior = ([float(f(v)) for v in values] for f in (row_program, prior_program))
     likelihood = [case.model.log_likelihood(p, statistics) for p in params]
-    what = "log density of the program on rows, and of prior program and log_likelihood"
-    np.testing.assert_allclose(rows, np.add(prior, likelihood), rtol=1e-10, atol=1e-10, err_msg=what)
+    expected = np.add(prior, likelihood)
+    close(rows, expected, 1e-10, "log density of the program on rows, and of prior program and log_likelihood", 1e-10)
 
 
 def prior_program_is_the_prior(case):
     """The sampled sites, their volume element put in, have SciPy's density in the parameters of the model."""
     params = one(parameters(case, 1))
     found, expected = program_log_prior(case)(params), case.log_prior(params)
-    what = "log density of the program's sites, and by log_prior"
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9, err_msg=what)
+    close(found, expected, 1e-9, "log density of the program's sites, and by log_prior", 1e-9)
 
 
 def nuts_is_exact(case):
@@ -64,18 +64,16 @@ def nuts_is_exact(case):
     sizes = [log_joint_draws(case.model, params, new).sum(1) for params in (draws, found.flat)]
     pairs = [(site, draws[site], values) for site, values in found.samples.items()]
     for site, b, a in [*pairs, ("log likelihood", sizes[0], sizes[1].reshape(SAMPLER.num_chains, -1))]:
-        require(
-            a.shape[2:] == b.shape[1:], f"{site} has shape {b.shape[1:]} by sample_parameters, {a.shape[2:]} by NUTS"
-        )
+        shapes = b.shape[1:], a.shape[2:]
+        require(shapes[0] == shapes[1], f"{site} has shape {shapes[0]} by sample_parameters, {shapes[1]} by NUTS")
         a, b = a.reshape(*a.shape[:2], -1), b.reshape(count, -1)
         free = b.std(0) > 1e-12 * np.abs(b).max(0)  # not the upper triangle of a factor, nor a known value
         np.testing.assert_allclose(a[0, 0, ~free], b[0, ~free], atol=1e-12)
         a, b = a[..., free], b[:, free]
         for level in (0.25, 0.5, 0.75):
             below = a < np.quantile(b, level, axis=0)
-            near(
-                below, level, level * (1 - level) / count, f"share of NUTS' draws of {site} below the quantile {level}"
-            )
+            what = f"share of NUTS' draws of {site} below the quantile {level}"
+            near(below, level, level * (1 - level) / count, what)
         near(a, b.mean(0), b.var(0) / count, f"mean of {site}")
     # The density of a row, relative to the exact predictive, has mean 1; class probabilities by the delta method.
     density = densities(case.model, found.flat, new)
@@ -90,7 +88,7 @@ def nuts_is_exact(case):
         moving = influence.std((0, 1)) > 1e-12  # of a row with nothing in it the probability is the class prior
         near(influence[:, :, moving], 0.0, what="class probabilities")
         by_nuts = np.exp(found.log_predictive(new[0])).T
-        np.testing.assert_allclose(by_nuts / by_nuts.sum(0), probability, atol=0.05, err_msg="class probabilities")
+        close(by_nuts / by_nuts.sum(0), probability, 1e-7, "class probabilities", 0.05)
 
 
 def nuts_is_the_reweighted_prior(case):

@@ -9,7 +9,7 @@ from numpyro import handlers
 from bayesgen.core import program
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.linear_model import LineStatistics
-from bayesgen.testing.case import blocks, compiled, log_joint_draws, one, parameters, pick, same
+from bayesgen.testing.case import blocks, close, compiled, log_joint_draws, one, parameters, pick, same
 
 
 def pieces_make_the_whole(case):
@@ -42,15 +42,14 @@ def a_weight_may_be_a_fraction(case):
 
 def say_the_same(case, a, b):
     """Statistics are equal; where they are the rows themselves, in any order, they give one likelihood."""
-    if isinstance(
-        b, ClassStatistics | LineStatistics
-    ):  # squares of weights tell weights from repeated rows: no likelihood has them
+    if isinstance(b, ClassStatistics | LineStatistics):  # of weights it keeps squares too, which no likelihood has
         a, b = (replace(s, squares=np.zeros(1)) for s in (a, b))
     if not b.keeps_rows:
         return same(a, b, 1e-12, "statistics")
     for i in range(3):
         params = one(parameters(case, 3), i)
-        np.testing.assert_allclose(*(case.model.log_likelihood(params, s) for s in (a, b)), rtol=1e-12)
+        expected = case.model.log_likelihood(params, b)
+        close(case.model.log_likelihood(params, a), expected, 1e-12, "log likelihood of the same rows")
 
 
 def likelihood_of_statistics_is_that_of_rows(case):
@@ -67,14 +66,10 @@ def likelihood_of_statistics_is_that_of_rows(case):
         expected = [by_program(p) for p in alone]
     for i, p in enumerate(alone):
         again = log_joint_draws(model, {k: v[None] for k, v in p.items()}, data)[0]
-        np.testing.assert_allclose(
-            again, rows[i], 1e-12, err_msg="log_likelihood_rows of a draw alone, and among others"
-        )
-        what = "log_likelihood_rows, and log_prob of the program's distribution"
-        np.testing.assert_allclose(rows[i], expected[i], rtol=1e-10, atol=1e-10, err_msg=what)
+        close(again, rows[i], 1e-12, "log_likelihood_rows of a draw alone, and among others")
+        close(rows[i], expected[i], 1e-10, "log_likelihood_rows, and log_prob of the program's distribution", 1e-10)
         total = model.log_likelihood(p, model.statistics(*data))
-        what = "log_likelihood of statistics, and the sum of log_likelihood_rows"
-        np.testing.assert_allclose(total, rows[i].sum(), rtol=1e-10, err_msg=what)
+        close(total, rows[i].sum(), 1e-10, "log_likelihood of statistics, and the sum of log_likelihood_rows")
 
 
 def program_log_prob(model, params, data):
