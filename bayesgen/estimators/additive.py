@@ -62,8 +62,7 @@ class Additive(Estimator, abc.ABC):
             check_is_fitted(one)
         self._check_columns(other)
         result = _clone_of_both(self, other)
-        sums = self._sums(), other._sums()
-        result._learn_sums(sums[0] + sums[1], self)
+        result._learn_sums(self._sums() + other._sums(), self)
         return result
 
     def __radd__(self, other):
@@ -97,10 +96,10 @@ class Additive(Estimator, abc.ABC):
         """
         check_is_fitted(self)
         with self._whole():
-            left = self._sums().without(self._sum_rows(X, y, sample_weight), self._signed())
-            if not left.squares.any():
+            remaining = self._sums().without(self._sum_rows(X, y, sample_weight), self._signed())
+            if not remaining.squares.any():
                 raise ValueError("no row would be left; an estimator that forgets all has nothing to stand on")
-            self._learn_sums(left, self)
+            self._learn_sums(remaining, self)
         return self
 
     def decay(self, factor: float) -> Self:

@@ -329,15 +329,15 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
         """Set parameters, among them members of the user's by name, and settings within them: ``name__setting``."""
         if "members" in params:
             self.members = params.pop("members")
-        own = dict(families.pairs(self.members))
-        for key in [key for key in params if key.partition("__")[0] in own]:
+        given = dict(families.pairs(self.members))
+        for key in [key for key in params if key.partition("__")[0] in given]:
             name, _, setting = key.partition("__")
             value = params.pop(key)
             if setting:
-                own[name].set_params(**{setting: value})
+                given[name].set_params(**{setting: value})
             else:
-                self.members = [(name, value) if pair == (name, own[name]) else pair for pair in self.members]
-                own[name] = value
+                self.members = [(name, value) if pair == (name, given[name]) else pair for pair in self.members]
+                given[name] = value
         return super().set_params(**params)
 
     def save(self, path) -> None:
@@ -350,10 +350,10 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
         path : str or Path
             The file; one of that name is replaced.
         """
-        if own := [name for name, _ in families.pairs(self.members)]:
+        if given := [name for name, _ in families.pairs(self.members)]:
             raise TypeError(
-                f"members {listed(own)} are your own, and save() writes only what is of bayesgen: keep this classifier "
-                "by joblib.dump, or fit it without them"
+                f"members {listed(given)} are your own, and save() writes only what is of bayesgen: keep this "
+                "classifier by joblib.dump, or fit it without them"
             )
         super().save(path)
 

@@ -21,9 +21,7 @@ _VALUES = 20  # of a number; a table whose numbers all have fewer has repeats by
 
 def check_settings(classifier) -> None:
     """Raise where a setting that does not depend on the rows is none."""
-    for name, options in (("weights", ("stacking", "evidence")), ("unseen", ("error", "missing"))):
-        if getattr(classifier, name) not in options:
-            raise ValueError(f"{name} must be one of {list(options)}, got {getattr(classifier, name)!r}")
+    classifier._check_options(weights=("stacking", "evidence"), unseen=("error", "missing"))
     check_flag("bend", classifier.bend)
     jobs = classifier.n_jobs
     if jobs is not None and (not isinstance(jobs, Integral) or jobs == 0):
@@ -64,21 +62,21 @@ def learn_leaves(classifier, rows: Rows) -> ColumnModels | None:
     """Return the leaves of the columns that have their own, with their statistics; None where there are none."""
     if rows.e is None:
         return None
-    own = column_blocks.leaves(classifier.schema_)
-    if sequences := [block.columns[0] for block in own if isinstance(block.leaf, MarkovChain)]:
+    blocks = column_blocks.leaves(classifier.schema_)
+    if sequences := [block.columns[0] for block in blocks if isinstance(block.leaf, MarkovChain)]:
         raise InputTypeError(
             f"columns {listed(sequences)} hold sequences, whose length differs from row to row, which an average does "
             "not take: use NaiveBayesClassifier"
         )
     model = NaiveBayes(
         DirichletCategorical(1.0, classifier.classes_.tolist()),
-        {block.name: leaf_of(block) for block in own},
-        columns={block.name: block.columns for block in own},
+        {block.name: leaf_of(block) for block in blocks},
+        columns={block.name: block.columns for block in blocks},
     )
-    single = [block.name for block in own if block.single]
+    single = [block.name for block in blocks if block.single]
     leaves = ColumnModels.of(model, single, rows.e, rows.codes, rows.weight)
     leaves.settled()  # or raise, before anything is learned
-    warn_of_constant_columns(replace(classifier.schema_, blocks=own), leaves.statistics)
+    warn_of_constant_columns(replace(classifier.schema_, blocks=blocks), leaves.statistics)
     return leaves
 
 
@@ -90,7 +88,8 @@ def warn_of_fit(classifier, rows: Rows) -> None:
             f"columns {listed(classifier.constant_)} hold one value or none: they are no sign of the class, and left "
             "out"
         )
-    if any(part.keeps_rows and part.view.filling is not None for part in classifier.average_.modelling("numbers")):
+    numeric = classifier.average_.modelling("numbers")
+    if any(members.keeps_rows and members.view.filling is not None for members in numeric):
         warn(
             "numeric columns are many and have gaps: for the full and shared covariances these are filled by the "
             "means of their class. At prediction they are integrated out"

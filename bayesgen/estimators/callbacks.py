@@ -75,7 +75,8 @@ class CallbackSupport(abc.ABC):
         """
         from sklearn.callback import CallbackSupportMixin  # here, since it takes a thirtieth of a second, for Rich
 
-        return CallbackSupportMixin.set_callbacks(self, *callbacks)  # pyright: ignore[reportArgumentType]
+        CallbackSupportMixin.set_callbacks(self, *callbacks)  # pyright: ignore[reportArgumentType]
+        return self
 
     def _told(self, X, y, sample_weight, groups):
         """Learn from rows, and tell the callbacks, where there are any, of the stages."""

@@ -84,42 +84,41 @@ def check_generative(estimator, models: tuple[type, ...]) -> None:
     _check_columns(estimator)
     _check_posterior(estimator, models)
     schema, model, posterior = estimator.schema_, estimator.model_, estimator.posterior_
+    labels = estimator.classes_.tolist()
     _require(getattr(estimator, "unseen", "error") in ("error", "missing"), "unseen is no setting")
     exponent = getattr(estimator, "exponent_", 1.0)
     _require(isinstance(exponent, float) and 0 < exponent < np.inf, "exponent_ is no number > 0")
-    labels, names = estimator.classes_.tolist(), [block.name for block in schema.blocks]
     for each in (model, posterior.model):
-        _require(list(each.class_names) == labels, "the model has other classes than classes_")
-        _require(sorted(each.leaves) == sorted(names), "the model has other features than schema_")
+        _check_leaves(each, estimator.statistics_, schema.blocks, labels)
     if posterior.kind == "exact":
         for name, leaf in model.leaves.items():
-            own, learned = _shapes(leaf, (len(labels),)), _shapes(posterior.model.leaves[name])
+            prior, learned = _shapes(leaf, (len(labels),)), _shapes(posterior.model.leaves[name])
             # The limit of an improper prior is another class.
-            same = own == learned if leaf.proper else own[1] == learned[1]
+            same = prior == learned if leaf.proper else prior[1] == learned[1]
             _require(same, f"the shapes of prior and posterior of {name!r}")
-    statistics = estimator.statistics_
-    _require(sorted(statistics.leaves) == sorted(names), "statistics_ are of other features than schema_")
-    _require(statistics.classes.total().shape == (len(labels),), "statistics_ count other classes than classes_")
-    rows = schema.nothing()
-    for block in schema.blocks:
-        leaf = model.leaves[block.name]
-        _check_categories(block, leaf)
-        rows[block.name] = _possible(leaf, rows[block.name])
+    rows = {name: _possible(model.leaves[name], empty) for name, empty in schema.nothing().items()}
     _check_prediction(posterior, estimator._as_model_takes(rows), (1, len(labels)))
 
 
-def _check_categories(block, leaf) -> None:
-    """Raise where a block does not have the categories of its leaf, or has any under a leaf of numbers."""
-    labels, known, size = block.categories, getattr(leaf, "categories", None), leaf.cardinality(0)
-    right = known is None or size is None if labels is None else size == len(labels) and known in (None, labels)
-    _require(right, f"the block {block.name!r} has not the categories of its leaf")
+def _check_leaves(model, statistics, blocks, labels) -> None:
+    """Raise where model and statistics have other classes, leaves or categories than the blocks of a schema."""
+    names = sorted(block.name for block in blocks)
+    _require(list(model.class_names) == labels, "the model has other classes than classes_")
+    _require(sorted(model.leaves) == names, "the model has other features than schema_")
+    _require(sorted(statistics.leaves) == names, "the statistics are of other features than schema_")
+    _require(statistics.classes.total().shape == (len(labels),), "the statistics count other classes than classes_")
+    for block in blocks:
+        leaf, levels = model.leaves[block.name], block.categories
+        known, size = getattr(leaf, "categories", None), leaf.cardinality(0)
+        right = known is None or size is None if levels is None else size == len(levels) and known in (None, levels)
+        _require(right, f"the block {block.name!r} has not the categories of its leaf")
 
 
 def _shapes(leaf, groups=()) -> tuple:
     """Return the shape that a leaf covers, and the shape of each of its hyperparameters for one feature."""
     fields = [field for field in dataclasses.fields(leaf) if "rank" in field.metadata]
-    own = [getattr(leaf, f.name).shape[-f.metadata["rank"] :] for f in fields if f.metadata["rank"]]
-    return type(leaf), (*groups, *leaf.batch_shape), own
+    of_feature = [getattr(leaf, f.name).shape[-f.metadata["rank"] :] for f in fields if f.metadata["rank"]]
+    return type(leaf), (*groups, *leaf.batch_shape), of_feature
 
 
 def check_regression(estimator, models: tuple[type, ...]) -> None:
@@ -127,9 +126,9 @@ def check_regression(estimator, models: tuple[type, ...]) -> None:
     _check_columns(estimator)
     estimator._check_settings()
     _check_posterior(estimator, models)
-    model, labels, names = estimator.model_, getattr(estimator, "classes_", None), design.names(estimator.schema_)
+    labels, names = getattr(estimator, "classes_", None), design.names(estimator.schema_)
     width = len(names)
-    for each in (model, estimator.posterior_.model):
+    for each in (estimator.model_, estimator.posterior_.model):
         _require(each.features == width and each.columns == names, "the model has other columns than schema_")
         _require(labels is None or list(each.classes) == labels.tolist(), "the model has other classes than classes_")
     for name, shape in ({"centre_": (width,), "scale_": (width,)} | estimator._shapes(width)).items():
@@ -164,25 +163,21 @@ def check_average(estimator) -> None:
     """Raise where the parts of an averaged classifier do not fit its columns and classes, or one another."""
     _check_columns(estimator)
     schema, fitted, left_out = estimator.schema_, estimator.average_, estimator.constant_
-    _require(
-        isinstance(left_out, tuple) and {*left_out} <= {*column_blocks.numbers(schema)}, "constant_ are no numbers"
-    )
+    numeric = isinstance(left_out, tuple) and {*left_out} <= {*column_blocks.numbers(schema)}
+    _require(numeric, "constant_ are no numbers")
     _require(isinstance(fitted, Average), f"average_ is a {type(fitted).__name__}")
-    classes, dim, levels = (
-        len(estimator.classes_),
-        len(column_blocks.numbers(schema, left_out)),
-        column_blocks.levels(schema),
-    )
-    _require(all(part.members for part in fitted.parts), "a part has no members")
-    for part in fitted.parts:
-        for problem, value, shape in part.claims(dim, tuple(levels), classes):
+    classes, levels = len(estimator.classes_), column_blocks.levels(schema)
+    dim = len(column_blocks.numbers(schema, left_out))
+    _require(all(family.members for family in fitted.parts), "a part has no members")
+    for family in fitted.parts:
+        for problem, value, shape in family.claims(dim, tuple(levels), classes):
             _require(value if shape is None else _is_numbers(value, shape), problem)
     density = np.any(fitted.density_weights)  # of all columns
     for kind, count, what in (("numbers", dim, "numeric columns"), ("categories", len(levels), "categories")):
         known = bool(fitted.modelling(kind))
         right = bool(count) == known if density else count or not known
         _require(right, f"the members are not of {count} {what}")
-    e = _check_leaves(fitted.leaves, column_blocks.leaves(schema), estimator.classes_.tolist())
+    e = _check_own_leaves(fitted.leaves, column_blocks.leaves(schema), estimator.classes_.tolist())
     for name in ("class_weight", "concentration"):
         _require(_is_numbers(getattr(fitted, name), (classes,)), f"{name} is not one number a class")
         _require((getattr(fitted, name) >= 0).all(), f"{name} has entries below 0")
@@ -197,22 +192,20 @@ def check_average(estimator) -> None:
         _require(probability.shape == (2, classes), "the average predicts no such classes")
 
 
-def _check_leaves(leaves, blocks, labels) -> np.ndarray | None:
+def _check_own_leaves(leaves, blocks, labels) -> np.ndarray | None:
     """Raise if the leaves of an average do not fit their blocks; return a row that they can take, (1, E), or None."""
     if not blocks:
         _require(leaves is None, "the average has leaves, schema_ no column for them")
         return None
     _require(isinstance(leaves, ColumnModels), f"leaves are a {type(leaves).__name__}")
-    model, statistics, names = leaves.model, leaves.statistics, [block.name for block in blocks]
-    _require(isinstance(model, NaiveBayes) and list(model.class_names) == labels, "the leaves have other classes")
+    model, statistics = leaves.model, leaves.statistics
+    _require(isinstance(model, NaiveBayes), f"the leaves are those of a {type(model).__name__}")
+    _require(isinstance(statistics, ClassStatistics), f"statistics of leaves are {type(statistics).__name__}")
+    _check_leaves(model, statistics, blocks, labels)
     right = [(name, model.columns_of(name)) for name in model.leaves] == [(b.name, b.columns) for b in blocks]
     _require(right, "the leaves have other columns than schema_")
     _require({*leaves.single} == {b.name for b in blocks if b.single}, "the leaves take entries of another shape")
-    _require(isinstance(statistics, ClassStatistics), f"statistics of leaves are {type(statistics).__name__}")
-    _require(sorted(statistics.leaves) == sorted(names), "the statistics are of other leaves")
     _require(model.conjugate, "a leaf has no posterior in closed form")
-    for block in blocks:
-        _check_categories(block, model.leaves[block.name])
     rows = [_possible(model.leaves[block.name], np.full((1, len(block.columns)), np.nan)) for block in blocks]
     return np.concatenate(rows, axis=1)
 

@@ -101,8 +101,8 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
         model: Any = self.model_
         if not model.linear:
             raise AttributeError("coef_ and intercept_ are those of linear scores: of Gaussians with shared=True")
-        parts = mean_scores(self.posterior_, seed=self.random_state)
-        return [part[1:] - part[:1] if len(part) == 2 else part for part in parts]
+        scores = mean_scores(self.posterior_, seed=self.random_state)
+        return [of_class[1:] - of_class[:1] if len(of_class) == 2 else of_class for of_class in scores]
 
     def decision_function(self, X) -> np.ndarray:
         """Return scores whose largest marks the predicted class, in the shapes of scikit-learn's linear classifiers.
@@ -137,14 +137,14 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
         return isinstance(self.prior, str) and self.prior != "reference"
 
     def _template(self, schema):
-        columns, prior, own = schema.columns, self.prior, structure(self.covariance)
+        columns, prior, form = schema.columns, self.prior, structure(self.covariance)
         if isinstance(prior, Hyperparameters):
             prior = prior.for_columns(columns)
         if isinstance(prior, SeparationPrior):
             prior = replace(prior, mean=np.broadcast_to(prior.mean, len(columns)))
         elif isinstance(prior, str) and prior == "reference":
-            prior = own.reference_leaf(bool(self.shared))
+            prior = form.reference_leaf(bool(self.shared))
         elif self._weak:
-            prior = own.template(bool(self.shared))
+            prior = form.template(bool(self.shared))
         classes = class_prior(self)
         return GaussianDiscriminant(classes, prior, self.covariance, self.shared, columns={"gaussian": columns})

@@ -28,9 +28,9 @@ from bayesgen.tables.table import Table
 def settings(value: Any) -> dict[str, Any]:
     """Return the settings within a value by path: ``num_samples`` of an inference, ``height__kappa`` of leaves."""
     result = {}
-    for name, part in _parts(value).items():
-        result[name] = part
-        result |= {f"{name}__{path}": inner for path, inner in settings(part).items()}
+    for name, setting in _parts(value).items():
+        result[name] = setting
+        result |= {f"{name}__{path}": inner for path, inner in settings(setting).items()}
     return result
 
 
@@ -46,15 +46,15 @@ def changed(value: Any, changes: Mapping[str, Any], where: str) -> Any:
             new[name] = setting
         else:
             inner.setdefault(name, {})[path[len(name) + 2 :]] = setting
-    for name, own in inner.items():
-        new[name] = changed(new.get(name, parts[name]), own, f"{where}__{name}")
+    for name, within in inner.items():
+        new[name] = changed(new.get(name, parts[name]), within, f"{where}__{name}")
     return {**value, **new} if isinstance(value, Mapping) else dataclasses.replace(value, **new)
 
 
 def _parts(value) -> dict[str, Any]:
     """Return the values of a mapping, or the fields that the user of a record gives (estimators set the others)."""
     if isinstance(value, Mapping):
-        return {key: part for key, part in value.items() if isinstance(key, str)}
+        return {key: setting for key, setting in value.items() if isinstance(key, str)}
     if isinstance(value, type) or not dataclasses.is_dataclass(value):
         return {}
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if not field.kw_only}
@@ -161,6 +161,12 @@ class Estimator(BaseEstimator, abc.ABC):
         finally:
             if outer:
                 del _learning[id(self)]
+
+    def _check_options(self, **options: tuple[str, ...]) -> None:
+        """Raise ValueError where a setting is none of its options."""
+        for name, allowed in options.items():
+            if (value := getattr(self, name)) not in allowed:
+                raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
 
     def _table(self, X, reset: bool) -> Table:
         """Return the rows as a `Table`; with ``reset`` its columns are expected from now on."""

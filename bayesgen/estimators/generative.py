@@ -18,6 +18,7 @@ from bayesgen.estimators.settings import (
     DOUBTED,
     check_statistics,
     confusion_prior,
+    first_difference,
     known_classes,
     sums_suffice,
     warn_of_constant_columns,
@@ -54,37 +55,15 @@ from bayesgen.tables.table import numbered
 _SAMPLED = 1 << 21  # parameters that `sample` draws at a time: 16 MB
 
 
-def _first_difference(a, b) -> str:
-    """Describe the first difference between two fits whose columns, categories or classes differ."""
-    for what, mine, theirs in (("classes", a.classes_, b.classes_), ("columns", a.schema_.columns, b.schema_.columns)):
-        if list(mine) != list(theirs):
-            return f"the {what} are {listed(mine)} and {listed(theirs)}"
-    mine, theirs = ({column: block for block in one.schema_.blocks for column in block.columns} for one in (a, b))
-    for column in mine:
-        if column not in theirs or mine[column] != theirs[column]:
-            kinds = (_kind(blocks.get(column)) for blocks in (mine, theirs))
-            return f"column {column!r} has {' and '.join(kinds)}"
-    return "the order of the columns"
-
-
-def _kind(block) -> str:
-    """Return the kind of a column in words: its categories, or its family."""
-    if block is None:
-        return "no part"
-    if block.categories is not None:
-        return f"the categories {listed(block.categories)}"
-    return "numbers" if block.leaf == "gaussian" else f"the family {block.leaf!r}"
-
-
 def _largest(values):
     """Return the column of the largest entry of each row, the first of equal ones; 15 times as fast as argmax."""
     if len(values) < 256 * values.shape[1]:
         return values.argmax(1)
     kind = np.min_scalar_type(values.shape[1])
     best, top = np.zeros(len(values), kind), values[:, 0]
-    for k, own in enumerate(values.T[1:], 1):
-        np.maximum(best, (own > top) * kind.type(k), out=best)
-        top = np.maximum(own, top)
+    for k, column in enumerate(values.T[1:], 1):
+        np.maximum(best, (column > top) * kind.type(k), out=best)
+        top = np.maximum(column, top)
     return best
 
 
@@ -129,13 +108,12 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         """
         with self._whole():
             labels, place = some_labels(y, self.unlabelled)
-            own = labels if place is None else place
-            group_codes(groups, len(own), sample_weight)  # or raise
-            table, own, weight = existing(self._table(X, reset=True), own, sample_weight)
-            schema = self._learn_schema(table)
-            known = np.ones(len(own), bool) if place is None else own >= 0
+            place = np.arange(len(labels)) if place is None else place
+            group_codes(groups, len(place), sample_weight)  # or raise
+            table, place, weight = existing(self._table(X, reset=True), place, sample_weight)
+            schema, known = self._learn_schema(table), place >= 0
             partly = not known.all()
-            self.classes_, codes = class_codes(own if place is None else labels[own[known]])
+            self.classes_, codes = class_codes(labels[place[known]])
             warn_of_weightless(labels, self.classes_, sample_weight)
             labelled, weights = table, weight
             if partly:
@@ -260,7 +238,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         if fingerprint(self.schema_, self.classes_) != fingerprint(other.schema_, other.classes_):
             cure = "declare them the same at the fit, by schema= and classes= of fit_batches or classes= of partial_fit"
             raise InputError(
-                f"these classifiers have different columns, categories or classes: {_first_difference(self, other)}; ",
+                f"these classifiers have different columns, categories or classes: {first_difference(self, other)}; ",
                 Argument("schema", self.schema_, cure),
             )
 
@@ -361,9 +339,8 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         joint = self._joint(X, priors)
         with np.errstate(under="ignore"):
             for piece in pieces(*joint.shape):
-                part = joint[piece]
-                np.exp(part, out=part)
-                part /= part.sum(1)[:, None]
+                np.exp(joint[piece], out=joint[piece])
+                joint[piece] /= joint[piece].sum(1)[:, None]
         return joint
 
     def _joint(self, X, priors) -> np.ndarray:
@@ -379,14 +356,14 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             joint = tempered(joint, posterior.log_class_prior, exponent)
         count = 0
         for piece in pieces(*joint.shape):  # that stay in the cache
-            part = joint[piece]
-            top = part.max(1)
+            rows_joint = joint[piece]
+            top = rows_joint.max(1)
             if not top.min() > -np.inf:
                 lost = np.isneginf(top)
                 count += int(lost.sum())
-                part[lost] = posterior.log_class_prior
-                top = part.max(1)
-            part -= top[:, None]
+                rows_joint[lost] = posterior.log_class_prior
+                top = rows_joint.max(1)
+            rows_joint -= top[:, None]
         if count:
             warn_of_lost(count)
         return joint

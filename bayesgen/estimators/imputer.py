@@ -100,6 +100,5 @@ class Imputer(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        own = get_tags(self._model).input_tags
-        tags.input_tags = replace(own, allow_nan=True, sparse=False)
+        tags.input_tags = replace(get_tags(self._model).input_tags, allow_nan=True, sparse=False)
         return tags

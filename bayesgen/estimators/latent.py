@@ -111,8 +111,8 @@ class LatentClassClassifier(GenerativeClassifier):
                 codes = np.zeros(len(codes), np.intp)
             schema, known = self._learn_schema(table), codes >= 0
             blocks = schema.read(table)
-            own = weight if known.all() else known * (1.0 if weight is None else weight)
-            template, statistics = self._summarise(schema, blocks, np.maximum(codes, 0), own)
+            labelled = weight if known.all() else known * (1.0 if weight is None else weight)
+            template, statistics = self._summarise(schema, blocks, np.maximum(codes, 0), labelled)
             if not known.all():
                 classes = len(self.classes_)
                 one = Grouping(np.zeros(len(codes), np.intp), classes, weight, (classes,))

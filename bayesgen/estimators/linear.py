@@ -135,8 +135,8 @@ class LinearEstimator(Estimator):
         """Return intercept and coefficients (..., D) of the columns as given, from those for the standardised ones."""
         coefficients = sites["coefficients"] / self.scale_
         intercept = sites["intercept"] - coefficients @ self.centre_
-        rest = {"variance": sites["variance"]} if "variance" in sites else {}
-        return {"intercept": intercept, "coefficients": coefficients} | rest
+        noise = {"variance": sites["variance"]} if "variance" in sites else {}
+        return {"intercept": intercept, "coefficients": coefficients} | noise
 
     def to_arviz(self, X=None, y=None, draws: int | None = None, groups: Collection[str] | None = None):
         """Return the posterior as an ArviZ `xarray.DataTree`, coefficients on the scale of the columns as given.

@@ -35,9 +35,7 @@ class RowsClassifier(ClassifierMixin, LinearEstimator):
 
     def _check_settings(self):
         super()._check_settings()
-        for name, options in (("missing", ("error", "mean")), ("unseen", ("error", "missing"))):
-            if getattr(self, name) not in options:
-                raise ValueError(f"{name} must be one of {list(options)}, got {getattr(self, name)!r}")
+        self._check_options(missing=("error", "mean"), unseen=("error", "missing"))
         if self.missing == "mean" and not self.standardize:
             raise ValueError("missing='mean' needs standardize=True, by which the mean of each column is known")
 
@@ -53,10 +51,22 @@ class RowsClassifier(ClassifierMixin, LinearEstimator):
         sample_weight : array, shape (n,), optional
             Row weights >= 0; an integer weight is a row repeated.
         classes : array, shape (K,), optional
-            Every class label there can be, two or more, where ``y`` may lack some; default: the labels in ``y``.
+            Every class label there can be, two or more, where ``y`` may lack some; default: the labels in ``y``. Of
+            ordered classes from lowest to highest; default: their ``order``.
         """
         with self._whole():
-            self._fit(X, class_labels(y), sample_weight, self._declared(classes))
+            inference, classes = resolve(self.inference), self._declared(classes, y, sample_weight)
+            labels = class_labels(y)
+            columns, z, present, weight = self._rows(X, labels, sample_weight)
+            self.classes_, codes = class_codes(present, classes)
+            self._check_classes(classes)
+            warn_of_weightless(labels, self.classes_, sample_weight)
+            if isinstance(inference, NUTS) and z.size > _LONG:
+                warn(
+                    f"NUTS over {z.shape[0]} rows of {z.shape[1]} columns may take minutes; inference='map' takes "
+                    "seconds, and with so many rows its probabilities are close"
+                )
+            self._tell(self._learn(inference, self._model_of(columns), z, codes, weight))
         return self
 
     def fit_batches(
@@ -89,31 +99,19 @@ class RowsClassifier(ClassifierMixin, LinearEstimator):
             inference, self.classes_, rows = fit_classes(self, source, target, *options)
             self._check_classes(classes)
             columns = design.names(self.schema_)
-            scales = np.full(len(columns), float(self.prior_scale))
-            self.model_ = self._model(scales, tuple(self.classes_.tolist()), columns)
+            self.model_ = self._model_of(columns)
             self.posterior_ = inference(self.model_, rows, seed=self.random_state)
-            self.statistics_ = Rows(
-                {"x": np.zeros((0, len(columns))), "t": np.zeros(0, np.intp), "weight": np.zeros(0)}
-            )
+            none = {"x": np.zeros((0, len(columns))), "t": np.zeros(0, np.intp), "weight": np.zeros(0)}
+            self.statistics_ = Rows(none)
             self._tell(self._undo(self.posterior_.mean()))
         return self
 
-    def _fit(self, X, y, sample_weight, classes):
-        inference = resolve(self.inference)
-        labels, (columns, z, y, weight) = y, self._rows(X, y, sample_weight)
-        self.classes_, codes = class_codes(y, classes)
-        self._check_classes(classes)
-        warn_of_weightless(labels, self.classes_, sample_weight)
-        if isinstance(inference, NUTS) and z.size > _LONG:
-            warn(
-                f"NUTS over {z.shape[0]} rows of {z.shape[1]} columns may take minutes; inference='map' takes seconds, "
-                "and with so many rows its probabilities are close"
-            )
-        model = self._model(np.full(z.shape[1], float(self.prior_scale)), tuple(self.classes_.tolist()), columns)
-        self._tell(self._learn(inference, model, z, codes, weight))
+    def _model_of(self, columns) -> RowClassifier:
+        """Return the model with its prior, of columns (D,) and the classes of the fit."""
+        return self._model(np.full(len(columns), float(self.prior_scale)), tuple(self.classes_.tolist()), columns)
 
-    def _declared(self, classes) -> np.ndarray | None:
-        """Return the classes that the user declares; None where the labels say which there are."""
+    def _declared(self, classes, y=None, sample_weight=None) -> np.ndarray | None:
+        """Return the classes that the user declares; None where the labels ``y`` say which there are."""
         return None if classes is None else declared_classes(classes)
 
     def _check_classes(self, classes):

@@ -114,8 +114,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
     random_state: Any = None
 
     def _learn_schema(self, table):
-        if self.unseen not in ("error", "missing"):
-            raise ValueError(f"unseen must be 'error' or 'missing', got {self.unseen!r}")
+        self._check_options(unseen=("error", "missing"))
         if not isinstance(self.prior, str) or self.prior not in PRIORS:
             raise ValueError(
                 f"prior must be 'weak' or 'reference' (a prior of a column is given by features=), got {self.prior!r}"
@@ -173,27 +172,27 @@ def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
     template = classifier._template(classifier.schema_)
     nothing = classifier._as_model_takes(classifier.schema_.nothing())
 
-    def summed(own, weight=weight):
-        return template.statistics(select_rows(rows, own), codes[own], weight[own])
+    def summed(held, weight=weight):
+        return template.statistics(select_rows(rows, held), codes[held], weight[held])
 
     places = sample(codes, _MOST, np.random.default_rng(0))
     if group is None:
         leaving = [places[i : i + 1] for i in range(len(places))]
     else:
         chosen = np.isin(group, group[places])
-        leaving = [own for own in departures(len(codes), group) if chosen[own[0]]]
+        leaving = [held for held in departures(len(codes), group) if chosen[held[0]]]
     others = all_but_one(summed, leaving, summed(np.delete(np.arange(len(codes)), np.concatenate(leaving))))
     density, log_prior = np.empty((2, len(codes), len(classifier.classes_)))
-    for own, rest in zip(leaving, others, strict=True):
-        if group is None and weight[own[0]] > 1:
-            rest = rest + summed(own, weight - 1)
-        model = template.with_prior(rest).update(rest)
-        log_prior[own] = model.log_predictive(nothing)[0]
-        density[own] = model.log_predictive(select_rows(rows, own)) - log_prior[own]
-    codes, own = codes[places], weight[places]
+    for held, remaining in zip(leaving, others, strict=True):
+        if group is None and weight[held[0]] > 1:
+            remaining = remaining + summed(held, weight - 1)
+        model = template.with_prior(remaining).update(remaining)
+        log_prior[held] = model.log_predictive(nothing)[0]
+        density[held] = model.log_predictive(select_rows(rows, held)) - log_prior[held]
+    codes, weight = codes[places], weight[places]
     whole = classifier.statistics_.classes.sums
-    scored = own * (whole / np.bincount(codes, own, len(whole)).clip(1e-300))[codes]
-    scored *= own.sum() / scored.sum()
+    scored = weight * (whole / np.bincount(codes, weight, len(whole)).clip(1e-300))[codes]
+    scored *= weight.sum() / scored.sum()
     count = effective(scored, taken(group, places))
     mode = tempering.expected_exponent(len(classifier.schema_.columns), count)
     return float(tempering.exponents(density[None, places], log_prior[places], codes, scored, mode)[0])

@@ -1,7 +1,7 @@
 """Regression of ordered classes as a classifier."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -80,26 +80,9 @@ class OrderedClassifier(RowsClassifier):
     unseen: str = "error"
     random_state: Any = None
 
-    def fit(self, X, y, sample_weight=None, classes=None) -> Self:
-        """Learn from rows and their classes.
-
-        Parameters
-        ----------
-        X : DataFrame or array, shape (n, columns)
-            Numbers, bools and categories.
-        y : array, shape (n,)
-            Class labels. An ordered Categorical of pandas gives the order of those that it holds.
-        sample_weight : array, shape (n,), optional
-            Row weights >= 0; an integer weight is a row repeated.
-        classes : array, shape (K,), optional
-            Every class label there can be, from lowest to highest; default: ``order``, else the labels in ``y``.
-        """
-        if classes is None and self.order is None:
-            classes = _categories(y, sample_weight)
-        return super().fit(X, y, sample_weight, classes)
-
-    def _declared(self, classes):
+    def _declared(self, classes, y=None, sample_weight=None):
         given = self.order if classes is None else classes
+        given = _categories(y, sample_weight) if given is None else given
         if given is None:
             return None
         labels = class_labels(list(given), "the order of the classes")

@@ -124,7 +124,15 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
             Row weights >= 0; an integer weight is a row repeated.
         """
         with self._whole():
-            self._fit(X, y, sample_weight)
+            inference = resolve(self.inference)
+            columns, z, y, weight = self._rows(X, self._target(y), sample_weight)
+            try:
+                target = moments(y[:, None], weight=weight)
+            except DataError as error:
+                raise ValueError(f"y: {error.problem}") from None
+            location = target.mean[0] if self.standardize and self.intercept else 0.0
+            beta = scale_of_noise(target.scatter[0] / target.n[0], target.mean[0], self.intercept)
+            self._tell(self._learn(inference, self._model(columns, location, beta), z, y, weight))
         return self
 
     def fit_batches(
@@ -160,8 +168,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         with self._whole():
             self._check_settings()
             self._check_sums()
-            options = sample_weight, schema, missing, progress, workers
-            schema, line = sum_line(source, target, *options)
+            schema, line = sum_line(source, target, sample_weight, schema, missing, progress, workers)
             self._learn_line(line, schema, target is not None)
         return self
 
@@ -198,9 +205,14 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         check_flag("intercept", self.intercept)
         check_flag("scale_with_noise", self.scale_with_noise)
 
-    def _line(self, columns, location, beta):
-        """Return the model of normal noise and coefficients."""
+    def _model(self, columns, location, beta):
+        """Return the model with its prior, whose intercept has the mean ``location``, and the noise the scale beta."""
         scales, mean = np.full(len(columns), float(self.prior_scale)), np.zeros(len(columns))
+        if not self.noise == self.prior == "normal":
+            if not self.scale_with_noise:
+                raise ValueError("scale_with_noise=False takes normal noise and a normal prior")
+            kinds = {"noise": self.noise, "prior": self.prior, "columns": columns, "intercept": self.intercept}
+            return LaplaceLinearRegression(scales, self.intercept_scale, location, 1.0, beta, **kinds)
         if self.intercept:
             scales, mean = np.append(self.intercept_scale, scales), np.append(location, mean)
         kind = LinearRegression if self.scale_with_noise else SemiConjugateLinearRegression
@@ -259,28 +271,9 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         line = replace(given, mean=(given.mean - centre) / scale, factor=given.factor / scale)
         variance = (line.factor[:, -1] ** 2).sum() / line.n
         beta = scale_of_noise(variance, line.mean[-1], self.intercept)
-        self.model_, self.statistics_ = self._line(columns, line.mean[-1] if self.standardize else 0.0, beta), line
+        self.model_, self.statistics_ = self._model(columns, line.mean[-1] if self.standardize else 0.0, beta), line
         self.posterior_ = resolve(self.inference)(self.model_, line, seed=self.random_state)
         self._tell(self._undo(self.posterior_.mean()))
-
-    def _fit(self, X, y, sample_weight):
-        inference = resolve(self.inference)
-        columns, z, y, weight = self._rows(X, self._target(y), sample_weight)
-        try:
-            own = moments(y[:, None], weight=weight)
-        except DataError as error:
-            raise ValueError(f"y: {error.problem}") from None
-        location = own.mean[0] if self.standardize and self.intercept else 0.0
-        beta = scale_of_noise(own.scatter[0] / own.n[0], own.mean[0], self.intercept)
-        scales = np.full(z.shape[1], float(self.prior_scale))
-        if self.noise == self.prior == "normal":
-            model = self._line(columns, location, beta)
-        else:
-            if not self.scale_with_noise:
-                raise ValueError("scale_with_noise=False takes normal noise and a normal prior")
-            kinds = {"noise": self.noise, "prior": self.prior, "columns": columns, "intercept": self.intercept}
-            model = LaplaceLinearRegression(scales, self.intercept_scale, location, 1.0, beta, **kinds)
-        self._tell(self._learn(inference, model, z, y, weight))
 
     def predict(self, X, return_std=False):
         """Return the predictive mean of each row, (n,); with ``return_std`` also its sd, noise included."""

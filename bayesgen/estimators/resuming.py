@@ -137,14 +137,19 @@ class Checkpoint:
         """Raise if the shapes of the sums do not follow from schema and classes, as in a forged file."""
         self._refuse(classes.ndim != 1, "classes are no list of labels")
         try:
-            own: Any = clone(estimator)
-            own.classes_ = declared_classes(classes)
-            rows = RowSchema(schema, own.classes_, own._template(schema), arguments["target"], None)
-            right = np.array_equal(own.classes_, classes) and total.schema == rows.fingerprint
+            rows = row_schema_of(estimator, schema, declared_classes(classes), arguments["target"])
+            right = np.array_equal(rows.classes, classes) and total.schema == rows.fingerprint
             right = right and _alike(total, nothing(rows))
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, ArithmeticError) as error:
             raise ValueError(f"{self.path}: this is no checkpoint of bayesgen: {error!r:.300}; {_ANEW}") from error
         self._refuse(not right, "its sums are not those of its columns and classes")
+
+
+def row_schema_of(estimator, schema: Schema, classes, target, weight=None) -> RowSchema:
+    """Return what sums rows for an estimator, which stays as it is, under a schema and classes."""
+    unfitted: Any = clone(estimator)
+    unfitted.classes_ = classes
+    return RowSchema(schema, classes, unfitted._template(schema), target, weight)
 
 
 def _after(marks: str, mark: str) -> str:
@@ -182,8 +187,8 @@ def _changes(before, now) -> Iterator[str]:
         if earlier != later:
             yield "the files come in another order"
             return
-        for (name, known), (_, own) in zip(was, files, strict=True):
-            if other := [what for what, value in own.items() if known.get(what) != value]:
+        for (name, known), (_, found) in zip(was, files, strict=True):
+            if other := [what for what, value in found.items() if known.get(what) != value]:
                 yield f"{name} has changed ({', '.join(other)})"
     except (TypeError, ValueError, AttributeError):
         yield "the source is another"
@@ -195,7 +200,7 @@ def _alike(found: Any, like: Any) -> bool:
         width, known = like.mean.shape[-1], found.patterns
         named = all(len(pattern) == width and set(pattern) <= {"0", "1"} for pattern in known)
         many = len(known) == len(set(known)) == len(found.moments.n) > 0
-        return named and many and all(_alike(part, like) for part in found.by_pattern().values())
+        return named and many and all(_alike(of_pattern, like) for of_pattern in found.by_pattern().values())
     if isinstance(like, Statistics):
         names = [field.name for field in fields(like)]
         return type(found) is type(like) and all(_alike(getattr(found, n), getattr(like, n)) for n in names)

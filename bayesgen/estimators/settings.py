@@ -114,6 +114,27 @@ def check_statistics(schema, statistics, classes, template) -> None:
         )
 
 
+def first_difference(a, b) -> str:
+    """Describe the first difference between two fits whose columns, categories or classes differ."""
+    for what, mine, theirs in (("classes", a.classes_, b.classes_), ("columns", a.schema_.columns, b.schema_.columns)):
+        if list(mine) != list(theirs):
+            return f"the {what} are {listed(mine)} and {listed(theirs)}"
+    mine, theirs = ({column: block for block in one.schema_.blocks for column in block.columns} for one in (a, b))
+    for column, block in mine.items():
+        if column not in theirs or block != theirs[column]:
+            return f"column {column!r} has {_kind(block)} and {_kind(theirs.get(column))}"
+    return "the order of the columns"
+
+
+def _kind(block: Block | None) -> str:
+    """Return the kind of a column in words: its categories, or its family."""
+    if block is None:
+        return "no part"
+    if block.categories is not None:
+        return f"the categories {listed(block.categories)}"
+    return "numbers" if block.leaf == "gaussian" else f"the family {block.leaf!r}"
+
+
 def warn_of_constant_columns(schema, statistics) -> None:
     """Warn of Gaussian columns that are constant, under weak priors; raise where squares of values lose digits."""
     for block in schema.blocks:

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.estimators.resuming import Checkpoint
+from bayesgen.estimators.resuming import Checkpoint, row_schema_of
 from bayesgen.estimators.workers import added, bar, in_order, total_of
 from bayesgen.files import disk
 from bayesgen.tables.batches import DaskParts, Job, Source, located
@@ -178,9 +177,7 @@ def _row_schema(estimator, source: Source, target, weight, schema, classes, prog
     """Return the row schema by which workers sum rows; the source is read if schema or classes are not declared."""
     labels = None if classes is None else declared_classes(classes)
     schema, labels = surveyed(estimator._learn_schema, source, target, weight, schema, labels, progress)
-    own: Any = clone(estimator)
-    own.classes_ = labels
-    return RowSchema(schema, labels, own._template(schema), target, weight)
+    return row_schema_of(estimator, schema, labels, target, weight)
 
 
 def surveyed(learn, source: Source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray]:
