@@ -318,7 +318,7 @@ FIT = [
     (NB(features="normal"), NUMBERS, LABELS, ValueError, "features must be 'auto'"),
     (NB(features="bernoulli"), NUMBERS, LABELS, ValueError, "column 'u': value 2 in row 2 is not 0 or 1"),
     (NB(features={"u": BetaBernoulli()}), NUMBERS, LABELS, ValueError, "column 'u': value 2 in row 2 is not 0 or 1"),
-    (NB(unseen="ignore"), NUMBERS, LABELS, ValueError, "unseen must be 'error' or 'missing'"),
+    (NB(unseen="ignore"), NUMBERS, LABELS, ValueError, "unseen must be one of .*'error', 'missing'"),
     (NB(priors=[1.0]), NUMBERS, LABELS, ValueError, "one probability for each of the 2 classes"),
     (NB(priors=[0.5, 0.6]), NUMBERS, LABELS, ValueError, "sum to 1"),
     (NB(priors=[1.5, -0.5]), NUMBERS, LABELS, ValueError, ">= 0"),
