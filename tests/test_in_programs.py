@@ -16,7 +16,7 @@ from scipy.special import logsumexp, softmax
 from scipy.stats import multivariate_normal
 
 import bayesgen as bg
-from bayesgen.models import BetaBernoulli, DirichletCategorical, NaiveBayes, NormalInverseGamma
+from bayesgen.models import BetaBernoulli, DirichletCategorical, GammaPoisson, NaiveBayes, NormalInverseGamma
 from bayesgen.posterior import ParameterDraws
 from bayesgen.testing.case import compiled, sampled
 
@@ -306,3 +306,16 @@ def test_in_a_plate_classes_are_enumerated():
     model = enum(config_enumerate(within(case.model)), -4)
     density = compiled(lambda v: enumerated_log_density(model, (np.stack(hospitals),), {}, v)[0], together)
     np.testing.assert_allclose(density(together), expected, rtol=1e-10)
+
+
+def test_a_site_that_a_model_does_not_have_is_named_with_those_it_has():
+    model = NaiveBayes(DirichletCategorical(1.0, 2), {"x": GammaPoisson(2.0, 1.0)})
+    with handlers.seed(rng_seed=0):
+        for latents, known in (
+            (GammaPoisson(2.0, 1.0).latents, "'mean'"),
+            (model.latents, "'classes.probability', 'x.mean'"),
+        ):
+            with pytest.raises(KeyError, match=f"there is no site 'rate'; the sites are {known}"):
+                latents()["rate"]
+        doubled = jax.tree_util.tree_map(lambda value: 2 * value, GammaPoisson(2.0, 1.0).latents())
+    assert doubled.keys() == {"mean"}

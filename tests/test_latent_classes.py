@@ -225,3 +225,13 @@ def test_laplace_times_the_ways_to_rename_is_the_exact_evidence():
     fitted = bg.LatentClassClassifier(leaf, classes=2, inference="laplace", random_state=0).fit(X)
     estimate = fitted.posterior_.log_evidence + np.log(2)
     assert abs(estimate - fitted.log_evidence_) < 5 * fitted.posterior_.run["log_evidence_error"] + 1e-3
+
+
+def test_rows_of_unknown_class_are_not_left_out_exactly():
+    X = np.r_[-3.0, -2.5, 2.5, 3.0][:, None]
+    fitted = bg.LatentClassClassifier({0: NormalKnownVariance(0.0, 8.0, 1.0)}, classes=2, random_state=0).fit(X)
+    for labels in (None, fitted.predict(X)):
+        with pytest.raises(
+            ValueError, match=r"needs an exact posterior.*arviz_stats\.loo\(classifier\.to_arviz\(X\)\)"
+        ):
+            fitted.leave_one_out(X, labels)

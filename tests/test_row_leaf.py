@@ -9,9 +9,8 @@ import pytest
 from scipy import stats
 
 import bayesgen as bg
-from bayesgen.core.statistics import RowsByGroup
 from bayesgen.models.leaf import DataError, Hyperparameter, hyperparameter
-from bayesgen.models.row_leaf import RowLeaf
+from bayesgen.models.row_leaf import RowLeaf, RowsByGroup
 from bayesgen.testing import check_leaf
 
 

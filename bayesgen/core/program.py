@@ -83,6 +83,9 @@ def register() -> None:
     from jax.tree_util import register_pytree_node
 
     with _lock:
+        if Sites not in registered:
+            registered.add(Sites)
+            register_pytree_node(Sites, lambda sites: (list(sites.values()), tuple(sites)), _sites)
         for cls in _records:
             if cls not in registered:
                 registered.add(cls)
@@ -100,6 +103,10 @@ def _flatten(record: "Record") -> tuple[list, tuple]:
     for field in dataclasses.fields(record):
         (constants if field.metadata.get("static") else children).append(getattr(record, field.name))
     return children, tuple(constants)
+
+
+def _sites(names, values) -> "Sites":
+    return Sites(zip(names, values, strict=True))
 
 
 def _unflattener(cls: type):
@@ -151,6 +158,13 @@ def _scope():
                 super().process_message(msg)
 
     return Scope
+
+
+class Sites(dict):
+    """The values of a program's sites by name, a pytree to JAX; a name that is none of them raises and lists those."""
+
+    def __missing__(self, name):
+        raise KeyError(f"there is no site {name!r}; the sites are {', '.join(map(repr, self))}")
 
 
 def around() -> tuple[tuple[int, int], ...]:

@@ -134,6 +134,7 @@ class Exact:
         """Return the `ExactPosterior`; nothing is random."""
         if not is_conjugate(model):
             problem = f"{type(model).__name__} has no exact posterior: not every part is conjugate; use "
-            raise InputTypeError(problem, Argument("inference", "map"), " or 'nuts'")
+            advised = ("map", " or 'nuts'") if model.bounded else ("nuts", " or 'laplace'")
+            raise InputTypeError(problem, Argument("inference", advised[0]), advised[1])
         statistics = summarise(model, data)
         return ExactPosterior(model.update(statistics), model, statistics)

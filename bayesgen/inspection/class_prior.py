@@ -15,9 +15,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import counted, warn
-from bayesgen.numerics import fixed_point
 from bayesgen.numerics.checks import check_count, check_level, check_positive
 from bayesgen.numerics.draws import chain_efficiency
+from bayesgen.numerics.newton import reached
 from bayesgen.numerics.pieces import pieces
 from bayesgen.posterior.posterior import generator
 
@@ -147,7 +147,7 @@ def _maximum(density):
         with np.errstate(under="ignore"):
             new = share * ((1 / (density @ share)) @ density) / len(density)
         step, share = np.abs(new - share).max(), new
-        near, rate, last = fixed_point.reached(step, last, 1e-7), step / last, step
+        near, rate, last = reached(step, last, 1e-7), step / last, step
         if near:
             break
     return share / share.sum(), rate

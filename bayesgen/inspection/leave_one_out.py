@@ -12,7 +12,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import listed
-from bayesgen.core.statistics import RowsByGroup, all_but_one, departures
+from bayesgen.core.statistics import all_but_one, departures
 from bayesgen.models.bernoulli import BetaBernoulli
 from bayesgen.models.categorical import Categorical
 from bayesgen.models.class_program import ClassStatistics
@@ -20,6 +20,8 @@ from bayesgen.models.gaps import PatternMoments
 from bayesgen.models.moments import Moments, moments
 from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.models.poisson import Poisson
+from bayesgen.models.row_leaf import RowsByGroup
+from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.pieces import count_rows, select_rows, taken
 from bayesgen.numerics.sums import by_label
 from bayesgen.tables.dates import times_of
@@ -137,6 +139,12 @@ def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOn
     >>> NaiveBayesClassifier().fit(X, y).leave_one_out(X, y).probability[:, 0].round(2)
     array([1.  , 0.99, 0.  , 0.01])
     """
+    check_is_fitted(classifier)
+    if isinstance(classifier.statistics_, PartlyLabelled):
+        raise ValueError(
+            "leave_one_out() needs an exact posterior, and where rows have no certain class there is none: take "
+            "arviz_stats.loo(classifier.to_arviz(X)), with draws by inference='nuts' or 'laplace'"
+        )
     y = class_labels(y)
     group = group_codes(groups, len(y), sample_weight)
     rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "leave_one_out() is exact")

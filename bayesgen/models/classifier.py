@@ -170,6 +170,11 @@ class ClassConditional(ClassProgram, Conjugate):
         """True if the prior of every leaf is a distribution."""
         return all(map(operator.attrgetter("proper"), self.leaves.values()))
 
+    @property
+    def bounded(self) -> bool:  # type: ignore[override]  # depends on the leaves
+        """True if no leaf has a population, whose density has no mode."""
+        return all(map(operator.attrgetter("bounded"), self.leaves.values()))
+
     def update(self, statistics: ClassStatistics) -> Self:
         """Return the posterior: every leaf updated by class."""
         _require_labels(statistics)

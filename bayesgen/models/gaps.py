@@ -12,9 +12,9 @@ from bayesgen.core.errors import DataError
 from bayesgen.core.program import static
 from bayesgen.core.statistics import Statistics
 from bayesgen.models.moments import LocationScale, Moments
-from bayesgen.numerics import fixed_point
+from bayesgen.numerics.newton import fixed_point
 
-_LIMIT, _TOLERANCE = 20_000, 1e-11  # of expectation-maximisation: steps, and distance from the maximum
+_TOLERANCE = 1e-11  # distance from the maximum at the end of expectation-maximisation
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,24 +110,21 @@ def em(leaf, statistics: PatternMoments, maximise):
     columns = statistics.columns()
     mean, variance, _ = statistics.pooled
     start = np.where(columns.n > 0, columns.mean, mean)
-    scale, last = np.sqrt(variance), np.inf
-    params = leaf._expand({"mean": start, "covariance": np.diag(variance)})
-    for _ in range(_LIMIT):
-        new = maximise(_complete(statistics, params))
-        full = leaf._expand(new)
-        if np.linalg.eigvalsh(full["covariance"] / np.outer(scale, scale)).min() < 1e-9:
+    scale = np.sqrt(variance)
+    units = {"mean": scale, "covariance": np.outer(scale, scale)}
+
+    def advance(params):
+        full = leaf._expand(params)
+        new = maximise(_complete(statistics, full))
+        ahead = leaf._expand(new)
+        if np.linalg.eigvalsh(ahead["covariance"] / units["covariance"]).min() < 1e-9:
             raise DataError(
                 "no maximum exists: with these gaps the covariance shrinks to a singular one; use 'map', 'nuts'"
             )
-        steps = [
-            (full["mean"] - params["mean"]) / scale,
-            (full["covariance"] - params["covariance"]) / np.outer(scale, scale),
-        ]
-        step = max(float(np.abs(s).max()) for s in steps)
-        if fixed_point.reached(step, last, _TOLERANCE):
-            return new
-        params, last = full, step
-    raise DataError("no maximum was reached over the missing entries; use 'nuts', or a stronger prior with 'map'")
+        return new, max(float(np.abs((ahead[site] - full[site]) / unit).max()) for site, unit in units.items())
+
+    problem = "no maximum was reached over the missing entries; use 'nuts', or a stronger prior with 'map'"
+    return fixed_point(advance, {"mean": start, "covariance": np.diag(variance)}, _TOLERANCE, problem)
 
 
 def _complete(statistics: PatternMoments, params) -> Moments:

@@ -39,14 +39,14 @@ from bayesgen.models.leaf import LOG_ZERO, ConjugateFamily, Hyperparameter, hype
 from bayesgen.models.model import check_total
 from bayesgen.models.sequences import ChainStatistics, Contexts, earlier, log_sum_by_row, sequence_distribution
 from bayesgen.models.symbols import END, Symbols
-from bayesgen.numerics import fixed_point
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.draws import log_gammas
+from bayesgen.numerics.newton import fixed_point
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio, namespace
 
 _LARGEST = 1_000_000  # entries of the transition matrix
-_LIMIT, _STILL = 10_000, 1e-12  # of expectation-maximisation: steps, and distance from the maximum
+_STILL = 1e-12  # distance from the maximum at the end of expectation-maximisation
 
 
 @dataclass(frozen=True, eq=False)
@@ -420,15 +420,13 @@ class MarkovChain(ConjugateFamily):
         """Alternate ``best``, probabilities of the most likely kind given counts, and expected counts given these."""
         if not len(statistics.stretches):
             return {"probability": best(statistics.total())}
-        p, last = self._counted(statistics.total()).mean, np.inf
-        for _ in range(_LIMIT):
-            counts = self._chain.expected(p, statistics.stretches, statistics.weights)
-            new = best(statistics.total() + counts)
-            step = float(np.abs(new - p).max())
-            if fixed_point.reached(step, last, _STILL):
-                return {"probability": new}
-            p, last = new, step
-        raise DataError("no maximum was reached over the missing symbols; use 'nuts', or a stronger prior with 'map'")
+
+        def advance(p):
+            new = best(statistics.total() + self._chain.expected(p, statistics.stretches, statistics.weights))
+            return new, float(np.abs(new - p).max())
+
+        problem = "no maximum was reached over the missing symbols; use 'nuts', or a stronger prior with 'map'"
+        return {"probability": fixed_point(advance, self._counted(statistics.total()).mean, _STILL, problem)}
 
     @np.errstate(under="ignore")
     def sample_parameters(self, rng, size=()):

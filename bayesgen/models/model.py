@@ -208,6 +208,12 @@ class Model(Hyperparameters, abc.ABC):
     conjugate: ClassVar[bool] = False  # True if the posterior has a closed form
     proper: ClassVar[bool] = True  # True if the prior is a distribution; an improper one has no draws and no evidence
     smooth: ClassVar[bool] = True  # True if the density is twice differentiable in the parameters
+    bounded: ClassVar[bool] = True  # True if the posterior density has a mode, where the prior is a distribution
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        if "latents" in vars(cls):
+            cls.latents = _listed_sites(cls.latents)
 
     @abc.abstractmethod
     def __call__(self, *data: Any, **options: Any) -> Any:
@@ -280,6 +286,16 @@ class Model(Hyperparameters, abc.ABC):
         run the float32 one.
         """
         return program.jax.tree_util.tree_map(lambda a: program.jnp.asarray(a.copy()), self)
+
+
+def _listed_sites(latents):
+    """Return the method with `program.Sites` in place of the dict that it returns."""
+
+    @functools.wraps(latents)
+    def listed_sites(self, *args, **options):
+        return program.Sites(latents(self, *args, **options))
+
+    return listed_sites
 
 
 class Conjugate(Model):

@@ -27,11 +27,12 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
     Examples
     --------
     >>> import bayesgen as bg
-    >>> from bayesgen.models import BetaBernoulli, DirichletCategorical, NaiveBayes, Pooled
-    >>> x, t = [1, 1, 1, 0, 1, 1, 0, 1], [0, 0, 0, 0, 1, 1, 1, 2]  # of the third class there is one row
-    >>> model = NaiveBayes(DirichletCategorical(1.0, 3), {"x": Pooled(BetaBernoulli(1, 1))})
+    >>> from bayesgen.models import KnownCategorical, NaiveBayes, NormalKnownVariance, Pooled
+    >>> x, t = [4.1, 4.9, 5.3, 5.8, 6.1, 9.0], [0, 0, 0, 1, 1, 2]  # of the third class there is one row
+    >>> leaf = Pooled(NormalKnownVariance(mean=0.0, sd=10.0, noise_sd=1.0))
+    >>> model = NaiveBayes(KnownCategorical([0.4, 0.4, 0.2]), {"x": leaf})
     >>> posterior = bg.fit(model, ({"x": x}, t), "laplace", seed=0)
-    >>> bool(0.6 < posterior.mean()["x.probability"][2] < 0.9)
+    >>> bool(7.5 < posterior.mean()["x.mean"][2] < 8.8)  # drawn from 9 towards the other classes
     True
     """
 

@@ -51,11 +51,12 @@ class PooledGroups(Populated):
     Examples
     --------
     >>> import bayesgen as bg
-    >>> from bayesgen.models import BetaBernoulli, PooledGroups
-    >>> rows = [[1, 0], [1, 0], [1, 0], [0, 1], [0, 1], [0, 1], [1, 2], [1, 2]]  # a bit, and the group of each row
-    >>> posterior = bg.fit(PooledGroups(BetaBernoulli(1, 1), groups=3), rows, "laplace", seed=0)
-    >>> known, new = np.exp(posterior.log_predictive([[1, 0], [1, np.nan]]))
-    >>> bool(known > 0.7), bool(0.4 < new < 0.7)
+    >>> from bayesgen.models import NormalKnownVariance, PooledGroups
+    >>> rows = [[4.1, 0], [4.3, 0], [6.0, 1], [6.2, 1], [7.1, 2], [7.2, 2]]  # a value, and the group of each row
+    >>> leaf = PooledGroups(NormalKnownVariance(mean=5.0, sd=5.0, noise_sd=1.0), scale=0.5, groups=3)
+    >>> posterior = bg.fit(leaf, rows, "laplace", seed=0)
+    >>> known, new = np.exp(posterior.log_predictive([[4.2, 0], [4.2, np.nan]]))
+    >>> bool(0.25 < known < 0.3), bool(0.12 < new < 0.16)  # a new group is less certain
     (True, True)
     """
 

@@ -130,6 +130,8 @@ class Populated(Leaf):
     A subclass writes `sample_population` and `given_rows`, beside what any `Leaf` must.
     """
 
+    bounded = False
+
     leaf: Any
     scale: Hyperparameter
 

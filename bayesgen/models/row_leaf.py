@@ -3,20 +3,21 @@ r"""A leaf that keeps its rows: the log density of an entry is no product of par
 .. math:: \log p(\text{rows} \mid \theta) = \sum_i w_i \log p(x_i \mid \theta_{t_i})
 
 A Student-t, a mixture, a skewed density: their likelihood needs every row, so the statistics are the rows
-(`bayesgen.core.statistics.RowsByGroup`), and a gradient of NUTS costs a pass over them. There is neither an exact
+(`RowsByGroup`), and a gradient of NUTS costs a pass over them. There is neither an exact
 posterior nor an evidence in closed form; `Laplace` estimates the evidence. What follows from the sums of an
 `ExponentialFamily` is refused by name: rows without a label, subtraction of rows.
 """
 
 import abc
 import dataclasses
+import functools
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from bayesgen.core.errors import DataError
-from bayesgen.core.statistics import RowsByGroup
+from bayesgen.core.statistics import LocationScale, Statistics
 from bayesgen.models.leaf import Leaf
 from bayesgen.models.model import Params
 from bayesgen.numerics.pieces import DENSITIES, pieces
@@ -133,3 +134,148 @@ class RowLeaf(Leaf):
         seen = seen.all(tuple(range(-self.event_dim, 0))) if self.event_dim else seen
         with np.errstate(invalid="ignore", divide="ignore"):
             return xp.where(seen, self.log_density(params, x), 0.0)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RowsByGroup(Statistics):
+    """The rows of each group, for leaves that have no smaller sufficient statistic; addition appends rows.
+
+    Groups are padded to the length M of the largest, so that the parameters of a group meet its rows by broadcasting.
+
+    Attributes
+    ----------
+    x : array, shape (groups..., M, features..., event...)
+        Rows, 0 where an entry is missing, and where there is no row.
+    seen : bool array, shape of ``x``
+        True where there is an entry.
+    weight : array, shape (groups..., M)
+        Weights, 0 where there is no row.
+    patterns : bool array, shape (P, D)
+        Of vectors: the distinct rows of ``seen``; the last is of rows that lack nothing. Else D is 0.
+    pattern : int array, shape (groups..., M)
+        The pattern of each row.
+    """
+
+    keeps_rows = True
+
+    x: np.ndarray
+    seen: np.ndarray
+    weight: np.ndarray
+    patterns: np.ndarray
+    pattern: np.ndarray
+
+    @classmethod
+    def of(cls, x, codes, weight, lead: tuple[int, ...], vector: bool = False) -> Self:
+        """Return rows (n, ...) by group; those without weight or entries are left out.
+
+        Parameters
+        ----------
+        x : array, shape (n, features..., event...)
+            NaN where missing.
+        codes : int array, shape (n,)
+            Group of each row.
+        weight : array, shape (n,), or None
+            Weight of each row.
+        lead : tuple of int
+            (number of groups,), or () where all rows are of one.
+        vector : bool
+            True if a row (n, D) is one observation, for which patterns are kept.
+        """
+        weight = np.ones(len(x)) if weight is None else weight
+        kept = (weight > 0) & ~np.isnan(x).all(tuple(range(1, x.ndim)))
+        order = np.flatnonzero(kept)[np.argsort(codes[kept], kind="stable")]
+        x, codes, weight = x[order], codes[order], weight[order]
+        sizes = np.bincount(codes, minlength=lead[0] if lead else 1)
+        place = np.arange(len(x)) - (np.cumsum(sizes) - sizes)[codes]
+
+        def padded(rows, filler):
+            result = np.full((len(sizes), int(sizes.max(initial=0)), *rows.shape[1:]), filler, rows.dtype)
+            result[codes, place] = rows
+            return result.reshape(*lead, *result.shape[1:])
+
+        seen = ~np.isnan(x)
+        rows = padded(np.where(seen, x, 0.0), 0.0), padded(seen, False), padded(weight, 0.0)
+        seen = seen if vector else np.ones((len(x), 0), bool)
+        whole = np.ones((1, seen.shape[1]), bool)
+        patterns, own = np.unique(np.concatenate([seen, whole]), axis=0, return_inverse=True)
+        return cls(*rows, patterns, padded(own.ravel()[:-1], len(patterns) - 1))
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        """Shape of the groups."""
+        return self.weight.shape[:-1]
+
+    def flat(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return rows (n, ...), codes of their groups (n,) and weights (n,)."""
+        there = self.weight.reshape(math.prod(self.lead), -1 if self.weight.size else 0) > 0
+        x = self.x.reshape(*there.shape, *self.x.shape[self.weight.ndim :])
+        seen = self.seen.reshape(x.shape)[there]
+        return np.where(seen, x[there], np.nan), np.nonzero(there)[0], self.weight.reshape(there.shape)[there]
+
+    @functools.cached_property
+    def medians(self) -> tuple[np.ndarray, np.ndarray]:
+        """Weighted median of each column, and spread about it, by group: (groups..., D); NaN where nothing is seen.
+
+        The spread is the median distance over .6745, its value for a Gaussian of standard deviation 1; where it is 0 it
+        is the mean distance over .7979.
+        """
+        x, weight = self._columns()
+        centre = _median(x, weight)
+        distance = np.abs(x - centre[:, None])
+        spread = _spread(distance, weight)
+        shape = (*self.lead, *self.x.shape[self.weight.ndim :])
+        return centre.reshape(shape), spread.reshape(shape)
+
+    @functools.cached_property
+    def pooled(self) -> LocationScale:
+        """Location and within-class scale of each column, by medians over all rows."""
+        x, weight = self._columns()
+        every, (_, _, width) = weight.reshape(1, -1, weight.shape[2]), x.shape
+        with np.errstate(invalid="ignore"):
+            within = np.nan_to_num(np.abs(x - _median(x, weight)[:, None])).reshape(1, -1, width)
+        flat = x.reshape(1, -1, width)
+        centre = np.nan_to_num(_median(flat, every))
+        spread, total = _spread(within, every)[0], _spread(np.abs(flat - centre[:, None]), every)[0]
+        spread = np.where(spread > 0, spread, total)
+        constant = ~(spread > 8 * float(np.finfo(float).eps) * np.abs(centre[0]))
+        shape = self.x.shape[self.weight.ndim :]
+        parts = centre[0], np.where(constant, 1.0, spread) ** 2, constant
+        return LocationScale(*(part.reshape(shape) for part in parts))
+
+    def _columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return entries and their weights, (groups, M, columns)."""
+        shape = math.prod(self.lead), self.weight.shape[-1], math.prod(self.x.shape[self.weight.ndim :])
+        return self.x.reshape(shape), self.seen.reshape(shape) * self.weight.reshape(*shape[:2], 1)
+
+    def _with(self, other, sign):
+        if not isinstance(other, RowsByGroup) or self.lead != other.lead:
+            return super()._with(other, sign)
+        if sign < 0:
+            raise ValueError("a leaf that keeps its rows cannot forget some of them: fit the rows that stay instead")
+        x, codes, weight = (np.concatenate(parts) for parts in zip(self.flat(), other.flat(), strict=True))
+        return RowsByGroup.of(x, codes, weight, self.lead, self.patterns.shape[1] > 0)
+
+    def scaled(self, factor):
+        return dataclasses.replace(self, weight=self.weight * factor)
+
+
+def _median(x, weight):
+    """Return the weighted median of each column, (groups, columns), from arrays (groups, M, columns), or NaN."""
+    order = np.argsort(np.where(weight > 0, x, np.inf), axis=1)
+    x, weight = np.take_along_axis(x, order, 1), np.take_along_axis(weight, order, 1)
+    if not x.shape[1]:
+        return np.full((x.shape[0], x.shape[2]), np.nan)
+    share = np.cumsum(weight, axis=1)
+    half = share[:, -1:] / 2
+    low, high = (share >= half * (1 - 1e-12)).argmax(1)[:, None], (share > half * (1 + 1e-12)).argmax(1)[:, None]
+    middle = (np.take_along_axis(x, low, 1) + np.take_along_axis(x, high, 1))[:, 0] / 2
+    return np.where(half[:, 0] > 0, middle, np.nan)
+
+
+def _spread(distance, weight):
+    """Return the spread of each column from distances, see `RowsByGroup.medians`."""
+    total = weight.sum(1)
+    with np.errstate(invalid="ignore"):
+        mean = (weight * np.where(weight > 0, distance, 0.0)).sum(1) / np.where(total > 0, total, np.nan)
+    median = _median(distance, weight) / 0.6745
+    return np.where(median > 0, median, mean / 0.7979)

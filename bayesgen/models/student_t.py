@@ -15,17 +15,7 @@ which is what NUTS and Laplace take: u is no latent. As ν grows this is the Gau
 *Journal of Business & Economic Statistics* 28), moved by 1: with ν < 1/(n - 1) a single row has a likelihood without
 bound.
 
-**ML and MAP** go by ECME (Liu and Rubin 1995, *Statistica Sinica* 5). Under the current parameters u_i has the mean
-
-.. math:: \hat u_i = \frac{\nu + d_i}{\nu + \delta_i}
-
-for a row of weight w_i with d_i entries at squared distance δ_i. A row far out counts little. Given û the mode is that
-of the Gaussian leaf with κ_n = κ + Σ w û, means and scatter weighted by w û, and Σ w rows in the count of the variance.
-What a row lacks has its mean given the rest, and adds its conditional covariance, which û does not divide. ν then moves
-by a step of Newton's method on the density itself, in log(ν - 1). The search begins at medians and ends when the
-distance left, extrapolated, is below 1e-11 in standardised parameters. Under maximum likelihood ν is at most 1e4, which
-stands for a Gaussian. A density may have several modes where classes have few rows: the search finds the one of the
-middle.
+**ML and MAP** go by ECME (`bayesgen.models.ecme`).
 
 **Missing entries** are integrated out: the entries that are there are a t of their block of Σ with the same ν. Given
 them the others are a t with ν + d degrees of freedom (`bayesgen.numerics.student`).
@@ -35,26 +25,20 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import polygamma, psi
 
 from bayesgen.core import program
-from bayesgen.core.errors import DataError, first
+from bayesgen.core.errors import DataError
 from bayesgen.core.program import static
-from bayesgen.core.statistics import RowsByGroup
+from bayesgen.models import ecme
+from bayesgen.models.ecme import LEAST
 from bayesgen.models.gaussian import NormalInverseGamma, beside_rows
 from bayesgen.models.gaussian_vector import inverse_triangular
 from bayesgen.models.model import Hyperparameter, hyperparameter
-from bayesgen.models.moments import Moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.models.row_leaf import RowLeaf
-from bayesgen.numerics import fixed_point
+from bayesgen.models.row_leaf import RowLeaf, RowsByGroup
 from bayesgen.numerics.pieces import DENSITIES, patterns, pieces
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
 from bayesgen.numerics.student import conditional_student, fill_student
-
-_LEAST, _MOST = 1.0, 1e4  # degrees of freedom that are learned; with more it is a Gaussian
-_START = 4.0  # degrees of freedom at which a search begins
-_LIMIT, _TOLERANCE = 20_000, 1e-11  # of ECME: steps, and distance from the maximum
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,20 +117,16 @@ class StudentT(RowLeaf):
 
     @property
     def site_dims(self):  # type: ignore[override]
-        """Names of the last axes of parameters."""
         return self.gaussian.site_dims
 
     @property
     def batch_shape(self):  # type: ignore[override]
-        """Shape of the hyperparameters in front of those of one feature, or vector."""
         return self.gaussian.batch_shape
 
     def dims(self, site, *, grouped=False):
-        """Return the names of the axes of a parameter."""
         return super().dims(site, grouped=grouped) if site == "dof" else self.gaussian.dims(site, grouped=grouped)
 
     def for_columns(self, columns):
-        """Return the leaf with hyperparameters that name their columns in the order of ``columns``, or raise."""
         return replace(self, gaussian=self.gaussian.for_columns(columns))
 
     def _for_classes(self, groups):
@@ -163,7 +143,6 @@ class StudentT(RowLeaf):
         return full | {"dof": params.get("dof", known)}
 
     def select_class(self, params, group):
-        """Return the parameters of the class of each row."""
         return super().select_class(self._expand(params), group)
 
     def _beside_rows(self, params):
@@ -172,7 +151,6 @@ class StudentT(RowLeaf):
     # -- the program -------------------------------------------------------------------------------------------------
 
     def parameters(self):
-        """Sample the parameters of the Gaussian, and the degrees of freedom."""
         return {**self.gaussian.parameters(), **self._sample_dof()}
 
     def latents(self, groups=None, name=""):
@@ -185,12 +163,11 @@ class StudentT(RowLeaf):
         if self.dof is not None:
             return {}
         dist = program.dist
-        above = dist.transforms.AffineTransform(_LEAST, 1.0, domain=dist.constraints.positive)
+        above = dist.transforms.AffineTransform(LEAST, 1.0, domain=dist.constraints.positive)
         prior = dist.TransformedDistribution(dist.Gamma(self.dof_shape, self.dof_rate), above, validate_args=False)
         return {"dof": program.numpyro.sample("dof", prior)}
 
     def likelihood(self, params):
-        """Return Student's t."""
         params = self._expand(params)
         if self.event_dim:
             return program.dist.MultivariateStudentT(params["dof"], params["mean"], params["cholesky"])
@@ -210,13 +187,11 @@ class StudentT(RowLeaf):
         return program.dist.Delta(everywhere, log_density=density, event_dim=1), rows
 
     def log_abs_det_jacobian(self, params):
-        """Return that of the Gaussian leaf."""
         return self.gaussian.log_abs_det_jacobian(params)
 
     # -- densities ---------------------------------------------------------------------------------------------------
 
     def log_density(self, params, x):
-        """Return the log density of whole observations."""
         mean, dof = params["mean"], params["dof"]
         xp = namespace(mean)
         if not self.event_dim:
@@ -231,14 +206,14 @@ class StudentT(RowLeaf):
         """Return log p(all rows | params), what vectors lack integrated out. NumPy or JAX."""
         if not self.event_dim or len(statistics.patterns) == 1:
             return super().log_likelihood(params, statistics)
-        full, at = self._expand(params), statistics.pattern
-        xp, axis = namespace(full["mean"]), at.ndim - 1
+        full, pattern = self._expand(params), statistics.pattern
+        xp, axis = namespace(full["mean"]), pattern.ndim - 1
         covariance, dof = full["covariance"][..., None, :, :], full["dof"][..., None]
         inverse, level, count = _of_pattern(covariance, dof, statistics.patterns)  # (classes..., patterns, ...)
-        own = xp.take_along_axis(inverse, at[..., None, None], axis=axis)
+        whiten = xp.take_along_axis(inverse, pattern[..., None, None], axis=axis)
         away = xp.where(statistics.seen, statistics.x - full["mean"][..., None, :], 0.0)
-        z = (own @ away[..., None])[..., 0]
-        density = _log_density(xp.take_along_axis(level, at, axis=axis), dof, count[at], z)
+        z = (whiten @ away[..., None])[..., 0]
+        density = _log_density(xp.take_along_axis(level, pattern, axis=axis), dof, count[pattern], z)
         return (statistics.weight * density).sum()
 
     def log_likelihood_rows(self, params, x):
@@ -286,19 +261,19 @@ class StudentT(RowLeaf):
     # -- maximum likelihood and the mode: ECME -----------------------------------------------------------------------
 
     def ml(self, statistics):
-        """Return the maximum of the likelihood; raise where it does not exist."""
-        if not self.event_dim:
-            _refuse_ties(statistics, self.dof or _LEAST)
+        rows = self._rows(statistics)
+        if isinstance(rows, ecme.Numbers):
+            rows.refuse_ties(self.dof or LEAST)
 
         def maximise(moments, lack):
             return self.gaussian.ml(replace(moments, n=moments.n + lack))
 
-        return self._search(statistics, maximise, None)
+        return ecme.search(rows, self.gaussian, self.dof, maximise, None)
 
     def map(self, statistics):
-        """Return the mode of the posterior density of mean, variance or covariance, and degrees of freedom."""
         prior = float(self.dof_shape), float(self.dof_rate)
-        return self._search(statistics, lambda *sums: self._given_precisions(*sums).mode(), prior)
+        rows = self._rows(statistics)
+        return ecme.search(rows, self.gaussian, self.dof, lambda *sums: self._given_precisions(*sums).mode(), prior)
 
     def starting_draws(self, statistics, rng, size):
         """Draw from the posterior of the Gaussian given the precisions of rows at the mode."""
@@ -306,12 +281,15 @@ class StudentT(RowLeaf):
             params = self.map(statistics)
         except (DataError, np.linalg.LinAlgError):
             return {}
-        rows, full = _rows(self, statistics), self._expand(params)
+        rows, full = self._rows(statistics), self._expand(params)
         draws = self._given_precisions(*rows.sums(full, full["dof"])).sample_parameters(rng, size)
         if self.dof is None:
             spread = np.exp(0.5 * rng.standard_normal((*size, *full["dof"].shape)))
-            draws["dof"] = _LEAST + (full["dof"] - _LEAST) * spread
+            draws["dof"] = LEAST + (full["dof"] - LEAST) * spread
         return draws
+
+    def _rows(self, statistics: RowsByGroup) -> ecme.Numbers | ecme.Vectors:
+        return ecme.Vectors(statistics) if self.event_dim else ecme.Numbers(statistics)
 
     def _given_precisions(self, moments, lack):
         """Return the posterior of the Gaussian from sums that û weighs, and the weight that they ``lack``."""
@@ -319,26 +297,6 @@ class StudentT(RowLeaf):
         if self.event_dim:
             return posterior._revised(nu=posterior.nu + self.gaussian._tie(lack))
         return posterior._revised(alpha=posterior.alpha + self.gaussian._tie(lack) / 2)
-
-    def _search(self, statistics, maximise, prior):
-        """Return the parameters where ECME ends; ``maximise`` takes sums to those of the Gaussian."""
-        rows = _rows(self, statistics)
-        full = rows.start()
-        dof = np.full(rows.total.shape, _START if self.dof is None else float(self.dof))
-        last = np.inf
-        for _ in range(_LIMIT):
-            if self.dof is None:
-                moved = _newton(dof, rows.distances(full), rows.count, rows.weight, rows.axis, prior)
-            else:
-                moved = dof
-            params = maximise(*rows.sums(full, moved))
-            new = self.gaussian._expand(params)
-            steps = (*rows.steps(full, new), np.log(moved - _LEAST) - np.log(dof - _LEAST) if self.dof is None else 0.0)
-            step = max(float(np.abs(s).max(initial=0.0)) for s in steps)
-            if fixed_point.reached(step, last, _TOLERANCE):
-                return params if self.dof is not None else {**params, "dof": moved}
-            full, dof, last = new, moved, step
-        raise DataError("no maximum was reached: give dof=, a stronger prior with 'map', or take 'nuts'")
 
 
 def _level(root, dof, count):
@@ -365,152 +323,3 @@ def _of_pattern(covariance, dof, seen):
     both, count = seen[..., :, None] * seen[..., None, :], seen.sum(-1)
     root = xp.linalg.cholesky(covariance * both + (1 - seen)[..., None] * np.eye(seen.shape[-1]))
     return inverse_triangular(root), _level(root, dof, count), count
-
-
-# -- what of ECME differs between numbers and vectors ------------------------------------------------------------------
-
-
-def _rows(leaf: StudentT, statistics: RowsByGroup) -> "_Numbers | _Vectors":
-    return _Vectors(statistics) if leaf.event_dim else _Numbers(statistics)
-
-
-def _start(statistics: RowsByGroup) -> tuple[np.ndarray, np.ndarray]:
-    """Return medians and squared spreads by class, those of all rows where a class has none."""
-    (centre, spread), pooled = statistics.medians, statistics.pooled
-    return np.where(np.isnan(centre), pooled.mean, centre), np.where(spread > 0, spread**2, pooled.variance)
-
-
-class _Numbers:
-    """Rows of scalar features: arrays (classes..., M, features...)."""
-
-    count = 1
-
-    def __init__(self, statistics: RowsByGroup):
-        self.x, self.axis = statistics.x, statistics.weight.ndim - 1
-        weight = statistics.weight
-        self.weight = statistics.seen * weight.reshape(*weight.shape, *[1] * (self.x.ndim - weight.ndim))
-        self.total = self.weight.sum(self.axis)
-        self.start_at = _start(statistics)
-
-    def start(self):
-        """Return medians, and the squared spread about them."""
-        mean, variance = self.start_at
-        return {"mean": mean, "variance": variance}
-
-    def _beside(self, value):
-        return np.expand_dims(value, self.axis)
-
-    def distances(self, full):
-        """Return δ of each entry."""
-        return (self.x - self._beside(full["mean"])) ** 2 / self._beside(full["variance"])
-
-    def sums(self, full, dof):
-        """Return the moments that û weighs, and what they lack of the weight of the rows."""
-        weight = self.weight * (self._beside(dof) + 1) / (self._beside(dof) + self.distances(full))
-        n = weight.sum(self.axis)
-        mean = (weight * self.x).sum(self.axis) / np.where(n > 0, n, 1.0)
-        scatter = (weight * (self.x - self._beside(mean)) ** 2).sum(self.axis)
-        return Moments(n, mean, scatter), self.total - n
-
-    def steps(self, old, new):
-        """Return what parameters moved by, in standard units."""
-        return (new["mean"] - old["mean"]) / np.sqrt(new["variance"]), np.log(new["variance"] / old["variance"])
-
-
-class _Vectors:
-    """Rows of vectors: arrays (classes..., M, D), worked on by class and pattern of gaps."""
-
-    def __init__(self, statistics: RowsByGroup):
-        self.weight, self.axis, self.start_at = statistics.weight, statistics.weight.ndim - 1, _start(statistics)
-        self.total, self.lead = self.weight.sum(-1), statistics.lead
-        self.count = statistics.patterns.sum(-1)[statistics.pattern]
-        dim, length = statistics.x.shape[-1], self.weight.shape[-1]
-        x, weight = statistics.x.reshape(-1, length, dim), self.weight.reshape(-1, length)
-        pattern, self.parts = statistics.pattern.reshape(-1, length), []
-        for k in range(len(x)):
-            for p, seen in enumerate(statistics.patterns):
-                rows = np.flatnonzero((pattern[k] == p) & (weight[k] > 0))
-                if len(rows):
-                    o, m = np.flatnonzero(seen), np.flatnonzero(~seen)
-                    self.parts.append((k, rows, o, m, x[k][np.ix_(rows, o)], weight[k][rows]))
-
-    def start(self):
-        """Return medians, and the squared spread about them, without correlation."""
-        mean, variance = self.start_at
-        return {"mean": mean, "covariance": variance[..., None] * np.eye(mean.shape[-1])}
-
-    def _flat(self, full):
-        dim = full["mean"].shape[-1]
-        return full["mean"].reshape(-1, dim), full["covariance"].reshape(-1, dim, dim)
-
-    def distances(self, full):
-        """Return δ of each row."""
-        mean, covariance = self._flat(full)
-        result = np.zeros((len(mean), self.weight.shape[-1]))
-        for k, rows, o, _, x, _ in self.parts:
-            root = np.linalg.cholesky(covariance[k][np.ix_(o, o)])
-            result[k, rows] = (np.linalg.solve(root, (x - mean[k, o]).T) ** 2).sum(0)
-        return result.reshape(self.weight.shape)
-
-    def sums(self, full, dof):
-        """Return the moments that û weighs, gaps completed, and what they lack of the weight of the rows."""
-        mean, covariance = self._flat(full)
-        dim, dof, delta = mean.shape[-1], dof.reshape(-1), self.distances(full).reshape(len(mean), -1)
-        n, first, second = np.zeros(len(mean)), np.zeros_like(mean), np.zeros_like(covariance)
-        for k, rows, o, m, x, w in self.parts:
-            weight, away = w * (dof[k] + len(o)) / (dof[k] + delta[k, rows]), np.zeros((len(rows), dim))
-            away[:, o] = x - mean[k, o]
-            if len(m):
-                regress = np.linalg.solve(covariance[k][np.ix_(o, o)], covariance[k][np.ix_(o, m)])
-                away[:, m] = away[:, o] @ regress
-                left = covariance[k][np.ix_(m, m)] - covariance[k][np.ix_(m, o)] @ regress
-                second[k][np.ix_(m, m)] += w.sum() * left
-            n[k] += weight.sum()
-            first[k] += weight @ away
-            second[k] += (weight[:, None] * away).T @ away
-        shift = first / np.where(n > 0, n, 1.0)[:, None]
-        scatter = second - n[:, None, None] * shift[:, :, None] * shift[:, None, :]
-        lead = self.lead
-        moments = Moments(n.reshape(lead), (mean + shift).reshape(*lead, dim), scatter.reshape(*lead, dim, dim))
-        return moments, self.total - moments.n
-
-    def steps(self, old, new):
-        """Return what parameters moved by, in standard units."""
-        sd = np.sqrt(np.diagonal(new["covariance"], axis1=-2, axis2=-1))
-        covariance = (new["covariance"] - old["covariance"]) / (sd[..., :, None] * sd[..., None, :])
-        return (new["mean"] - old["mean"]) / sd, covariance
-
-
-def _newton(dof, delta, count, weight, axis, prior):
-    """Return the degrees of freedom after a step of Newton's method in η = log(ν - 1), by class and feature.
-
-    The log density is that of rows at squared distances ``delta``, and of the gamma ``prior`` (shape, rate), if any.
-    """
-    nu = np.expand_dims(dof, axis)
-    both = nu * (nu + delta)
-    slope = psi((nu + count) / 2) - psi(nu / 2) - count / nu - np.log1p(delta / nu) + (nu + count) * delta / both
-    bend = 0.5 * (polygamma(1, (nu + count) / 2) - polygamma(1, nu / 2)) + count / nu**2 + delta / both
-    bend += delta * (both - (nu + count) * (2 * nu + delta)) / both**2
-    slope, bend = ((0.5 * weight * value).sum(axis) for value in (slope, bend))
-    above = dof - _LEAST
-    if prior is not None:
-        slope, bend = slope + (prior[0] - 1) / above - prior[1], bend - (prior[0] - 1) / above**2
-    slope, bend = above * slope, above * slope + above**2 * bend
-    with np.errstate(divide="ignore", invalid="ignore"):
-        step = np.where(bend < 0, -slope / bend, np.sign(slope))
-    return _LEAST + np.clip(above * np.exp(np.clip(step, -1.0, 1.0)), 1e-8, _MOST - _LEAST)
-
-
-def _refuse_ties(statistics: RowsByGroup, dof: float) -> None:
-    """Raise where so many rows share one value that the likelihood has no bound there: m >= ν (n - m)."""
-    rows = _Numbers(statistics)
-    x, weight = (np.moveaxis(a, rows.axis, -1) for a in (rows.x, rows.weight))
-    bad = np.zeros(x.shape[:-1], bool)
-    for place in np.ndindex(bad.shape):
-        _, own = np.unique(x[place][weight[place] > 0], return_inverse=True)
-        shared = np.bincount(own, weight[place][weight[place] > 0]).max(initial=0.0)
-        bad[place] = shared >= dof * (weight[place].sum() - shared)
-    if bad.any():
-        raise DataError(
-            "maximum likelihood of a Student-t does not exist: too many rows share one value; use 'map'", **first(bad)
-        )

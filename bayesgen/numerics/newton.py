@@ -1,6 +1,7 @@
-"""Newton's method, the existence of maximum likelihood, and priors from an expert's interval.
+"""Newton's method, searches that repeat one map, the existence of maximum likelihood, priors from an interval.
 
-`minimise` finds the maximum likelihood and MAP of the regressions. Maximum likelihood exists where the columns have
+`minimise` finds the maximum likelihood and MAP of the regressions, `fixed_point` those of models with gaps by
+expectation-maximisation. Maximum likelihood exists where the columns have
 full rank (`check_rank`) and do not separate the classes (`check_overlap`). `beta_of_interval` and `gamma_of_interval`
 return the hyperparameters of a distribution with a given central interval.
 """
@@ -15,7 +16,7 @@ from scipy.linalg.lapack import dposv  # type: ignore[attr-defined]  # SciPy's s
 from scipy.optimize import brentq, linprog
 from scipy.special import betainc, expit, gammainc, gammaincinv
 
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import DataError, listed
 
 TOLERANCE = 1e-18
 CLOSE = 1e-10  # a sufficient decrement: 1e-5 of a posterior standard deviation
@@ -85,6 +86,57 @@ def _solve(hessian, gradient):
         if not failed:
             return step / scale
         ridge = max(10 * ridge, 1e-14)
+
+
+def fixed_point(advance: Callable, state, tolerance: float, problem: str, limit: int = 20_000):
+    """Repeat a map, such as a step of expectation-maximisation, until its argument moves no more; return that.
+
+    Parameters
+    ----------
+    advance : callable
+        ``advance(state)`` returns the next state, and the size of the step to it.
+    state
+        Starting point.
+    tolerance : float
+        Largest distance from the fixed point, in the units of the steps; see `reached`.
+    problem : str
+        Message of the `DataError` that is raised after ``limit`` steps.
+    limit : int
+
+    Examples
+    --------
+    >>> round(fixed_point(lambda x: (np.cos(x), abs(np.cos(x) - x)), 1.0, 1e-10, "no end"), 9)
+    0.739085133
+    """
+    last = np.inf
+    for _ in range(limit):
+        state, step = advance(state)
+        if reached(step, last, tolerance):
+            return state
+        last = step
+    raise DataError(problem)
+
+
+def reached(step: float, last: float, tolerance: float) -> bool:
+    """Return True if a search that repeats one map is within ``tolerance`` of the fixed point.
+
+    Such a search converges at a linear rate r, the ratio of two steps; after a step s, a distance of about
+    s (r + r² + ...) = s r/(1 - r) remains. A small step alone does not show that the end is near.
+
+    Parameters
+    ----------
+    step, last : float
+        Sizes of this step and of the one before, >= 0; ``last`` is infinite at the first.
+    tolerance : float
+        Largest distance, in the units of the steps.
+
+    Examples
+    --------
+    >>> reached(1e-6, 2e-6, 1e-5), reached(1e-6, 1.001e-6, 1e-5)  # rates .5 and .999
+    (True, False)
+    """
+    rate = step / last if step else 0.0
+    return step == 0 or (0 < rate < 1 and step * rate / (1 - rate) < tolerance)
 
 
 def check_rank(x, noise, columns, tolerance: float = 1e-10) -> np.ndarray:
