@@ -179,5 +179,5 @@ def test_what_is_no_population_is_refused():
     with pytest.raises(ValueError, match=r"Pooled\(BetaBernoulli\) has no posterior mode.*'nuts' or 'laplace'"):
         bg.fit(model, ({"x": T % 2}, T), "map")
     for part, data in ((model, ({"x": T % 2}, T)), (Pooled(coin), T % 2)):
-        with pytest.raises(TypeError, match="no exact posterior.*; use inference='nuts' or 'laplace'"):
+        with pytest.raises(TypeError, match=r"no exact posterior.*; use inference='nuts' or 'laplace'"):
             bg.fit(part, data)

@@ -131,7 +131,7 @@ def first(bad) -> dict[str, int]:
 def refuse_where(bad, *problem: str | Argument) -> None:
     """Raise a `DataError` for the first class and column where ``bad`` (groups, features...) is true."""
     if np.any(bad):
-        raise DataError(*problem, **first(bad))
+        raise DataError(*problem, **(first(bad) if np.ndim(bad) else {}))
 
 
 MOST = 6

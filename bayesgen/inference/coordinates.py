@@ -116,7 +116,6 @@ class LeafCoordinates(Coordinates):
         return self.update(statistics)
 
     def _marked_per_class(self) -> Self:
-        """Return the same coordinates, see `per_class`."""
         return self
 
 
@@ -144,7 +143,6 @@ class LogRate(LeafCoordinates):
         return {"log_mean": z}
 
     def log_likelihood(self, params, statistics):
-        """Return log p(all rows | z), but for the factorials."""
         (rows, events), z = np.moveaxis(statistics.total(), -1, 0), params["log_mean"]
         return (events * z - rows * program.jnp.exp(z)).sum()
 
@@ -163,13 +161,11 @@ class LogOdds(LeafCoordinates):
         return {"log_odds": z}
 
     def log_likelihood(self, params, statistics):
-        """Return log p(all rows | z), but for the ways to order them."""
         (failures, successes), z = np.moveaxis(statistics.total(), -1, 0), params["log_odds"]
         log_sigmoid = program.jax.nn.log_sigmoid
         return (successes * log_sigmoid(z) + failures * log_sigmoid(-z)).sum()
 
     def sample_parameters(self, rng, size=()):
-        """Draw z exactly, as the difference of two log-gammas."""
         shape = (*size, *self.leaf.batch_shape)
         return {"log_odds": log_gammas(rng, self.leaf.a, shape) - log_gammas(rng, self.leaf.b, shape)}
 
@@ -200,7 +196,6 @@ class LogGammas(LeafCoordinates):
         return {"log_gamma": g, "log_share": g - level[..., None]}
 
     def log_likelihood(self, params, statistics):
-        """Return log p(all rows | g), but for the ways to order them."""
         return (statistics.total() * params["log_share"]).sum()
 
     def sample_parameters(self, rng, size=()):
@@ -236,11 +231,9 @@ class Collapsed(Coordinates):
         """Return None: chains start at draws of the prior, and look for the mode from there."""
 
     def starting_draws(self, statistics, rng, size):
-        """Return none: all are drawn from the program."""
         return {}
 
     def sample_parameters(self, rng, size=()):
-        """Return none: there is no posterior in closed form."""
         return {}
 
 
@@ -273,13 +266,11 @@ class Standardised(LeafCoordinates):
         return (params["offset"] / self.kappa_n**0.5 - point * program.jnp.exp(-params["log_variance"] / 2)) ** 2
 
     def log_likelihood(self, params, statistics):
-        """Return log p(all rows | z, u), but for the constant (2π)^(-n/2)."""
         z, rows = params["log_variance"], self.leaf._tie(statistics.n)
         spread = rows * z + self.leaf._tie(statistics.scatter) * program.jnp.exp(-z)
         return -0.5 * (spread.sum() + (statistics.n * self._squares(params, statistics.mean)).sum())
 
     def sample_parameters(self, rng, size=()):
-        """Draw z and u exactly."""
         alpha = self.leaf.alpha
         z = np.log(self.leaf.beta) - log_gammas(rng, alpha, (*size, *alpha.shape))
         return {"log_variance": z, "offset": rng.standard_normal((*size, *self.leaf.batch_shape))}
@@ -295,7 +286,6 @@ class LogVariance(LeafCoordinates):
         return {"log_variance": z}
 
     def log_likelihood(self, params, statistics):
-        """Return log p(all rows | z), but for the constant (2π)^(-n/2)."""
         z = params["log_variance"]
         squares = statistics.scatter + statistics.n * statistics.mean**2
         return -0.5 * (statistics.n * z + squares * program.jnp.exp(-z)).sum()
@@ -334,7 +324,6 @@ class PrecisionFactor(LeafCoordinates):
         return params
 
     def log_likelihood(self, params, statistics):
-        """Return log p(all rows | params), from their `Moments`, but for the constant (2π)^(-nD/2)."""
         rows = statistics.n * (params["log_diagonal"].sum(-1) - 0.5 * self._squares(params, statistics.mean))
         return rows.sum() - 0.5 * _traces(params, self.leaf._tie(statistics.scatter)).sum()
 
@@ -344,7 +333,6 @@ class PrecisionFactor(LeafCoordinates):
         return (z * z).sum(-1)
 
     def sample_parameters(self, rng, size=()):
-        """Draw both sites exactly."""
         params = self.leaf.sample_parameters(rng, size)
         inverse = triangular_inverse(params["cholesky"])
         every = inverse[..., None, :, :] if self.leaf.shared else inverse
@@ -448,7 +436,6 @@ class LineCoordinates(Coordinates):
         return {"log_variance": z, "offset": u}
 
     def log_likelihood(self, params, statistics):
-        """Return log p(t | x) of all rows, but for the constant (2π)^(-n/2)."""
         z, u = params["log_variance"], params["offset"]
         noise = program.jnp.exp(-z / 2)
         residual = statistics.target * noise - statistics.rows @ u * (1.0 if self.scaled else noise)

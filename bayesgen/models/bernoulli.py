@@ -147,7 +147,6 @@ class Bernoulli(Successes):
         return np.stack([1.0 - x, x], axis=-1)
 
     def check(self, x):
-        """Return rows of 0, 1, or NaN where missing, or raise."""
         x = self._shaped(x)
         if x.dtype != bool and not (sparse.issparse(x) and _ones(x)):
             require(x, lambda part: (part == 0) | (part == 1), _BINARY)
@@ -304,7 +303,6 @@ class BetaBinomial(BetaPrior):
 
     @functools.cached_property
     def batch_shape(self):
-        """Shape of a, b and trials together."""
         return np.broadcast_shapes(np.shape(self.a), np.shape(self.b), np.shape(self.trials))
 
     def likelihood(self, params):
@@ -316,7 +314,6 @@ class BetaBinomial(BetaPrior):
         return program.dist.Binomial(params["trials"], params["probability"][..., None]).to_event(1)
 
     def draw(self, params, rng):
-        """Draw the number of heads in the fixed number of trials."""
         self._need_trials("rows cannot be drawn")
         return rng.binomial(np.asarray(self.trials), params["probability"])
 
@@ -357,7 +354,6 @@ class BetaBinomial(BetaPrior):
         return log_multichoose(tosses - heads + 1, heads)
 
     def missing(self, x):
-        """Return a mask of the entries without a number of heads."""
         return np.isnan(x[..., 0] if self.trials is None else x)
 
     def check(self, x):
@@ -379,7 +375,6 @@ class BetaBinomial(BetaPrior):
         return x
 
     def log_predictive(self, x):
-        """Return the log probability of the beta-binomial."""
         if not self._concrete:
             return super().log_predictive(x)
         x = self.check(x)

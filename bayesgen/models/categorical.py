@@ -49,12 +49,52 @@ class Categories(ExponentialFamily):
     def ml(self, statistics):
         """Return the shares of the categories, which may be 0; raise where there is no row."""
         counts = statistics.total()
-        total = counts.sum(-1, keepdims=True)
-        refuse_where(total[..., 0] == 0, "maximum likelihood does not exist: no observed value")
-        return {"probability": counts / total}
+        refuse_where(counts.sum(-1) == 0, "maximum likelihood does not exist: no observed value")
+        return {"probability": shares(counts)}
 
 
-class DirichletPrior(Categories, ConjugateFamily):
+class Dice(Categories, ConjugateFamily):
+    """Category probabilities with Dirichlet(alpha) priors, of one die or of one for each context."""
+
+    alpha: Hyperparameter
+
+    @property
+    def mean(self):
+        """Mean of the category probabilities, alpha / sum(alpha)."""
+        return self.alpha / self.alpha.sum(-1, keepdims=True)
+
+    def expected(self):
+        return {"probability": self.mean}
+
+    def mode(self):
+        """Return (alpha - 1) / (A - V), uniform under a flat prior; raise where an alpha is below 1."""
+        axes = tuple(range(-len(self.site_dims["probability"]), 0))
+        problem = (
+            "the Dirichlet density has no mode where alpha plus count is below 1; use exact or NUTS, or alpha >= 1"
+        )
+        refuse_where((self.alpha < 1).any(axes), problem)
+        return {"probability": shares(self.alpha - 1)}
+
+    @np.errstate(under="ignore")
+    def sample_parameters(self, rng, size=()):
+        """Draw normalised gammas, in log space so that a tiny alpha does not underflow to 0/0."""
+        log_gamma = log_gammas(rng, self.alpha, (*size, *self.alpha.shape))
+        weights = np.exp(log_gamma - log_gamma.max(-1, keepdims=True))
+        return {"probability": weights / weights.sum(-1, keepdims=True)}
+
+
+def shares(counts):
+    """Return counts as shares of their sum over the last axis, equal ones where it is 0."""
+    total = counts.sum(-1, keepdims=True)
+    return np.where(total == 0, 1 / counts.shape[-1], counts / np.where(total == 0, 1, total))
+
+
+def log_evidence_of_counts(alpha, counts):
+    """Return log Γ(A)/Γ(A + N) ∏ Γ(alpha_v + n_v)/Γ(alpha_v), over the last axis."""
+    return log_gamma_ratio(alpha, counts).sum(-1) - log_gamma_ratio(alpha.sum(-1), counts.sum(-1))
+
+
+class DirichletPrior(Dice):
     """Category probabilities with a Dirichlet(alpha) prior."""
 
     alpha: Hyperparameter
@@ -106,17 +146,9 @@ class DirichletPrior(Categories, ConjugateFamily):
         return replace(self, alpha=alpha, per_class=True)
 
     @property
-    def mean(self):
-        """Mean of the category probabilities, alpha / sum(alpha)."""
-        return self.alpha / self.alpha.sum(-1, keepdims=True)
-
-    @property
     def mean_log(self):
         """Mean of the log probabilities, ψ(alpha) - ψ(sum(alpha)), with ψ the digamma function."""
         return digamma(self.alpha) - digamma(self.alpha.sum(-1, keepdims=True))
-
-    def expected(self):
-        return {"probability": self.mean}
 
     def parameters(self):
         return {"probability": program.numpyro.sample("probability", program.dist.Dirichlet(self.alpha))}
@@ -126,28 +158,7 @@ class DirichletPrior(Categories, ConjugateFamily):
         return self._revised(alpha=self.alpha + statistics.total())
 
     def log_evidence_terms(self, statistics):
-        """Return the log of Γ(A)/Γ(A + N) ∏ Γ(alpha_v + n_v)/Γ(alpha_v)."""
-        counts = statistics.total()
-        rising = log_gamma_ratio(self.alpha, counts).sum(-1)
-        return rising - log_gamma_ratio(self.alpha.sum(-1), counts.sum(-1))
-
-    def mode(self):
-        """Return (alpha - 1) / (A - V), uniform under a flat prior; raise where an alpha is below 1."""
-        problem = (
-            "the Dirichlet density has no mode where alpha plus count is below 1; use exact or NUTS, or alpha >= 1"
-        )
-        refuse_where((self.alpha < 1).any(-1), problem)
-        excess = self.alpha - 1
-        total = excess.sum(-1, keepdims=True)
-        flat = total == 0
-        return {"probability": np.where(flat, 1 / len(self.categories), excess / np.where(flat, 1, total))}
-
-    @np.errstate(under="ignore")
-    def sample_parameters(self, rng, size=()):
-        """Draw normalised gammas, in log space so that a tiny alpha does not underflow to 0/0."""
-        log_gamma = log_gammas(rng, self.alpha, (*size, *self.alpha.shape))
-        weights = np.exp(log_gamma - log_gamma.max(-1, keepdims=True))
-        return {"probability": weights / weights.sum(-1, keepdims=True)}
+        return log_evidence_of_counts(self.alpha, statistics.total())
 
 
 def _match(record, name: str, axes) -> None:
@@ -210,7 +221,6 @@ class Categorical(Categories, ConjugateFamily):
         return (x[..., None] == np.arange(len(self.categories))).astype(float)
 
     def check(self, x):
-        """Return rows of codes 0..V-1, or NaN where missing, or raise."""
         x, count = self._shaped(x), len(self.categories)
         if x.dtype.kind == "f" or not x.size:
             require(x, lambda c: (c >= 0) & (c < count) & (c == np.floor(c)), self._not_a_code)

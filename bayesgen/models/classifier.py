@@ -128,12 +128,10 @@ class ClassConditional(ClassProgram, Conjugate):
         return self._join(self.classes.update(statistics.classes).sample_parameters(rng, size), leaves)
 
     def check(self, x) -> Mapping[str, Any]:
-        """Return the checked rows by leaf, or raise."""
         x = self.blocks(x)
         return self._leafwise(lambda name, leaf: leaf.check(x[name]))
 
     def log_likelihood_rows(self, params: Params, x) -> np.ndarray:
-        """Return log p(x_i, t_i = k | params) of rows that `check` returned; (draws, K, n)."""
         return self.row_density(params)(x)
 
     def row_density(self, params: Params):
@@ -176,13 +174,11 @@ class ClassConditional(ClassProgram, Conjugate):
         return all(map(operator.attrgetter("bounded"), self.leaves.values()))
 
     def update(self, statistics: ClassStatistics) -> Self:
-        """Return the posterior: every leaf updated by class."""
         _require_labels(statistics)
         leaves = self._leafwise(lambda name, leaf: leaf.update(statistics.leaves[name])._marked_per_class())
         return self.with_leaves(self.classes.update(statistics.classes), leaves)
 
     def log_evidence(self, statistics: ClassStatistics):
-        """Return log p(x, t) of the rows as a sequence, every constant kept."""
         _require_labels(statistics)
         leaves = (leaf.log_evidence(statistics.leaves[name]) for name, leaf in self.leaves.items())
         return self.classes.log_evidence(statistics.classes) + sum(leaves)
@@ -217,7 +213,6 @@ class ClassConditional(ClassProgram, Conjugate):
         return self._join(self.classes.map(statistics.classes), leaves)
 
     def log_abs_det_jacobian(self, params: Params):
-        """Sum `log_abs_det_jacobian` over the leaves."""
         return sum(leaf.log_abs_det_jacobian(self.site(params, name)) for name, leaf in self.leaves.items())
 
     def ml(self, statistics: ClassStatistics | PartlyLabelled) -> Params:
@@ -228,7 +223,6 @@ class ClassConditional(ClassProgram, Conjugate):
         return self._join(self.classes.ml(statistics.classes), leaves)
 
     def expected(self) -> Params:
-        """Return the mean of every parameter."""
         leaves = {name: leaf.expected() for name, leaf in self._by_class().items()}
         return {**self._join(self.classes.expected(), leaves), **self._confusion(lambda dice: dice.expected())}
 
@@ -238,7 +232,6 @@ class ClassConditional(ClassProgram, Conjugate):
         return {n: leaf if leaf.per_class else leaf._for_classes(count) for n, leaf in self.leaves.items()}
 
     def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
-        """Draw the parameters exactly, leaf by leaf."""
         classes = self.classes.sample_parameters(rng, size)
         leaves = {name: leaf.sample_parameters(rng, size) for name, leaf in self._by_class().items()}
         return {**self._join(classes, leaves), **self._confusion(lambda dice: dice.sample_parameters(rng, size))}
@@ -294,7 +287,6 @@ class NaiveBayes(ClassConditional):
     leaves = property(operator.attrgetter("features"), doc="The leaves by name.")  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
 
     def blocks(self, x):
-        """Return rows by leaf, from a mapping or a table."""
         try:
             names = list(x.keys())
         except AttributeError:
@@ -309,7 +301,6 @@ class NaiveBayes(ClassConditional):
         return {name: x[name] for name in self.features}
 
     def with_leaves(self, classes, leaves):
-        """Return the same model with other leaves of the same names."""
         return self._revised(classes=classes, features=dict(leaves))
 
 
@@ -362,7 +353,6 @@ class GaussianDiscriminant(ClassConditional):
 
     @property
     def leaves(self):
-        """The one leaf, by its name."""
         return {"gaussian": self.gaussian}
 
     def blocks(self, x):
@@ -370,5 +360,4 @@ class GaussianDiscriminant(ClassConditional):
         return {"gaussian": x}
 
     def with_leaves(self, classes, leaves):
-        """Return the same model with another leaf."""
         return self._revised(classes=classes, gaussian=leaves["gaussian"])

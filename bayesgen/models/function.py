@@ -118,7 +118,6 @@ class FunctionModel(Model):
             return sum(program.log_density(site).sum() for site in self.observed(params, statistics).values())
 
     def check(self, x) -> Arguments:
-        """Return new data as the function's arguments."""
         return Arguments.of(x)
 
     def log_likelihood_rows(self, params, x: Arguments) -> np.ndarray:

@@ -73,7 +73,6 @@ class PatternMoments(Statistics):
         return PatternMoments.of({p: part for p, part in left.items() if part.n.any()} or left)
 
     def without(self, part, signed=False):
-        """Return the moments without the rows of ``part``; see `Moments.without`."""
         before, rest = self.by_pattern(), (self - part).by_pattern()
         left = PatternMoments.of({p: own.without_dust(before[p]) for p, own in rest.items()})
         for pattern, own in left.by_pattern().items():
@@ -81,7 +80,6 @@ class PatternMoments(Statistics):
         return left
 
     def scaled(self, factor):
-        """Scale weight and scatter in proportion; keep the means."""
         return PatternMoments(self.patterns, self.moments.scaled(factor))
 
     def columns(self) -> Moments:

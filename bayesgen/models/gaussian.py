@@ -77,7 +77,6 @@ class Gaussian(ExponentialFamily):
         return super().select_class(self._expand(params), group)
 
     def likelihood(self, params):
-        """Return Normal(mean, sqrt(variance))."""
         return program.dist.Normal(params["mean"], params["variance"] ** 0.5)
 
     def draw(self, params, rng):
@@ -175,7 +174,6 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
         return self.beta * (self.kappa + 1) / (self.alpha * self.kappa)
 
     def predictive(self):
-        """Return the Student-t with 2 alpha degrees of freedom."""
         return program.dist.StudentT(2 * self.alpha, self.mean, self.squared_scale**0.5)
 
     def _steps(self, statistics):
@@ -186,7 +184,6 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
         return self._tie(n / 2), self._tie(squares), share * delta
 
     def update(self, statistics) -> Self:
-        """Return NormalInverseGamma(m_n, kappa_n, alpha_n, beta_n)."""
         rows, squares, move = self._steps(statistics)
         kappa = self.kappa + statistics.n
         return self._revised(mean=self.mean + move, kappa=kappa, alpha=self.alpha + rows, beta=self.beta + squares)
@@ -216,7 +213,6 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
         return {**self.mode(), "variance": self._squeeze(variance)}
 
     def sample_parameters(self, rng, size=()):
-        """Draw exactly: inverse gamma, then normal."""
         shape, once = (*size, *self.batch_shape), list(self.batch_shape)
         for axis, name in ((-2, "class"), (-1, "feature")):
             if name in self.tied:

@@ -66,13 +66,11 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
         return cls(mean, 1 + rows / 2, sd**2 * rows / 2)
 
     def parameters(self):
-        """Sample the variance; record the known mean beside it."""
         variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
         mean = program.jnp.broadcast_to(self.mean, variance.shape)  # pyright: ignore[reportAttributeAccessIssue]
         return {"mean": program.numpyro.deterministic("mean", mean), "variance": variance}
 
     def predictive(self):
-        """Return the Student-t with 2 alpha degrees of freedom."""
         return program.dist.StudentT(2 * self.alpha, self.mean, (self.beta / self.alpha) ** 0.5)
 
     def _squares(self, statistics):
@@ -96,7 +94,6 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
         return log_gamma_ratio(self.alpha, rows) - rows * LOG_2PI - scales
 
     def log_predictive(self, x):
-        """Return the log density of the Student-t."""
         if not self._concrete:
             return super().log_predictive(x)
         x = self.check(x)
@@ -106,18 +103,15 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
         return self._over_features(level - (alpha + 0.5) * log1p_sum_squares(np.nan_to_num(z), ()), x)
 
     def student(self, x, params=None):
-        """Return the predictive, a Student-t about the known mean."""
         if params is not None:
             return super().student(x, params)
         mean, width, dof = np.broadcast_arrays(self.mean, np.sqrt(self.beta / self.alpha), 2 * self.alpha)
         return beside_rows(mean, x), beside_rows(width, x), beside_rows(dof, x)
 
     def mode(self):
-        """Return the mode of the variance, beta / (alpha + 1)."""
         return self._with_mean(self.beta / (self.alpha + 1))
 
     def ml(self, statistics):
-        """Return the mean squared deviation from the known mean."""
         refuse_where(statistics.n <= 0, "maximum likelihood does not exist: no observed value")
         variance = 2 * self._squares(statistics) / statistics.n
         none = variance <= statistics.resolution()
@@ -164,13 +158,11 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         return cls(mean, sd / np.sqrt(rows), sd)
 
     def parameters(self):
-        """Sample the mean; record the known variance beside it."""
         mean: Any = program.numpyro.sample("mean", program.dist.Normal(self.mean, self.sd))
         variance = program.jnp.broadcast_to(self.noise_sd**2, mean.shape)
         return {"mean": mean, "variance": program.numpyro.deterministic("variance", variance)}
 
     def predictive(self):
-        """Return Normal(mean, sqrt(sd² + noise_sd²))."""
         return program.dist.Normal(self.mean, (self.sd**2 + self.noise_sd**2) ** 0.5)
 
     def expected(self):
@@ -192,7 +184,6 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         return -0.5 * (n * (LOG_2PI + xp.log(noise)) + statistics.scatter / noise + xp.log(v / noise) + spread)
 
     def log_predictive(self, x):
-        """Return log N(x | mean, sd² + noise_sd²)."""
         if not self._concrete:
             return super().log_predictive(x)
         x = self.check(x)
@@ -201,7 +192,6 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         return self._over_features(terms, x)
 
     def student(self, x, params=None):
-        """Return the predictive, a Gaussian, as a Student-t of infinite degrees of freedom."""
         if params is not None:
             return super().student(x, params)
         sd = np.sqrt(self.sd**2 + self.noise_sd**2)

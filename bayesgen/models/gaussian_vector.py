@@ -42,16 +42,13 @@ class GaussianVector(ExponentialFamily):
         return result
 
     def dims(self, site, *, grouped=False):
-        """Return the names of the axes of a parameter."""
         dims = super().dims(site, grouped=grouped)
         return tuple(d for d in dims if not (d == "class" and self.shared and site != "mean"))
 
     def select_class(self, params, group):
-        """Return the parameters of the class of each row."""
         return super().select_class(self._expand(params), group)
 
     def likelihood(self, params):
-        """Return the multivariate normal."""
         return program.dist.MultivariateNormal(params["mean"], scale_tril=params["cholesky"])
 
     def density_of(self, params, x=None):
@@ -77,20 +74,17 @@ class GaussianVector(ExponentialFamily):
         return likelihood, jnp.where(seen, x, 0.0)
 
     def draw(self, params, rng):
-        """Draw from the multivariate normal."""
         params = self._expand(params)
         noise = params["cholesky"] @ rng.standard_normal((*params["mean"].shape, 1))
         return params["mean"] + noise[..., 0]
 
     def fill(self, x, group, rng, params=None):
-        """Draw the missing entries by their regression on the observed ones."""
         if params is None:
             return super().fill(x, group, rng)
         params = self._expand(params)
         return fill_student(x, group, params["mean"], params["covariance"], np.inf, rng)
 
     def student(self, x, params=None):
-        """Return the Gaussian of each missing entry, given the other columns."""
         if params is None:
             return super().student(x)
         params = self._expand(params)
@@ -149,7 +143,6 @@ class GaussianVector(ExponentialFamily):
         return (_natural_parameters((params["mean"] - m.mean) * seen, cholesky, seen.sum(-1)) * m.total()).sum()
 
     def log_likelihood_rows(self, params, x):
-        """Return log p(row | params), rows whitened by class means over draws, missing entries integrated out."""
         return self.row_density(params)(x)
 
     def row_density(self, params):

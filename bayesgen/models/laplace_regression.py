@@ -93,7 +93,6 @@ class LaplaceLinearRegression(GaussianLine):
     # -- the program -------------------------------------------------------------------------------------------------
 
     def latents(self):
-        """Sample the noise variance, and intercept and coefficients given it."""
         numpyro, dist = program.numpyro, program.dist
         variance = numpyro.sample("variance", dist.InverseGamma(self.alpha, self.beta))
         sd = variance**0.5
@@ -141,7 +140,6 @@ class LaplaceLinearRegression(GaussianLine):
     # -- the mode ----------------------------------------------------------------------------------------------------
 
     def map(self, statistics):
-        """Return the posterior mode in (intercept, coefficients, variance); see the module."""
         if self.noise == "normal":
             rows = self.rows_of(statistics)
             z, y, w, n = rows[:, :-1], rows[:, -1], np.ones(len(rows)), statistics.n

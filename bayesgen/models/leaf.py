@@ -243,7 +243,6 @@ class ExponentialFamily(Leaf):
         return np.zeros(x.shape[: x.ndim - self.event_dim])
 
     def sum_rows(self, x, rows: Grouping) -> Any:
-        """Sum T(x) and log h(x) by group, under a grouping that is already checked; check the entries here."""
         x = self.check(x)
         result: Any = 0
         for piece in pieces(max(len(x), 1), math.prod(x.shape[1:])):

@@ -371,7 +371,6 @@ class GaussianLine(Discriminative):
         return {"x": x, "t": target(t)}
 
     def log_likelihood_rows(self, params, x) -> np.ndarray:
-        """Return log p(t_i | x_i, params) of rows that `check` returned; (draws, n)."""
         variance = params["variance"][..., None]
         return -0.5 * (LOG_2PI + np.log(variance) + (x["t"] - scores(params, x["x"])) ** 2 / variance)
 

@@ -166,7 +166,6 @@ class LinearRegression(_ConjugateLine):
     intercept: bool = static(default=True, kw_only=True)
 
     def latents(self):
-        """Sample the noise variance, and the weights given it."""
         variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
         return self.weights(variance) | {"variance": variance}
 
@@ -187,13 +186,11 @@ class LinearRegression(_ConjugateLine):
         return determinants + log_gamma_ratio(self.alpha, half) - half * LOG_2PI - scales
 
     def predictive(self, x):
-        """Return the Student-t of the target at each row of x (n, D), as a NumPyro distribution."""
         location, level = self.locate(self.check_columns(x))
         scale = (self.beta / self.alpha) ** 0.5 * namespace(level).exp(level / 2)
         return program.dist.StudentT(2 * self.alpha, location, scale)
 
     def log_predictive(self, x):
-        """Return log p(t_i | x_i), (n,), of rows (x, t), a pair or a mapping, weights and noise integrated out."""
         rows = self.check(x)
         location, level = self.locate(rows["x"])
         xp = namespace(location, level, self.alpha, self.beta)
@@ -215,7 +212,6 @@ class LinearRegression(_ConjugateLine):
         return self.params(self.mean, self.beta / (self.alpha + 1 + len(self.mean) / 2))
 
     def sample_parameters(self, rng, size=()):
-        """Draw exactly: inverse gamma, then normal."""
         variance = self.beta / rng.gamma(self.alpha, size=size)
         normal = rng.normal(size=(*size, len(self.mean))) @ self.factor.T
         return self.params(self.mean + np.sqrt(variance)[..., None] * normal, variance)
@@ -264,7 +260,6 @@ class LinearRegressionKnownVariance(_ConjugateLine):
         return self.factor @ self.factor.T
 
     def latents(self):
-        """Sample the weights; record the known variance beside them."""
         variance = program.numpyro.deterministic("variance", program.jnp.asarray(self.noise_sd**2))
         return self.weights(1.0) | {"variance": variance}
 
@@ -283,12 +278,10 @@ class LinearRegressionKnownVariance(_ConjugateLine):
         return determinants - 0.5 * (statistics.n * (LOG_2PI + 2 * xp.log(self.noise_sd)) + squares)
 
     def predictive(self, x):
-        """Return the Normal of the target at each row of x (n, D), as a NumPyro distribution."""
         location, level = self.locate(self.check_columns(x), self.noise_sd)
         return program.dist.Normal(location, self.noise_sd * namespace(level).exp(level / 2))
 
     def log_predictive(self, x):
-        """Return log p(t_i | x_i), (n,), of rows (x, t), a pair or a mapping, weights integrated out."""
         rows = self.check(x)
         location, level = self.locate(rows["x"], self.noise_sd)
         xp = namespace(location, level, self.noise_sd)
@@ -310,7 +303,6 @@ class LinearRegressionKnownVariance(_ConjugateLine):
         return self.expected()
 
     def sample_parameters(self, rng, size=()):
-        """Draw the weights exactly; the variance is known."""
         weights = self.mean + rng.normal(size=(*size, len(self.mean))) @ self.factor.T
         return self.params(weights, np.broadcast_to(self.noise_sd**2, size))
 
@@ -350,7 +342,6 @@ class SemiConjugateLinearRegression(NormalWeights):
     intercept: bool = static(default=True, kw_only=True)
 
     def latents(self):
-        """Sample the noise variance and, independent of it, the weights."""
         variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
         return self.weights(1.0) | {"variance": variance}
 
@@ -364,7 +355,6 @@ class SemiConjugateLinearRegression(NormalWeights):
         return float(self.map(statistics)["variance"]) ** 0.5
 
     def map(self, statistics):
-        """Return the joint mode of weights and variance; see the module."""
         rows, power = self.rows_of(statistics), self.alpha + 1 + statistics.n / 2
 
         def scale(weights):

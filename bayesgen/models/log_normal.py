@@ -38,7 +38,6 @@ class LogGaussian(Gaussian):
             raise ValueError(f"{type(self).__name__}: shift must be a finite number >= 0, got {self.shift!r}")
 
     def check(self, x):
-        """Return the rows, or raise where an entry has no logarithm."""
         x = super().check(x)
         what = ["is not above 0, so it has no logarithm", _LOG1P]
         if self.shift:
@@ -54,7 +53,6 @@ class LogGaussian(Gaussian):
         return xp.log1p(x) if self.shift == 1 else xp.log(x + self.shift)
 
     def likelihood(self, params):
-        """Return the distribution of exp(Normal(mean, sqrt(variance))) - shift."""
         return self._exponential(super().likelihood(params))
 
     def _exponential(self, of_logarithm):
@@ -65,11 +63,9 @@ class LogGaussian(Gaussian):
         return dist.TransformedDistribution(of_logarithm, transforms)
 
     def draw(self, params, rng):
-        """Draw exp of a normal, less the shift."""
         return self.back(super().draw(params, rng))
 
     def back(self, z):
-        """Return exp(z) - shift."""
         return np.expm1(z) if self.shift == 1 else np.exp(z) - self.shift
 
     def sufficient_statistic(self, x, about=0.0):
@@ -134,12 +130,10 @@ class LogNormal(NormalInverseGammaPrior, LogGaussian):
 
     @classmethod
     def weak(cls, statistics, shift: float = 0.0) -> Self:
-        """Return the default prior: `NormalInverseGamma.weak` on the logarithms."""
         own = NormalInverseGamma.weak(statistics)
         return cls(own.mean, own.kappa, own.alpha, own.beta, shift=shift)
 
     def predictive(self):
-        """Return exp of the logarithm's Student-t, less the shift."""
         return self._exponential(super().predictive())
 
     def log_evidence_terms(self, statistics):
@@ -147,7 +141,6 @@ class LogNormal(NormalInverseGammaPrior, LogGaussian):
         return super().log_evidence_terms(statistics) - statistics.n * statistics.mean
 
     def log_predictive(self, x):
-        """Return the log density of the logarithm's Student-t, less the logarithm."""
         if not self._concrete:
             return super().log_predictive(x)
         z = self.logarithm(self.check(x))
@@ -156,5 +149,4 @@ class LogNormal(NormalInverseGammaPrior, LogGaussian):
         return density - jacobian.reshape(-1, *[1] * (density.ndim - 1))
 
     def student(self, x, params=None):
-        """Return the Student-t (location, scale, degrees of freedom) of the logarithm of the next value."""
         return super().student(x, params) if params is not None else self.of_logarithm.student(x)

@@ -30,7 +30,7 @@ from bayesgen.core.program import static
 from bayesgen.core.statistics import Rows
 from bayesgen.models.linear_model import scores
 from bayesgen.models.row_classifier import RowClassifier, search
-from bayesgen.numerics.newton import CLOSE, TOLERANCE, check_overlap
+from bayesgen.numerics.newton import TOLERANCE, check_overlap
 from bayesgen.numerics.pieces import pieces, scratch
 from bayesgen.numerics.special import log_ndtr, namespace, softplus
 
@@ -93,7 +93,6 @@ class LinearClassifier(RowClassifier):
         return (rows["weight"] * self.log_chosen(self.scores(params, rows["x"]), rows["t"])).sum()
 
     def log_likelihood_rows(self, params, x) -> np.ndarray:
-        """Return log p(t = k | x_i, params) of rows that `check` returned; (draws, K, n)."""
         score = scores(params, x)
         return self.log_probability(score[:, None] if len(self.classes) == 2 else score)
 
@@ -106,51 +105,22 @@ class LinearClassifier(RowClassifier):
 
     # -- point estimates ---------------------------------------------------------------------------------------------
 
-    def map(self, statistics: Rows):
-        """Find the posterior mode by Newton's method."""
-        precision = np.append(self.intercept_scale, self.prior_scale) ** -2.0
-        weights, decrement = self._newton(statistics, precision, tolerance=CLOSE)
-        if not decrement < CLOSE:
-            raise ValueError("the search for the posterior mode did not converge; standardise the columns")
-        if len(self.scored) == len(self.classes):
-            weights -= weights.mean(0)  # 0 but for rounding: the likelihood ignores the mean, the prior pulls it to 0
-        return self._params(weights)
-
-    def ml(self, statistics: Rows):
-        """Find the maximum likelihood by Newton's method; raise ValueError where it does not exist.
-
-        It does not exist where a combination of columns separates the classes: the likelihood grows without end. A
-        stationary point at which every row still pulls proves that it exists; where the search finds none,
-        `bayesgen.numerics.newton.check_overlap` decides.
-        """
-        self.require_rows(statistics)
-        centre, scale = self.spread(statistics)
-
-        def scaled(rows):
-            return rows | {"x": (rows["x"] - centre) / scale}
-
-        weights, decrement = self._newton(statistics, np.zeros(1 + self.features), scaled)
-        params = self._params(weights)
-
-        def pull(rows):
-            rows = scaled(rows)
-            return np.abs(self.derivatives(self.scores(params, rows["x"]), rows["t"])[0]).max(0).min(initial=1.0)
-
-        def refuse(rows):
-            check_overlap(scaled(rows)["x"], rows["t"], self.classes, self.columns)
-
-        self.require_maximum(statistics, decrement, pull, refuse)
-        weights[:, 1:] /= scale
-        weights[:, 0] -= weights[:, 1:] @ centre
-        return self._params(weights)
-
-    def _params(self, weights):
-        """Return the parameters in weights (C, 1 + D)."""
+    def _params(self, v):
+        weights = v.reshape(len(self.scored), -1)
         weights = weights[0] if len(self.classes) == 2 else weights
         return {"intercept": weights[..., 0], "coefficients": weights[..., 1:]}
 
+    def _unscaled(self, params, centre, scale):
+        coefficients = params["coefficients"] / scale
+        return {"intercept": params["intercept"] - coefficients @ centre, "coefficients": coefficients}
+
+    def _pull(self, params, rows):
+        return np.abs(self.derivatives(self.scores(params, rows["x"]), rows["t"])[0]).max(0).min(initial=1.0)
+
+    def _check_overlap(self, rows):
+        check_overlap(rows["x"], rows["t"], self.classes, self.columns)
+
     def _newton(self, statistics, precision, prepared=lambda rows: rows, tolerance=TOLERANCE):
-        """Minimise -log p(t | x, w) + Σ precision w²/2 over weights (C, 1 + D)."""
         shape = len(self.scored), len(precision)
 
         def design(rows):
@@ -165,17 +135,16 @@ class LinearClassifier(RowClassifier):
         def sums(v, rows, derivatives):
             return self._sums(v.reshape(shape), design(rows), derivatives)
 
-        v, decrement = search(statistics, sums, np.tile(precision, shape[0]), start, tolerance)
-        return v.reshape(shape), decrement
+        return search(statistics, sums, np.tile(precision, shape[0]), start, tolerance)
 
     def _start(self, rows, precision) -> np.ndarray:
         """Return where the search begins: the mode of a few of the rows, found in a fraction of the time."""
         count, size = len(self.scored), len(precision)
         if not precision.all() or len(rows["t"]) < _FEW * _EVERY * count * size:
             return np.zeros(count * size)
-        some = {name: a[::_EVERY] for name, a in rows.items() if name in ("x", "t")}
-        some = Rows(some | {"weight": rows["weight"][::_EVERY] * _EVERY})
-        return self._newton(some, precision, tolerance=0.01)[0].ravel()
+        few = {name: a[::_EVERY] for name, a in rows.items() if name in ("x", "t")}
+        few = Rows(few | {"weight": rows["weight"][::_EVERY] * _EVERY})
+        return self._newton(few, precision, tolerance=0.01)[0]
 
     def _sums(self, weights, rows, derivatives: bool) -> tuple:
         """Return -log p(t | x, w) of rows; if ``derivatives``, also its gradient and Hessian in the weights.
@@ -185,17 +154,17 @@ class LinearClassifier(RowClassifier):
         columns, (count, size), value, gradient = rows["columns"], weights.shape, 0.0, np.zeros(weights.shape)
         hessian = np.zeros((count, size, count, size))
         for piece in pieces(columns.shape[1], size * (count + 1), 1 << 16):  # pieces that stay in the cache
-            own, t, w = columns[:, piece], rows["t"][piece], rows["weight"][piece]
-            score = weights @ own
+            z, t, w = columns[:, piece], rows["t"][piece], rows["weight"][piece]
+            score = weights @ z
             value -= w @ self.log_chosen(score, t)
             if not derivatives:
                 continue
             slope, curvature = self.derivatives(score, t)
-            gradient += (w * slope) @ own.T
-            weighed = scratch("weighed", own.shape)
+            gradient += (w * slope) @ z.T
+            weighed = scratch("weighed", z.shape)
             for c in range(count):
                 for d in range(c + 1):
-                    block = np.multiply(own, w * curvature[c, d], out=weighed) @ own.T
+                    block = np.multiply(z, w * curvature[c, d], out=weighed) @ z.T
                     hessian[c, :, d] += block
                     if d < c:
                         hessian[d, :, c] += block
@@ -275,8 +244,8 @@ class LogisticRegression(LinearClassifier):
     def log_chosen(self, score, t):
         if len(self.classes) == 2:
             return -softplus((1 - 2 * t) * score[0])
-        own = t == np.arange(len(self.classes))[:, None]
-        return namespace(score).where(own, self.log_probability(score), 0.0).sum(0)
+        chosen = t == np.arange(len(self.classes))[:, None]
+        return namespace(score).where(chosen, self.log_probability(score), 0.0).sum(0)
 
     @np.errstate(under="ignore")
     def derivatives(self, score, t):
@@ -291,14 +260,20 @@ class LogisticRegression(LinearClassifier):
         curvature[np.arange(count), np.arange(count)] += p
         return p - (t == codes), curvature
 
+    def map(self, statistics):
+        """Find the posterior mode; in the symmetric model the prior pulls the mean of all scores to 0."""
+        params = super().map(statistics)
+        if len(self.scored) < len(self.classes):
+            return params
+        return {site: value - value.mean(0) for site, value in params.items()}  # which is 0 but for rounding
+
     def ml(self, statistics):
         """Find the maximum likelihood, of the symmetric model the one at which weights sum to 0 over the classes."""
         if len(self.scored) < len(self.classes):
             return super().ml(statistics)
         pinned = replace(self, symmetric=False).ml(statistics)
-        weights = np.column_stack([pinned["intercept"], pinned["coefficients"]])
-        weights = np.concatenate([weights, np.zeros_like(weights[:1])])
-        return self._params(weights - weights.mean(0))
+        scored = {site: np.concatenate([value, 0 * value[:1]]) for site, value in pinned.items()}
+        return {site: value - value.mean(0) for site, value in scored.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,7 +314,6 @@ class ProbitRegression(LinearClassifier):
 
     @np.errstate(under="ignore")
     def log_chosen(self, score, t):
-        """Return log Φ(±s)."""
         return log_ndtr((2 * t - 1) * score[0])
 
     @np.errstate(under="ignore")

@@ -32,25 +32,24 @@ from scipy import sparse
 from scipy.special import logsumexp
 
 from bayesgen.core import program
-from bayesgen.core.errors import DataError, NoClosedForm, listed
+from bayesgen.core.errors import DataError, NoClosedForm, listed, refuse_where
 from bayesgen.core.program import static
-from bayesgen.models.categorical import labels
-from bayesgen.models.leaf import LOG_ZERO, ConjugateFamily, Hyperparameter, hyperparameter, log_or_floor
+from bayesgen.models.categorical import Dice, labels, log_evidence_of_counts, shares
+from bayesgen.models.leaf import LOG_ZERO, Hyperparameter, hyperparameter
 from bayesgen.models.model import check_total
 from bayesgen.models.sequences import ChainStatistics, Contexts, earlier, log_sum_by_row, sequence_distribution
 from bayesgen.models.symbols import END, Symbols
 from bayesgen.numerics.checks import check_count
-from bayesgen.numerics.draws import log_gammas
 from bayesgen.numerics.newton import fixed_point
 from bayesgen.numerics.pieces import pieces
-from bayesgen.numerics.special import log_gamma_ratio, namespace
+from bayesgen.numerics.special import namespace
 
 _LARGEST = 1_000_000  # entries of the transition matrix
 _STILL = 1e-12  # distance from the maximum at the end of expectation-maximisation
 
 
 @dataclass(frozen=True, eq=False)
-class MarkovChain(ConjugateFamily):
+class MarkovChain(Dice):
     """Sequences of categories, each drawn given the ``order`` ones before it, with Dirichlet(alpha) priors.
 
     Rows are texts, lists or tuples of symbols, such as "GATTACA"; or arrays (n, L) of codes 0..V-1, NaN where a symbol
@@ -138,7 +137,7 @@ class MarkovChain(ConjugateFamily):
         ]
 
     def coords(self):
-        return {"context": self.contexts, "category": list(self.categories)}
+        return {"context": self.contexts, **super().coords()}
 
     # -- rows --------------------------------------------------------------------------------------------------------
 
@@ -185,7 +184,6 @@ class MarkovChain(ConjugateFamily):
         return Symbols(self.categories, self.separator, self.gap)
 
     def _shaped(self, x):
-        """Return rows as an array of codes (n, L), or raise."""
         if not sparse.issparse(x) and (not hasattr(x, "dtype") or x.dtype.kind not in "biuf"):
             if isinstance(x, str):
                 raise TypeError(f"MarkovChain takes many sequences, [{x!r:.20}], where one was given")
@@ -213,7 +211,6 @@ class MarkovChain(ConjugateFamily):
         return x
 
     def missing(self, x):
-        """Return a mask of the rows without any symbol."""
         return (np.isnan(x) | (x == END)).all(-1)
 
     def _codes(self, x) -> np.ndarray:
@@ -231,8 +228,8 @@ class MarkovChain(ConjugateFamily):
 
     def natural_parameters(self, params, about=0.0):
         """Return the log probability of each symbol in each context, side by side."""
-        p = params["probability"]
-        return log_or_floor(p).reshape(*p.shape[:-2], -1)
+        log_p = super().natural_parameters(params)
+        return log_p.reshape(*log_p.shape[:-2], -1)
 
     def sum_rows(self, x, rows):
         """Count symbols by context and group; what a gap hides is kept as stretches."""
@@ -252,16 +249,13 @@ class MarkovChain(ConjugateFamily):
     # -- the program -------------------------------------------------------------------------------------------------
 
     def parameters(self):
-        """Sample the probabilities of the symbols in each context."""
         prior = program.dist.Dirichlet(self.alpha).to_event(1)
         return {"probability": program.numpyro.sample("probability", prior)}
 
     def likelihood(self, params):
-        """Return the distribution of sequences of ``params["length"]``, by default ``length``, symbols."""
         return sequence_distribution()(params["probability"], self.order, params.get("length", self.length))
 
     def density_of(self, params, x=None):
-        """Return the density of sequences given their lengths, missing symbols summed out."""
         if x is None:
             return self.likelihood(params), None
         jnp, count = program.jnp, len(self.categories)
@@ -269,7 +263,6 @@ class MarkovChain(ConjugateFamily):
         return self.likelihood({**params, "length": x.shape[-1]}), codes
 
     def draw(self, params, rng):
-        """Draw sequences of ``length`` symbols."""
         p, chain = np.asarray(params["probability"]), self._chain
         cumulative = np.cumsum(p, axis=-1)[..., :-1]
         cell, result = np.full(p.shape[:-2], chain.cell[0]), np.empty((*p.shape[:-2], self.length))
@@ -280,11 +273,9 @@ class MarkovChain(ConjugateFamily):
         return result
 
     def fill(self, x, group, rng, params=None):
-        """Raise NoClosedForm: missing symbols are summed out, and not drawn."""
         raise NoClosedForm("MarkovChain sums missing symbols out and does not draw them")
 
     def log_likelihood(self, params, statistics):
-        """Return log p(all rows | params), missing symbols summed out. NumPy or JAX."""
         result = super().log_likelihood(params, statistics)
         if len(statistics.stretches):
             logs = self._chain.log_stretches(params["probability"], statistics.stretches)
@@ -292,7 +283,6 @@ class MarkovChain(ConjugateFamily):
         return result
 
     def log_likelihood_rows(self, params, x):
-        """Return log p(row | params), missing symbols summed out; see `ExponentialFamily.log_likelihood_rows`."""
         p, chain, codes = params["probability"], self._chain, self._codes(x)
         found, before = chain.look_up(codes)
         lead = p.shape[:-2]
@@ -310,14 +300,6 @@ class MarkovChain(ConjugateFamily):
 
     # -- the algebra -------------------------------------------------------------------------------------------------
 
-    @property
-    def mean(self):
-        """Mean of the probabilities, (..., contexts, V)."""
-        return self.alpha / self.alpha.sum(-1, keepdims=True)
-
-    def expected(self):
-        return {"probability": self.mean}
-
     def has_closed_form(self, statistics):
         """Return True if no row has a gap before its last symbol, or a gap says nothing, as under order 0."""
         return not len(statistics.stretches)
@@ -327,7 +309,6 @@ class MarkovChain(ConjugateFamily):
         return self._counted(statistics.total())
 
     def update(self, statistics) -> Self:
-        """Add the counts to alpha; raise where rows have gaps."""
         if not self.has_closed_form(statistics):
             raise DataError(
                 "rows lack symbols before their last one, so the posterior is a mixture over the ways to complete "
@@ -335,17 +316,23 @@ class MarkovChain(ConjugateFamily):
             )
         return self._counted(statistics.total())
 
+    def _by_context(self, counts):
+        return counts.reshape(*counts.shape[:-1], *self.alpha.shape[-2:])
+
     def _counted(self, counts) -> Self:
-        return self._revised(alpha=self.alpha + counts.reshape(*counts.shape[:-1], *self.alpha.shape[-2:]))
+        return self._revised(alpha=self.alpha + self._by_context(counts))
 
     def log_evidence_terms(self, statistics):
         """Return the log evidence of each group; over gaps the sum of those of all completions, where these are few."""
         if len(statistics.stretches):
             alpha = np.broadcast_to(self.alpha, (*statistics.sums.shape[:-1], *self.alpha.shape[-2:]))
-            parts = zip(alpha.reshape(-1, *alpha.shape[-2:]), statistics.completed(self._chain), strict=True)
-            terms = [logsumexp(_log_evidence(own, sums), b=times) for own, (sums, times) in parts]
+            groups = zip(alpha.reshape(-1, *alpha.shape[-2:]), statistics.completed(self._chain), strict=True)
+            terms = [
+                logsumexp(log_evidence_of_counts(prior, self._by_context(sums)).sum(-1), b=times)
+                for prior, (sums, times) in groups
+            ]
             return np.array(terms).reshape(statistics.sums.shape[:-1])
-        return _log_evidence(self.alpha, statistics.total())
+        return log_evidence_of_counts(self.alpha, self._by_context(statistics.total())).sum(-1)
 
     def log_predictive(self, x):
         """Return log p(row) with the parameters integrated out, symbol by symbol given those before it in the row.
@@ -391,29 +378,13 @@ class MarkovChain(ConjugateFamily):
         of = total[:, np.maximum(context, 0)] + earlier(context)
         return xp.where(seen, xp.log(own) - xp.log(of), 0.0).sum(-1).T
 
-    def mode(self):
-        """Return (alpha - 1) / (A - V), uniform where it is flat; raise where an alpha is below 1."""
-        small = (self.alpha < 1).any((-2, -1))
-        if small.any():
-            place = {"group": int(np.argmax(small))} if small.ndim else {}
-            raise DataError(
-                "the Dirichlet density has no mode where alpha plus count is below 1; use exact or NUTS, or alpha >= 1",
-                **place,
-            )
-        return {"probability": _shares(self.alpha - 1)}
-
     def ml(self, statistics):
         """Return the share of each symbol in each context, by expectation-maximisation where rows have gaps."""
         seen = statistics.total().sum(-1) + statistics.weights.sum(-1)
-        if np.any(seen == 0):
-            place = {"group": int(np.argmax(seen == 0))} if np.ndim(seen) else {}
-            raise DataError("maximum likelihood does not exist: no observed symbol", **place)
-        return self._maximise(
-            statistics, lambda counts: _shares(counts.reshape(*counts.shape[:-1], *self.alpha.shape[-2:]))
-        )
+        refuse_where(seen == 0, "maximum likelihood does not exist: no observed symbol")
+        return self._maximise(statistics, lambda counts: shares(self._by_context(counts)))
 
     def map(self, statistics):
-        """Return the mode of the posterior, by expectation-maximisation where rows have gaps."""
         return self._maximise(statistics, lambda counts: self._counted(counts).mode()["probability"])
 
     def _maximise(self, statistics, best):
@@ -427,23 +398,3 @@ class MarkovChain(ConjugateFamily):
 
         problem = "no maximum was reached over the missing symbols; use 'nuts', or a stronger prior with 'map'"
         return {"probability": fixed_point(advance, self._counted(statistics.total()).mean, _STILL, problem)}
-
-    @np.errstate(under="ignore")
-    def sample_parameters(self, rng, size=()):
-        """Draw normalised gammas, in log space so that a tiny alpha does not underflow to 0/0."""
-        log_gamma = log_gammas(rng, self.alpha, (*size, *self.alpha.shape))
-        weights = np.exp(log_gamma - log_gamma.max(-1, keepdims=True))
-        return {"probability": weights / weights.sum(-1, keepdims=True)}
-
-
-def _shares(counts):
-    """Return counts as shares of their sum, equal ones where it is 0."""
-    total = counts.sum(-1, keepdims=True)
-    return np.where(total == 0, 1 / counts.shape[-1], counts / np.where(total == 0, 1, total))
-
-
-def _log_evidence(alpha, counts):
-    """Return the log of the product over contexts of Γ(A)/Γ(A + N) ∏ Γ(alpha_v + n_v)/Γ(alpha_v)."""
-    counts = counts.reshape(*counts.shape[:-1], *alpha.shape[-2:])
-    rising = log_gamma_ratio(alpha, counts).sum(-1)
-    return (rising - log_gamma_ratio(alpha.sum(-1), counts.sum(-1))).sum(-1)

@@ -123,7 +123,6 @@ class Moments(Statistics):
             raise ValueError(_LOST)
 
     def scaled(self, factor):
-        """Scale weight and scatter in proportion; keep the mean."""
         return Moments(self.n * factor, self.mean, self.scatter * factor)
 
     def sum_groups(self) -> "Moments":

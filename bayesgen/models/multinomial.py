@@ -69,16 +69,13 @@ class DirichletMultinomial(DirichletPrior):
             raise ValueError(f"DirichletMultinomial: length must be a whole number >= 0, got {self.length!r}")
 
     def likelihood(self, params):
-        """Return Multinomial(length, probability), with the lengths in ``params`` if it has any."""
         return program.dist.Multinomial(params.get("length", self.length), probs=params["probability"])
 
     def draw(self, params, rng):
-        """Draw documents of ``length`` words."""
         p = np.asarray(params["probability"])
         return rng.multinomial(self.length, p / p.sum(-1, keepdims=True))
 
     def predictive(self):
-        """Return the Dirichlet-multinomial of documents of ``length`` words."""
         return program.dist.DirichletMultinomial(self.alpha, self.length)
 
     def density_of(self, params, x=None):
@@ -100,7 +97,6 @@ class DirichletMultinomial(DirichletPrior):
         return gammaln(x.sum(-1) + 1.0) - gammaln(x + 1.0).sum(-1)
 
     def check(self, x):
-        """Return counts 0, 1, 2, ..., or NaN in every entry of a missing document, or raise."""
         x = self._shaped(x)
         if sparse.issparse(x) and small(x.data) is not None:  # small counts, none missing
             return x
@@ -121,7 +117,6 @@ class DirichletMultinomial(DirichletPrior):
         return x
 
     def _shaped(self, x):
-        """Return the rows as an array with one entry for each of the V words, or raise."""
         x = super()._shaped(x)
         if x.shape[-1] != len(self.categories):
             raise DataError(f"expected documents of {len(self.categories)} words, got {x.shape[-1]} columns")
@@ -154,7 +149,6 @@ class DirichletMultinomial(DirichletPrior):
         return SumStatistics(sums.reshape(*rows.lead, -1), np.float64(base))
 
     def log_likelihood_rows(self, params, x):
-        """Return log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
         if not sparse.issparse(x):
             return super().log_likelihood_rows(params, x)
         eta, counts = self.natural_parameters(params), filled(x)

@@ -148,7 +148,6 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
     # Arguments are valid by construction: NumPyro's validation of a triangle compiles dozens of programs, 1 s.
 
     def parameters(self):
-        """Sample the Cholesky factor of the covariance, and the mean given it."""
         cholesky = _sample_cholesky(self.nu, self.scale)
         return _with_covariance(self._sample_mean(cholesky), cholesky)
 
@@ -158,7 +157,6 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return program.numpyro.sample("mean", normal)
 
     def predictive(self):
-        """Return the multivariate Student-t."""
         return program.dist.MultivariateStudentT(
             self.dof, self.mean, program.jnp.linalg.cholesky(program.jnp.asarray(self.predictive_scale))
         )
@@ -224,7 +222,6 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return replace(self, mean=self.mean[..., columns], nu=self.nu - fewer, scale=block)
 
     def _shaped(self, x):
-        """Return rows of D entries, or raise."""
         x = super()._shaped(x)
         if x.shape[-1] != self.mean.shape[-1]:
             raise DataError(f"rows have {x.shape[-1]} entries where the prior mean has {self.mean.shape[-1]}")
@@ -261,7 +258,6 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return conditional_student(x, mean.reshape(*lead, dim), scale.reshape(*lead, dim, dim), dof.reshape(lead))
 
     def fill(self, x, group, rng, params=None):
-        """Draw the missing entries from their predictive, given the other columns, or under parameters."""
         return fill_student(x, group, *self._flat, rng) if params is None else super().fill(x, group, rng, params)
 
     def tail_probability(self, x):
@@ -338,7 +334,6 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return matrix[..., 0, :, :] if self.shared else matrix
 
     def map(self, statistics):
-        """Return the mode of the posterior, by EM where rows have gaps."""
         if isinstance(statistics, PatternMoments):
             return em(self, statistics, lambda complete: self.update(complete).mode())
         return self.update(statistics).mode()

@@ -42,7 +42,7 @@ from bayesgen.core.program import static
 from bayesgen.core.statistics import Rows
 from bayesgen.models.linear_model import scores
 from bayesgen.models.row_classifier import RowClassifier, search
-from bayesgen.numerics.newton import CLOSE, TOLERANCE, check_ordered_overlap
+from bayesgen.numerics.newton import TOLERANCE, check_ordered_overlap
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import gammaln, log_ndtr, namespace, softplus
 
@@ -89,7 +89,6 @@ class OrderedRegression(RowClassifier):
     # -- the program -------------------------------------------------------------------------------------------------
 
     def latents(self):
-        """Sample the cut points and the coefficients."""
         sample, dist = program.numpyro.sample, program.dist
         cuts = sample("cuts", _sorted_normals()(self.intercept_scale, len(self.classes) - 1))
         return {"cuts": cuts, "coefficients": sample("coefficients", dist.Normal(0.0, self.prior_scale).to_event(1))}
@@ -118,7 +117,6 @@ class OrderedRegression(RowClassifier):
         return (rows["weight"] * log_p).sum()
 
     def log_likelihood_rows(self, params, x) -> np.ndarray:
-        """Return log p(t = k | x_i, params) of rows that `check` returned; (draws, K, n)."""
         lead = params["cuts"].shape[:-1]
         score = scores({"intercept": np.zeros(lead), "coefficients": params["coefficients"]}, x)
         return self._of_classes(params["cuts"], np.clip(score, -_FARTHEST, _FARTHEST))
@@ -133,7 +131,7 @@ class OrderedRegression(RowClassifier):
 
     # -- point estimates ---------------------------------------------------------------------------------------------
 
-    def map(self, statistics: Rows):
+    def map(self, statistics):
         """Find the posterior mode by Newton's method; raise ValueError where a class in the middle has no rows."""
         empty = self.counts(statistics)[1:-1] == 0
         if empty.any():
@@ -142,44 +140,30 @@ class OrderedRegression(RowClassifier):
                 f"class {label!r} has no rows: at the mode its two cut points meet, and its probability is 0; use "
                 "'nuts' or 'laplace', which average over where they may be"
             )
-        precision = np.append(np.full(len(self.classes) - 1, self.intercept_scale), self.prior_scale) ** -2.0
-        params, decrement = self._newton(statistics, precision, tolerance=CLOSE)
-        if not decrement < CLOSE:
-            raise ValueError("the search for the posterior mode did not converge; standardise the columns")
-        return params
+        return super().map(statistics)
 
-    def ml(self, statistics: Rows):
-        """Find the maximum likelihood by Newton's method; raise ValueError where it does not exist.
+    @property
+    def levels(self):
+        """Number of cut points."""
+        return len(self.classes) - 1
 
-        It does not exist where a class has no rows, or where a combination of columns and cut points moves no row out
-        of its class and one further in. A stationary point at which every row pulls at both its cut points proves that
-        it exists; else `bayesgen.numerics.newton.check_ordered_overlap` decides.
-        """
-        self.require_rows(statistics)
-        centre, scale = self.spread(statistics)
+    def _params(self, v):
+        return {"cuts": v[: self.levels], "coefficients": v[self.levels :]}
 
-        def scaled(rows):
-            return rows | {"x": (rows["x"] - centre) / scale}
+    def _unscaled(self, params, centre, scale):
+        coefficients = params["coefficients"] / scale
+        return {"cuts": params["cuts"] + centre @ coefficients, "coefficients": coefficients}
 
-        found, decrement = self._newton(statistics, np.zeros(len(self.classes) - 1 + self.features), scaled)
-        cuts, coefficients = found["cuts"], found["coefficients"]
+    def _pull(self, params, rows):
+        """Return the least pull of a row at the cut points beside it."""
+        upward, downward, *_ = self._derivatives(params["cuts"], rows["x"] @ params["coefficients"], rows["t"])
+        first, last = rows["t"] == 0, rows["t"] == self.levels
+        return np.minimum(np.where(last, 1.0, -upward), np.where(first, 1.0, downward)).min(initial=1.0)
 
-        def pull(rows):
-            upward, downward, *_ = self._derivatives(cuts, scaled(rows)["x"] @ coefficients, rows["t"])
-            first, last = rows["t"] == 0, rows["t"] == len(self.classes) - 1
-            return np.minimum(np.where(last, 1.0, -upward), np.where(first, 1.0, downward)).min(initial=1.0)
+    def _check_overlap(self, rows):
+        check_ordered_overlap(rows["x"], rows["t"], len(self.classes))
 
-        def refuse(rows):
-            check_ordered_overlap(scaled(rows)["x"], rows["t"], len(self.classes))
-
-        self.require_maximum(statistics, decrement, pull, refuse)
-        coefficients = coefficients / scale
-        return {"cuts": cuts + centre @ coefficients, "coefficients": coefficients}
-
-    def _newton(
-        self, statistics, precision, prepared=lambda rows: rows, tolerance=TOLERANCE
-    ) -> tuple[dict[str, Any], float]:
-        """Minimise -log p(t | x, c, b) + Σ precision (c, b)²/2; return the parameters, and the decrement."""
+    def _newton(self, statistics, precision, prepared=lambda rows: rows, tolerance=TOLERANCE):
         count = self.counts(statistics) + 0.5
         below = (count.cumsum() / count.sum())[:-1]
         start = np.concatenate([_LINKS[self.link][2](below), np.zeros(self.features)])
@@ -187,8 +171,7 @@ class OrderedRegression(RowClassifier):
         def sums(v, rows, derivatives):
             return self._sums(v, prepared(rows), derivatives)
 
-        v, decrement = search(statistics, sums, precision, start, tolerance)
-        return {"cuts": v[: len(below)], "coefficients": v[len(below) :]}, decrement
+        return search(statistics, sums, precision, start, tolerance)
 
     def _sums(self, v, rows, derivatives: bool) -> tuple:
         """Return -log p(t | x, v) of rows; if ``derivatives``, also its gradient and Hessian in v = (c, b).

@@ -51,11 +51,9 @@ class Poisson(ExponentialFamily):
         return namespace(mean).stack([-mean, log_or_floor(mean)], axis=-1)
 
     def log_base_measure(self, x):
-        """Return -log x!."""
         return -gammaln(x + 1.0)
 
     def check(self, x):
-        """Return rows of 0, 1, 2, ..., or NaN where missing, or raise."""
         x = self._shaped(x)
         if sparse.issparse(x) and small(x.data) is not None:  # small counts, none missing
             return x
@@ -64,7 +62,6 @@ class Poisson(ExponentialFamily):
         return x
 
     def sum_rows(self, x, rows):
-        """Sum rows, events and -log x! by group."""
         known = spectrum(x.data) if sparse.issparse(x) else None
         x = self.check(x) if known is None else x
         features = x.shape[1:]
@@ -87,7 +84,6 @@ class Poisson(ExponentialFamily):
         return SumStatistics(sums.reshape(*rows.lead, *features, 2), np.float64(-base))
 
     def log_likelihood_rows(self, params, x):
-        """Return log p(row | params); see `ExponentialFamily.log_likelihood_rows`."""
         if not sparse.issparse(x):
             return super().log_likelihood_rows(params, x)
         eta, counts, gaps = self.natural_parameters(params), filled(x), stored_gaps(x)

@@ -47,7 +47,6 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
             return self._population()
 
     def given_rows(self, params, statistics):
-        """Return the leaf's posterior in each class given draws of the population and the statistics of rows."""
         classes = len(self.leaf.update(statistics).batch_shape) - len(self.features)
         return self.given(params, classes).update(statistics)
 
@@ -67,22 +66,18 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
             return {**params, **self.given(params, 1).parameters()}
 
     def likelihood(self, params):
-        """Return the leaf's likelihood."""
         return self.leaf.likelihood(self.members(params))
 
     def density_of(self, params, x=None):
-        """Return the leaf's density of the entries that are there."""
         return self.leaf.density_of(self.members(params), x)
 
     def select_class(self, params, group):
-        """Return the parameters of each row's class, without those of the population."""
         return self.leaf.select_class(self.members(params), group)
 
     # -- names and shapes --------------------------------------------------------------------------------------------
 
     @property
     def batch_shape(self):  # type: ignore[override]
-        """Shape of the features."""
         return self.columns_of_leaf
 
     event_dim = property(lambda self: self.leaf.event_dim, doc="Number of axes of one observation.")  # type: ignore[assignment]
@@ -104,56 +99,44 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
     # -- rows, as of the leaf ----------------------------------------------------------------------------------------
 
     def check(self, x):
-        """Return the rows as the leaf checks them."""
         return self.leaf.check(x)
 
     def _shaped(self, x):
         return self.leaf._shaped(x)
 
     def missing(self, x):
-        """Return a mask of missing entries."""
         return self.leaf.missing(x)
 
     def sum_rows(self, x, rows):
-        """Return the leaf's statistics, by class."""
         return self.leaf.sum_rows(x, rows)
 
     def sufficient_statistic(self, x, about=0.0):
-        """Return the leaf's T(x)."""
         return self.leaf.sufficient_statistic(x, about)
 
     def natural_parameters(self, params, about=0.0):
-        """Return the leaf's natural parameters."""
         return self.leaf.natural_parameters(self.members(params), about)
 
     def log_base_measure(self, x):
-        """Return the leaf's log h(x)."""
         return self.leaf.log_base_measure(x)
 
     def log_likelihood_rows(self, params, x):
-        """Return log p(row | params) of each class."""
         return self.leaf.log_likelihood_rows(self.members(params), x)
 
     def draw(self, params, rng):
-        """Draw rows of the classes."""
         return self.leaf.draw(self.members(params), rng)
 
     def fill(self, x, group, rng, params=None):
-        """Draw the missing entries under parameters."""
         if params is None:
             return super().fill(x, group, rng)
         return self.leaf.fill(x, group, rng, self.members(params))
 
     def cardinality(self, feature):
-        """Return the number of values of a feature."""
         return self.leaf.cardinality(feature)
 
     def student(self, x, params=None):
-        """Return location, scale and degrees of freedom of missing numbers under parameters."""
         return super().student(x) if params is None else self.leaf.student(x, self.members(params))
 
     def back(self, z):
-        """Map numbers on the scale of `student` to the scale of the feature."""
         return self.leaf.back(z)
 
     # -- points ------------------------------------------------------------------------------------------------------

@@ -104,7 +104,6 @@ class PooledGroups(Populated):
             return self._population()
 
     def given_rows(self, params, statistics):
-        """Return the leaf's posterior in each class and group, given draws of the population."""
         return self.given(params, 1).update(statistics)
 
     def parameters(self):
@@ -129,7 +128,6 @@ class PooledGroups(Populated):
         return ("value",) if self.columns_of_leaf else ()
 
     def likelihood(self, params):
-        """Raise: the group of a row is given, never drawn."""
         raise TypeError("PooledGroups: groups are a column, so rows cannot be drawn in a program")
 
     def density_of(self, params, x=None):
@@ -223,11 +221,9 @@ class PooledGroups(Populated):
         return x
 
     def missing(self, x):
-        """Return a mask of the rows without any value."""
         return np.isnan(x[..., :-1]).all(-1)
 
     def sum_rows(self, x, rows):
-        """Return the leaf's statistics, by class and group."""
         x = self.check(x)
         if np.isnan(x[:, -1]).any():
             raise DataError(
@@ -239,7 +235,6 @@ class PooledGroups(Populated):
         return self.leaf.sum_rows(self.leaf._shaped(self._values(x)), within)
 
     def log_likelihood(self, params, statistics):
-        """Return log p(all rows | parameters of the groups)."""
         return self.leaf.log_likelihood(self.members(params), statistics)
 
     def log_likelihood_rows(self, params, x):

@@ -72,19 +72,15 @@ class ReferencePrior(ConjugateFamily):
         return replace(self, shape=shape)
 
     def parameters(self) -> Any:
-        """Raise ValueError: an improper prior cannot be sampled."""
         raise ValueError(f"{type(self).__name__} is improper: it has no draws; give a proper prior")
 
     def sample_parameters(self, rng, size=()):
-        """Raise ValueError: an improper prior cannot be sampled."""
         return self.parameters()
 
     def log_evidence_terms(self, statistics) -> Any:
-        """Raise ValueError: the constant of an improper prior is arbitrary."""
         raise ValueError(f"{type(self).__name__} is improper: it has no evidence; give a proper prior")
 
     def log_predictive(self, x) -> Any:
-        """Raise ValueError: there is no predictive before any row."""
         raise ValueError(f"{type(self).__name__} is improper: it has no predictive before rows are learned from")
 
 

@@ -1,14 +1,16 @@
 """Classes given the columns by a linear score: the rows that such a model keeps, their checks, and Newton's method."""
 
+import abc
 import functools
 import operator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from bayesgen.core.errors import DataError, listed
 from bayesgen.core.program import is_abstract, static
-from bayesgen.core.statistics import Rows
+from bayesgen.core.statistics import DistantRows, Rows
 from bayesgen.models.linear_model import Discriminative, LineStatistics
 from bayesgen.models.model import Hyperparameter, hyperparameter
 from bayesgen.numerics.newton import CLOSE, TOLERANCE, check_rank, minimise
@@ -75,51 +77,81 @@ class RowClassifier(Discriminative):
             x[far] *= _LARGEST / np.abs(x[far]).max(1, keepdims=True)
         return x
 
-    def counts(self, statistics: Rows) -> np.ndarray:
+    def counts(self, statistics: Rows | DistantRows) -> np.ndarray:
         """Return the number of rows of each class, (K,)."""
         return statistics.over(lambda rows: np.bincount(rows["t"], minlength=len(self.classes)))
 
-    def require_rows(self, statistics: Rows) -> None:
-        """Raise ValueError where a class has no rows: then maximum likelihood does not exist."""
+    # -- point estimates: a subclass writes Newton's method on the vector v of its parameters --------------------------
+
+    @property
+    def levels(self) -> int:
+        """Number of parameters of a score in front of its coefficients: one intercept, or all cut points."""
+        return 1
+
+    @abc.abstractmethod
+    def _newton(self, statistics, precision, prepared=lambda rows: rows, tolerance=TOLERANCE) -> tuple[Any, float]:
+        """Minimise -log p(t | x, v) + Σ precision v²/2 over ``prepared`` rows; see `search`."""
+
+    @abc.abstractmethod
+    def _params(self, v) -> dict[str, np.ndarray]:
+        """Name the parts of a vector v."""
+
+    @abc.abstractmethod
+    def _pull(self, params, rows) -> float:
+        """Return how hard the row pulls at its scores that pulls least."""
+
+    @abc.abstractmethod
+    def _check_overlap(self, rows) -> None:
+        """Raise ValueError if the columns separate the classes."""
+
+    @abc.abstractmethod
+    def _unscaled(self, params, centre, scale) -> dict[str, np.ndarray]:
+        """Return the parameters for columns x from those for (x - centre)/scale."""
+
+    def map(self, statistics: Rows | DistantRows):
+        """Find the posterior mode by Newton's method."""
+        scales = np.append(np.full(self.levels, self.intercept_scale), self.prior_scale)
+        v, decrement = self._newton(statistics, scales**-2.0, tolerance=CLOSE)
+        if not decrement < CLOSE:
+            raise ValueError("the search for the posterior mode did not converge; standardise the columns")
+        return self._params(v)
+
+    def ml(self, statistics: Rows | DistantRows):
+        """Find the maximum likelihood by Newton's method; raise ValueError where it does not exist.
+
+        It does not exist where a class has no rows, or a combination of columns (of ordered classes, with cut points)
+        separates the classes: then the likelihood grows without end. A stationary point at which every row still pulls
+        proves that it exists. Without that proof the rows are looked at, if they are in memory.
+        """
         absent = [label for label, count in zip(self.classes, self.counts(statistics), strict=True) if not count]
         if absent:
             raise ValueError(f"maximum likelihood does not exist: classes {absent} have no rows; use 'map' or 'nuts'")
+        centre, scale = self._spread(statistics)
 
-    def spread(self, statistics: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and standard deviation of the columns, (D,) each; raise where the others determine one."""
-        factor = statistics.over(
-            lambda rows: LineStatistics.of(rows["x"], np.zeros(len(rows["t"])), np.ones(len(rows["t"])))
-        )
-        centre, root = factor.mean[:-1], factor.n**0.5
-        noise = 8 * np.finfo(float).eps * np.abs(centre) * root
-        return centre, check_rank(factor.factor[:-1, :-1], noise, self.columns) / root
+        def scaled(rows):
+            return rows | {"x": (rows["x"] - centre) / scale}
 
-    def require_maximum(self, statistics: Rows, decrement: float, pull, refuse) -> None:
-        """Raise ValueError where the search did not end at a maximum of the likelihood.
-
-        A stationary point at which every row still pulls proves that there is one. Without that proof the rows are
-        looked at, if they are in memory.
-
-        Parameters
-        ----------
-        statistics : Rows or DistantRows
-            The rows.
-        decrement : float
-            Newton's decrement at the end of the search.
-        pull : callable (rows)
-            Returns the least pull of the rows there.
-        refuse : callable (rows)
-            Raises if the columns separate the classes.
-        """
-        if not decrement <= TOLERANCE or statistics.over(pull, min) < _SURE:
+        v, decrement = self._newton(statistics, np.zeros(self.levels + self.features), scaled)
+        params = self._params(v)
+        if not decrement <= TOLERANCE or statistics.over(lambda rows: self._pull(params, scaled(rows)), min) < _SURE:
             if not isinstance(statistics, Rows):
                 raise ValueError(
                     "the search for the maximum likelihood did not end in a point that proves that it exists: the "
                     "columns may separate the classes; use 'map'"
                 )
-            refuse(statistics.data)
+            self._check_overlap(scaled(statistics.data))
         if not decrement < CLOSE:
             raise ValueError("the search for the maximum likelihood did not converge; use 'map' or 'nuts'")
+        return self._unscaled(params, centre, scale)
+
+    def _spread(self, statistics) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and standard deviation of the columns, (D,) each; raise where the others determine one."""
+        line = statistics.over(
+            lambda rows: LineStatistics.of(rows["x"], np.zeros(len(rows["t"])), np.ones(len(rows["t"])))
+        )
+        centre, root = line.mean[:-1], line.n**0.5
+        noise = 8 * np.finfo(float).eps * np.abs(centre) * root
+        return centre, check_rank(line.factor[:-1, :-1], noise, self.columns) / root
 
 
 def search(statistics, sums, precision, start, tolerance: float) -> tuple[np.ndarray, float]:
@@ -140,9 +172,12 @@ def search(statistics, sums, precision, start, tolerance: float) -> tuple[np.nda
         As of `minimise`.
     """
 
+    def added(one, other):
+        return tuple(map(operator.add, one, other))
+
     @functools.lru_cache(maxsize=1)
     def total(key, derivatives):
-        return statistics.over(lambda rows: sums(np.frombuffer(key), rows, derivatives), _added)
+        return statistics.over(lambda rows: sums(np.frombuffer(key), rows, derivatives), added)
 
     def function(v, derivatives=False):
         value, *found = total(np.ascontiguousarray(v).tobytes(), derivatives or statistics.dear)
@@ -153,7 +188,3 @@ def search(statistics, sums, precision, start, tolerance: float) -> tuple[np.nda
         return value, gradient + precision * v, hessian + np.diag(precision)
 
     return minimise(function, start, tolerance=tolerance)
-
-
-def _added(one: tuple, other: tuple) -> tuple:
-    return tuple(map(operator.add, one, other))

@@ -65,12 +65,10 @@ class SeparationFull(GaussianVector):
     site_dims = {**GaussianVector.site_dims, "sd": ("feature",), "correlation_cholesky": ("feature", "feature2")}
 
     def parameters(self):
-        """Sample standard deviations, correlations, and the mean."""
         spread = self._spread()
         return {"mean": self._mean(), **spread}
 
     def latents(self, groups=None, name=""):
-        """Sample means by class; standard deviations and correlations by class or once."""
         if not self.shared:
             return super().latents(groups, name)
         spread = self._spread()
@@ -109,12 +107,10 @@ class SeparationDiagonal(Gaussian):
         return super().dims("variance" if site == "sd" else site, grouped=grouped)
 
     def parameters(self):
-        """Sample the standard deviation and the mean."""
         variance = self._variance()
         return {"mean": self._mean(), "variance": variance}
 
     def latents(self, groups=None, name=""):
-        """Sample means by class; standard deviations by class or once."""
         if not self.tied:
             return super().latents(groups, name)
         with self.plates(None, name):

@@ -68,11 +68,9 @@ class _Rows(RowLeaf):
     takes_gaps = True
 
     def likelihood(self, params):
-        """Raise NoClosedForm, as `parameters` does."""
         return self.parameters()
 
     def log_density(self, params, x):
-        """Raise NoClosedForm, as `parameters` does."""
         return self.parameters()
 
 

@@ -203,7 +203,6 @@ class StudentT(RowLeaf):
         return _log_density(_level(cholesky, dof[..., 0], x.shape[-1])[..., None], dof, x.shape[-1], z)
 
     def log_likelihood(self, params, statistics):
-        """Return log p(all rows | params), what vectors lack integrated out. NumPy or JAX."""
         if not self.event_dim or len(statistics.patterns) == 1:
             return super().log_likelihood(params, statistics)
         full, pattern = self._expand(params), statistics.pattern
@@ -217,7 +216,6 @@ class StudentT(RowLeaf):
         return (statistics.weight * density).sum()
 
     def log_likelihood_rows(self, params, x):
-        """Return log p(row | params) for every row and leading index of ``params``, by pattern of gaps of vectors."""
         if not self.event_dim:
             return super().log_likelihood_rows(params, x)
         full = self._expand(params)
@@ -243,14 +241,12 @@ class StudentT(RowLeaf):
         return full["mean"] + away / (root[..., None] if self.event_dim else root)
 
     def fill(self, x, group, rng, params=None):
-        """Draw what rows lack; of a vector given what is there."""
         if params is None or not self.event_dim:
             return super().fill(x, group, rng, params)
         full = self._expand(params)
         return fill_student(x, group, full["mean"], full["covariance"], full["dof"], rng)
 
     def student(self, x, params=None):
-        """Return the Student-t of each missing entry; of a vector given what is there."""
         if params is None:
             return super().student(x)
         full = self._expand(params)
