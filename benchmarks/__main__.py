@@ -27,6 +27,7 @@ NAMES = (
     "quality",
     "cost",
     "order",
+    "wild",
     "naming",
     "groups",
     "wide",

@@ -470,7 +470,7 @@ def test_bad_values_are_named_with_column_and_row(change, words):
 def test_a_value_that_hides_all_others_is_named(columns, value):
     X, y = np.random.default_rng(1).normal(size=(12, columns)), np.arange(12) % 2
     X[y == 1] += 1
-    X[1, 0] = value
+    X[1, 0], y[1:3] = value, 2  # half of a class, so not taken as a slip
     with pytest.raises(ValueError, match=r"column 'x0': value .* in row 1 is .* times as far from the middle"):
         AveragedClassifier(members=[*FEW, "softmax"], random_state=0).fit(X, y)
 

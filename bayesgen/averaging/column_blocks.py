@@ -6,7 +6,6 @@ All others have leaves of their own: those that the user gave, and the families 
 """
 
 import itertools
-import warnings
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ _SMALLEST, LARGEST = 1e-150, 1e150  # limits at fit: squares beyond lose digits,
 _FINITE = float(np.finfo(float).max)
 _NUMBERS, _CATEGORIES = ("gaussian", "date"), ("categorical", "bernoulli")
 _COPIES, _BY_CLASS = 40, 60  # numbers that a fit holds at most, for each of a wide table, and of a mean of a class
-_FARTHEST = 1e50  # times the spread of a column: bent columns square it, and densities square that
 
 
 def numbers(schema: Schema, constant=()) -> list[str]:
@@ -90,21 +88,6 @@ def refuse_large(rows: int, dim: int, classes: int) -> None:
         check_memory(f"a fit to X with {rows} rows of {dim} numeric columns", size, cure)
     except MemoryError as error:
         raise ValueError(str(error)) from None
-
-
-def refuse_far(schema: Schema, blocks) -> None:
-    """Raise if a value lies so far from the others of its column that its square hides them."""
-    x = _numbers(schema, blocks)
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # columns without a value
-        away = np.abs(x - np.nanmedian(x, 0))
-        times = np.nan_to_num(away / np.nanmedian(np.where(away > 0, away, np.nan), 0))
-    if times.max(initial=0) > _FARTHEST:
-        row, place = np.unravel_index(times.argmax(), times.shape)
-        raise ValueError(
-            f"column {numbers(schema)[place]!r}: value {x[row, place]:g} in row {row} is {times[row, place]:.0e} times "
-            "as far from the middle of the column as most others, which its square hides: mend it, or leave the row out"
-        )
 
 
 def arrays(schema: Schema, blocks, left_out=(), largest=_FINITE) -> tuple[np.ndarray, np.ndarray]:

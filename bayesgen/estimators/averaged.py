@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.averaging import column_blocks, families
+from bayesgen.averaging import column_blocks, families, wild
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.learning import fit_average
 from bayesgen.averaging.member_rows import Rows
@@ -138,6 +138,10 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
     integrated out at prediction; at fit a full covariance has no conjugate posterior given rows with gaps, and takes
     expected statistics (`bayesgen.averaging.preparation`).
 
+    An entry of the rows of fit that is 300 times and more as far from the median of its column as the others, one of at
+    most three or a hundredth of the rows, is told by a warning, and its conditional expectation given class and row is
+    learned from in its place (`bayesgen.averaging.wild`).
+
     Beyond 100 numeric columns there is one component per class. Up to 1,000 rows, full and shared covariances are
     worked out in the coordinates that the rows span (`bayesgen.averaging.wide`); questions that draw rows or entries
     take the members with independent columns. There gaps at fit are filled by the means of the class, with a warning.
@@ -230,6 +234,12 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
                 group,
                 column_blocks.entries(self.schema_, blocks),
             )
+            names = column_blocks.numbers(self.schema_, self.constant_)
+            places = np.arange(len(labels)) if sample_weight is None else np.flatnonzero(np.asarray(sample_weight))
+            far = wild.find(rows.x, codes)
+            if len(far.row):
+                wild.tell(far, rows.x, names, places)
+                rows = wild.completed(rows, far, self.bend)
             leaves = learn_leaves(self, rows)
             if leaves is not None and pairs:
                 raise ValueError(
@@ -239,8 +249,8 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
             if pairs:
                 refuse_changed([name for name, _ in pairs], table, self.schema_)
             try:
-                far = np.errstate(over="ignore", invalid="ignore")  # values too far out, which `fit_average` refuses
-                with far, stages("averaging", self.progress) as show:
+                overflow = np.errstate(over="ignore", invalid="ignore")  # of far values, which are refused below
+                with overflow, stages("averaging", self.progress) as show:
 
                     def stage(done: int, total: int, text: str) -> None:
                         show(done, total, text)
@@ -259,7 +269,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
                         stage=stage,
                     )
             except (np.linalg.LinAlgError, DataError):
-                column_blocks.refuse_far(self.schema_, blocks)
+                wild.refuse_far(rows.x, names, places)
                 raise
         warn_of_labels(self.classes_, codes, self.schema_, blocks)
         warn_of_fit(self, rows)
