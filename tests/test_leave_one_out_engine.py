@@ -155,6 +155,30 @@ def test_groups_of_one_row_are_rows():
     np.testing.assert_allclose(grouped, alone, rtol=0.02)  # what completed entries add to the scatter leaves too
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_of_many_rows_one_leaves_its_group_and_the_prior_keeps_it(count, monkeypatch):
+    x, codes, weight = vectors(60)
+    rows = table(x, codes, weight)
+    fitted = fit(viewed(x, codes, weight, count, bend=True), x, codes, weight)
+    exact = fitted.loo_log_density(held(rows, np.minimum(weight, 1.0)))
+    monkeypatch.setattr(fitted_view, "_SETTLED", 0)
+    left = fitted.loo_log_density(held(rows, np.minimum(weight, 1.0)))
+    for i in range(0, len(x), 7):
+        rest = weight.copy()
+        rest[i] -= min(weight[i], 1.0)
+        kept = rest > 0
+        statistics = fitted.view.sum_rows(table(x[kept], codes[kept], rest[kept]))
+        y, n = fitted.view.warp.forward(x[i : i + 1]), fitted_view.weights(statistics) + 1
+        share = n / np.bincount(fitted.view.owner, n)[fitted.view.owner]
+        for m, member in enumerate(MEMBERS):
+            if member.diagonal:
+                np.testing.assert_allclose(left[m, i], exact[m, i], rtol=1e-12)
+                continue
+            density = member.prior(fitted.reference).update(statistics).log_predictive(y)[0]
+            expected = [logsumexp(density[own], b=share[own]) for own in np.equal.outer(range(3), fitted.view.owner)]
+            np.testing.assert_allclose(left[m, i], expected, rtol=1e-9)
+
+
 def test_leaving_out_a_class_of_one_row_leaves_its_prior():
     x, codes, weight = vectors(13)
     codes = np.where(np.arange(13) == 5, 2, codes % 2)

@@ -23,7 +23,6 @@ from bayesgen.averaging.member_rows import Rows, log_frequencies, numbered, with
 
 _FEWEST = 1000  # distinct rows; below, they gain nothing beside a forest
 _WIDEST = 2000  # columns of numbers: 50 s of 1,000 rows, as they look at every column in every node
-_FOLDS = 5
 _ROUNDS, _TREES = 100, 180  # trees of a score, and of all
 _EACH = 25  # rows of each round, 20 rounds at least: few rows are learned in larger steps
 _LEAVES = 6, 24  # of a tree: little capacity, and much
@@ -60,11 +59,6 @@ class BoostedMember(Member):
     @classmethod
     def fit(cls, groups, training):
         return [BoostedMembers.of(group, training.rows) for group in groups]
-
-    @classmethod
-    def fit_and_leave_out(cls, groups, training, out, fold):
-        """Grow the trees on all rows, and without each of five folds."""
-        return super().fit_and_leave_out(groups, training, out, fold % _FOLDS)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,16 @@ import numpy as np
 from bayesgen.averaging.densities import FEWEST, IndependentColumns, Marginals, Rotations, within
 from bayesgen.averaging.member import NUMBERS, FittedFactors
 from bayesgen.averaging.member_rows import HeldOut, Rows
-from bayesgen.averaging.students import FAR, Reference, log_density, log_density_far, squares, weights
+from bayesgen.averaging.students import (
+    FAR,
+    Reference,
+    by_column,
+    log_density,
+    log_density_far,
+    log_density_without,
+    squares,
+    weights,
+)
 from bayesgen.averaging.view import Training, View
 from bayesgen.core.errors import DataError
 from bayesgen.models.moments import Moments, moments
@@ -31,6 +40,7 @@ from bayesgen.posterior.leaf_factor import LeafFactor
 
 _CELLS = 1 << 21  # densities worked on at a time
 _MATRICES = 1 << 18  # entries of matrices that are factorised at a time, that they stay in the cache
+_SETTLED = 50  # times the columns: rows of all groups together beyond which priors keep the row that is left out
 _LARGE = 4000  # times the columns: weight of a group whose rows are not left out
 _PATTERNS = 4  # patterns of gaps whose densities are kept, at least
 _KEPT = 5_000_000  # bytes that they may have in all: one gap in any of ten columns
@@ -380,7 +390,8 @@ class FittedView(FittedFactors):
         """Return log p(x_i | k) of rows held out, each without the rows that leave with it, (M, n, K).
 
         Without one row, the log density of that row in its own group of n_g rows falls by about D/2n_g. Where what
-        leaves moves it by less than 1/2000, it stays in: one factorisation then serves all such rows.
+        leaves moves it by less than 1/2000, it stays in: one factorisation then serves all such rows. Where a row is
+        little of all rows, it leaves its group, and the priors of members with a covariance matrix keep it.
         """
         y, seen = self.view.read(held.rows.x)
         gone, missing = self.view.completed(held.gone)
@@ -391,36 +402,49 @@ class FittedView(FittedFactors):
         if large.any():
             seen_large = None if seen is None or seen[large].all() else seen[large]
             result[:, large] = self.of_bent(y[large], seen_large, np.arange(len(self.members)))
-        others = np.flatnonzero(~large)
-        size = np.bincount(held.without[others])
-        departures = np.flatnonzero(size)
+        others, used, statistics = np.flatnonzero(~large), np.arange(len(self.members)), self.statistics
+        many = self.n.sum() >= _SETTLED * y.shape[1] * weight.sum(1).max(initial=0)
+        if held.single and seen is None and many and not self.view.by_column:
+            used, statistics = np.flatnonzero([member.diagonal for member in self.members]), by_column(statistics)
+            for shared in (False, True):
+                alike = [m for m, member in enumerate(self.members) if not member.diagonal and member.shared is shared]
+                if alike and len(others):
+                    leaving = group[others], held.gone.weight[others]
+                    density = log_density_without([self.posterior(m) for m in alike], y[others], *leaving)
+                    result[np.ix_(alike, others)] = self._mixed_without(density, self.n - weight[others])
+        members, size = [self.members[m] for m in used], np.bincount(held.without[others])
+        departures = np.flatnonzero(size) if members else np.empty(0, np.intp)
         departures = departures[np.argsort(size[departures], kind="stable")]  # those of as many rows stand together
         for batch in self._pieces(len(departures), 1 if seen is None else int(size.max(initial=0))):
             predicted = others[np.isin(held.without[others], departures[batch])]
             chosen = held.take(predicted)
 
             def others_of(b, chosen=chosen):
-                return self.view.sum_rows(chosen.others(b))
+                summed = self.view.sum_rows(chosen.others(b))
+                return summed if statistics.vector else by_column(summed)
 
             departure = None
             if held.single:
                 gone_now = gone[predicted], group[predicted], chosen.gone.weight
-                reference = Reference.without(self.statistics, *gone_now, others_of)
+                reference = Reference.without(statistics, *gone_now, others_of)
             else:
                 gone_now = np.flatnonzero(np.isin(held.gone_with, departures[batch]))
                 rows = gone[gone_now], None if missing is None else missing.take(gone_now), group[gone_now]
-                reference = Reference.without_groups(
-                    self.statistics, self.view.sum_departures(chosen, *rows), others_of
-                )
+                reference = Reference.without_groups(statistics, self.view.sum_departures(chosen, *rows), others_of)
                 if seen is None:
                     departure = chosen.without
                 else:
                     reference = reference.take(chosen.without)
-            density = log_density(self.members, reference, y[predicted], taken(seen, predicted), departure)
-            owner, n = self.view.owner, reference.n if departure is None else reference.n[departure]
-            member = owner == np.arange(owner[-1] + 1)[:, None]
-            result[:, predicted] = self.mix(density, np.log((n + 1) / (n @ member.T + member.sum(1))[:, owner]), 2)
+            density = log_density(members, reference, y[predicted], taken(seen, predicted), departure)
+            n = reference.n if departure is None else reference.n[departure]
+            result[np.ix_(used, predicted)] = self._mixed_without(density, n)
         return result
+
+    def _mixed_without(self, density, n) -> np.ndarray:
+        """Return log densities of classes (m, n, K) from those of groups that have weights (n, G)."""
+        owner, n = self.view.owner, np.maximum(n, 0.0)
+        member = owner == np.arange(owner[-1] + 1)[:, None]
+        return self.mix(density, np.log((n + 1) / (n @ member.T + member.sum(1))[:, owner]), 2)
 
     def _pieces(self, count: int, rows: int = 1) -> Iterator[slice]:
         """Yield slices of departures of so many rows, whose matrices of all groups, or squares of columns, are few."""

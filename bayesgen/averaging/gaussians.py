@@ -24,7 +24,7 @@ from bayesgen.averaging.fitted_view import FittedView
 from bayesgen.averaging.member import NUMBERS, Member
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.preparation import WIDE
-from bayesgen.averaging.students import Reference
+from bayesgen.averaging.students import Reference, by_column
 from bayesgen.averaging.view import Setting, Training
 from bayesgen.averaging.wide import WideView
 from bayesgen.models.gaussian import NormalInverseGamma
@@ -103,10 +103,7 @@ class GroupsMember(Member):
 
     def _own(self, statistics: Moments) -> Moments:
         """Return the statistics that the model takes: each column by itself if it is diagonal."""
-        if not self.diagonal or not statistics.vector:
-            return statistics
-        squares = np.diagonal(statistics.scatter, axis1=1, axis2=2)
-        return Moments(np.broadcast_to(statistics.n[:, None], squares.shape), statistics.mean, squares)
+        return by_column(statistics) if self.diagonal else statistics
 
     @classmethod
     def seconds(cls, group, rows: Rows) -> float:

@@ -104,9 +104,10 @@ class Member(Record, abc.ABC):
         out : int array, shape (n,)
             Places of the rows that are left out.
         fold : int array, shape (n,)
-            The fold of each.
+            The fold of each; see `Rows.joined`.
         """
-        folds = [inside for inside in (fold == j for j in np.unique(fold)) if not inside.all()]
+        fold = training.rows.joined(out, fold)
+        folds = [inside for inside in (fold == j for j in np.unique(fold)) if len(training.rows.without(out[inside]))]
         every = iter(cls.fit_each(groups, chain([training], (training.without(out[inside]) for inside in folds))))
         fitted, rows = next(every), training.rows.take(out)
         density = [np.zeros((len(fit.members), len(out), rows.classes)) for fit in fitted]

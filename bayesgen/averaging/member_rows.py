@@ -14,6 +14,7 @@ the order of the classes. What agrees in all these stays in the order in which i
 """
 
 import functools
+import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -138,6 +139,20 @@ class Rows:
         rank = np.empty(len(first), np.intp)
         rank[order] = np.arange(len(first))
         return rank[place], self.codes[first[order]]
+
+    def without(self, places) -> np.ndarray:
+        """Return the places of all rows but some, and but the rows of their groups."""
+        gone = np.isin(np.arange(len(self)), places)
+        return np.flatnonzero(~gone if self.group is None else ~np.isin(self.group, self.group[gone]))
+
+    def joined(self, places, fold) -> np.ndarray:
+        """Return fewer folds of the rows at some places, each of about the share of all rows that one of all would be.
+
+        The model of a fold then learns from as many rows as if all were in folds, and fewer models are learned.
+        """
+        share = 1 - len(self.without(places)) / max(1, len(self))
+        names, place = np.unique(fold, return_inverse=True)
+        return place * max(1, math.ceil(share * len(names))) // max(1, len(names))
 
     def folds(self, count: int) -> np.ndarray:
         """Return the fold of each row, (n,); see `folds`. A group is dealt as a whole, by its first row."""

@@ -109,8 +109,7 @@ class Training:
         key = np.asarray(places).tobytes()
         if key in self._rests:
             return self._rests[key]
-        gone, group = np.isin(np.arange(len(self.rows)), places), self.rows.group
-        others = np.flatnonzero(~gone if group is None else ~np.isin(group, group[gone]))
+        others = self.rows.without(places)
         rows, given = self.rows.take(others), None if self.given is None else self.given.rows(others)
         result = Training(rows, rows, self.bend, self.seed, given, self.bends, (*self.places, others.tobytes()))
         if (1 + len(self._rests)) * rows.x.size <= _KEPT:
