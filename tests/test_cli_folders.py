@@ -10,8 +10,9 @@ from commands import run
 
 import bayesgen as bg
 from bayesgen import data
-from bayesgen.cli import folders, reading
+from bayesgen.cli import folders
 from bayesgen.tables import sources
+from bayesgen.tables.reading import Reading
 
 pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one
 
@@ -140,7 +141,7 @@ def test_what_a_sample_keeps_does_not_depend_on_the_batches(tmp_path, monkeypatc
     for number in range(8):
         frame[number * 250 : (number + 1) * 250].to_parquet(tmp_path / f"{number}.parquet", index=False)
     monkeypatch.setattr(folders, "_SAMPLED", 100)
-    kept = [folders.sample(str(tmp_path), "t", (), reading.Csv(), seed) for seed in range(40)]
+    kept = [folders.sample(str(tmp_path), "t", Reading(), seed) for seed in range(40)]
     assert {len(one.codes) for one in kept} == {100} and kept[0].counts.tolist() == [1000, 1000]
     x = np.concatenate([pd.read_parquet(io.BytesIO(one.content))["x"] for one in kept])
     assert abs(x.mean() - 999.5) < 5 * 577 / 4000**0.5

@@ -13,6 +13,7 @@ import bayesgen as bg
 from bayesgen.cli import folders
 from bayesgen.tables.files import read
 from bayesgen.tables.numerals import Numerals, read_column, unread
+from bayesgen.tables.reading import Reading
 
 pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one
 
@@ -382,10 +383,10 @@ def test_percent_in_batches_is_what_it_is_in_memory(tmp_path):
 
 def test_points_that_may_stand_between_thousands_are_told(tmp_path):
     (tmp_path / "t.csv").write_text("x;z\n" + "1.898;0,5\n12.000;1,5\n" * 20)
-    read_as_fractions = read(str(tmp_path / "t.csv"), sep=";", decimal=",")
+    read_as_fractions = read(str(tmp_path / "t.csv"), reading=Reading(";", ","))
     assert read_as_fractions.table["x"].tolist()[:2] == [1.898, 12.0]
     assert any("x ambiguous: '1.898' has a point" in note for note in read_as_fractions.notes)
-    read_as_thousands = read(str(tmp_path / "t.csv"), sep=";", decimal=",", thousands=".")
+    read_as_thousands = read(str(tmp_path / "t.csv"), reading=Reading(";", ",", "."))
     assert read_as_thousands.table["x"].tolist()[:2] == [1898, 12000] and not read_as_thousands.notes
 
 

@@ -220,7 +220,7 @@ def test_percent_signs_in_some_rows_alone_are_refused(folder):
 
 def test_a_limit_below_zero_is_taken_itself(folder):
     pd.DataFrame({"x": ["<-1.5", "<0.5", "2", ">-3"], "z": [1, 2, 3, 4]}).to_csv("limits.csv", index=False)
-    found = read("limits.csv", limits=True)
+    found = read("limits.csv", reading=Reading(limits=True))
     assert found.table["x"].tolist() == [-1.5, 0.25, 2.0, -3.0]
     assert any("below a limit > 0 as half of it" in note for note in found.notes)
 

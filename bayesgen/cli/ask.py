@@ -8,17 +8,20 @@ from typing import Annotated
 import typer
 
 from bayesgen import decision
-from bayesgen.cli import folders, formats, reading, report, shell
+from bayesgen.cli import folders, formats, inputs, report, shell
 from bayesgen.cli.shell import one_line, said
 from bayesgen.core.errors import MOST, counted, named, quoted
 from bayesgen.estimators.streaming import predictions
 from bayesgen.inspection.explain import explain as terms_of
+from bayesgen.tables.cleaning import split
 from bayesgen.tables.table import Table
 
 
+@shell.grouped
 def predict(
     model: Annotated[Path, typer.Argument(help="File of a saved estimator, by `bayesgen fit` or its method save.")],
     file: shell.Rows,
+    csv: shell.Csv,
     output: Annotated[
         Path,
         typer.Option(
@@ -27,29 +30,24 @@ def predict(
         ),
     ] = Path("predictions.csv"),
     id: shell.Id = None,
-    missing: shell.Missing = None,
-    sep: shell.LaterSep = None,
-    decimal: shell.LaterDecimal = None,
-    thousands: shell.LaterThousands = None,
-    limits: shell.Limits = False,
     unseen: shell.Unseen = "missing",
     loss: shell.Loss = None,
     reject_cost: shell.RejectCost = None,
 ):
     """Predict the class of every row of a table, with the probability of each class."""
-    piped, names = str(output) == "-", reading.split(id)
+    piped, names = str(output) == "-", split(id)
     out, err = report.consoles()
     out = err if piped else out
     with one_line(err):
         if unseen not in ("error", "missing"):
             raise ValueError(f"--unseen must be error or missing, got {unseen}")
         if not piped:
-            reading.keep_inputs(output, *folders.paths(file), model, loss)
-        estimator = reading.load(model)
+            inputs.keep_inputs(output, *folders.paths(file), model, loss)
+        estimator = inputs.load(model)
         if hasattr(estimator, "unseen"):
             estimator.set_params(unseen=unseen)
-        csv = reading.Csv.later(estimator, sep, decimal, thousands, limits)
-        decide = _decisions(estimator, loss, reject_cost, csv)
+        reading = csv.later(estimator)
+        decide = _decisions(estimator, loss, reject_cost, reading)
 
         def predicted(X, others):
             found = decide(predictions(estimator, X))
@@ -61,10 +59,10 @@ def predict(
         with said(out):
             warnings.filterwarnings("ignore", "X has feature names", UserWarning)  # fitted on an array: x0, x1, ...
             if folders.outgrows(file):
-                frames = folders.batches(file, estimator, names, reading.split(missing), csv, predicted)
+                frames = folders.batches(file, estimator, names, reading, predicted)
                 source = file
             else:
-                read, X = reading.columns_of_fit(estimator, file, missing, csv, names)
+                read, X = inputs.columns_of_fit(estimator, file, reading, names)
                 source, frames = read.source, [predicted(X, read.table)]
                 report.tell_reading(out, read, X.columns)
             count, columns = formats.write(frames, output)
@@ -82,14 +80,14 @@ def _briefly(columns) -> str:
     return ", ".join([*map(quoted, parts[0]), *parts[1], *map(quoted, parts[2])])
 
 
-def _decisions(estimator, loss, reject_cost, csv):
+def _decisions(estimator, loss, reject_cost, reading):
     """Return the function that adds to predictions the action of least expected loss, where there are losses."""
     if loss is None and reject_cost is None:
         return lambda found: found
     if not hasattr(estimator, "classes_"):
         raise ValueError(f"--loss and --reject-cost need classes, which {type(estimator).__name__} has not")
     classes = estimator.classes_.tolist()
-    costs = reading.losses(loss, csv, classes)
+    costs = inputs.losses(loss, reading, classes)
 
     def decide(found):
         probability = found[[f"p_{label}" for label in classes]].to_numpy()
@@ -98,30 +96,26 @@ def _decisions(estimator, loss, reject_cost, csv):
     return decide
 
 
+@shell.grouped
 def explain(
     model: Annotated[Path, typer.Argument(help="File of a saved classifier.")],
     file: shell.Rows,
+    csv: shell.Csv,
     row: Annotated[int, typer.Option(help="Which row, counted from 0 as in predictions.csv.")] = 0,
     label: Annotated[str | None, typer.Option("--class", help="For which class; default: the most probable.")] = None,
     output: Annotated[Path | None, typer.Option(help="A file for the picture: explain.png, .svg or .pdf.")] = None,
-    missing: shell.Missing = None,
-    sep: shell.LaterSep = None,
-    decimal: shell.LaterDecimal = None,
-    thousands: shell.LaterThousands = None,
-    limits: shell.Limits = False,
     json: shell.Json = False,
 ):
     """Tell why a row has its probability: what each of its values does to the odds of a class."""
     out, err = report.consoles()
     with one_line(err):
         if output:
-            reading.keep_inputs(output, file, model)
+            inputs.keep_inputs(output, file, model)
             formats.check_picture(output)
-        classifier = reading.load(model)
+        classifier = inputs.load(model)
         if not hasattr(classifier, "classes_"):
             raise ValueError(f"{model}: {type(classifier).__name__} has no classes, and no odds to explain")
-        csv = reading.Csv.later(classifier, sep, decimal, thousands, limits)
-        read, X = reading.columns_of_fit(classifier, file, missing, csv)
+        read, X = inputs.columns_of_fit(classifier, file, csv.later(classifier))
         if not 0 <= row < len(X):
             raise ValueError(f"--row {row}: the file has the rows 0 to {len(X) - 1}")
         with said(err if json else out):

@@ -12,15 +12,19 @@ import typer
 from rich.progress import Progress
 
 from bayesgen import comparison
-from bayesgen.cli import folders, reading, report, shell
+from bayesgen.cli import folders, inputs, report, shell
 from bayesgen.cli.learn import check_options, takes
 from bayesgen.cli.shell import command_line, one_line
+from bayesgen.tables.cleaning import split
 
 
+@shell.grouped
 def compare(
     context: typer.Context,
     file: shell.File,
     target: shell.Target,
+    roles: shell.Roles,
+    csv: shell.Csv,
     model: Annotated[
         str,
         typer.Option(
@@ -37,24 +41,12 @@ def compare(
     output: Annotated[
         Path | None, typer.Option(help="Folder for report.html, its pictures, predictions.csv and posterior.nc.")
     ] = None,
-    drop: shell.Drop = None,
-    id: shell.Id = None,
     group: shell.Group = None,
     order: shell.Order = None,
     importance: Annotated[
         bool, typer.Option(help="Ask what each column is worth to what predicts best: a prediction for each column.")
     ] = True,
-    categorical: shell.Categorical = None,
-    count: shell.Count = None,
-    bernoulli: shell.Bernoulli = None,
-    log: shell.Log = None,
-    date: shell.Date = None,
     loss: shell.Loss = None,
-    missing: shell.Missing = None,
-    sep: shell.Sep = ",",
-    decimal: shell.Decimal = ".",
-    thousands: shell.Thousands = "",
-    limits: shell.Limits = False,
     seed: shell.Seed = 0,
     json: shell.Json = False,
 ):
@@ -67,22 +59,21 @@ def compare(
             raise ValueError(f"--model must be one of {', '.join(known)}; got {model!r}")
         if output:
             for name in report.FILES:
-                reading.keep_inputs(output / name, *folders.paths(file), loss)
+                inputs.keep_inputs(output / name, *folders.paths(file), loss)
         beside, model = model == "all", "nb" if model == "all" else model
-        inferences = {name: reading.inference(name) for name in reading.split([inference.lower()])}
+        inferences = {name: inputs.inference(name) for name in split([inference.lower()])}
         if not inferences:
             raise ValueError("--inference must name at least one of ml, map, exact, nuts and laplace")
         if folds < (least := 1 if order else 2):
             raise ValueError(
                 f"--folds must be a number of {'blocks' if order else 'folds'}, {least} or more; got {folds}"
             )
-        roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
-        check_options(model, roles)
-        roles |= {"group": [group] if group else [], "order": [order] if order else []}
-        csv = reading.Csv(sep, decimal, thousands, limits)
-        read, prepared, _ = reading.prepared(file, target, model, reading.split(missing), csv, roles, seed)
+        check_options(model, vars(roles))
+        said = vars(roles) | {"group": [group] if group else [], "order": [order] if order else []}
+        reading = csv.first()
+        read, prepared, _ = inputs.prepared(file, target, model, reading, said, seed)
         families, classes = prepared.features, np.unique(prepared.y).tolist()
-        costs = reading.losses(loss, csv, classes)
+        costs = inputs.losses(loss, reading, classes)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold
             whole = candidates.estimator(prepared.X, model, seed=seed, features=families).fit(prepared.X, prepared.y)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bayesgen.cli.formats import Csv
 from bayesgen.core.errors import counted, named
 from bayesgen.estimators.workers import in_order
 from bayesgen.numerics.checks import available
@@ -22,7 +21,7 @@ from bayesgen.tables.files import CSV, PARQUET, named_gaps
 from bayesgen.tables.numerals import limits_in
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.rows import arrow_of
-from bayesgen.tables.sources import CsvFiles, expanded, kinds_of
+from bayesgen.tables.sources import CsvFiles, expanded, kinds_of, source_of
 from bayesgen.tables.survey import Survey, kind_of_type
 from bayesgen.tables.text import compute
 
@@ -54,12 +53,17 @@ def paths(file: str) -> Sequence[str]:
     return expanded(file) if several(file) else [file]
 
 
-def joined(file: str, csv: Csv) -> bytes | None:
+def joined(file: str, reading: Reading) -> bytes | None:
     """Return the rows of a folder or a pattern as the content of one file; None for anything else."""
     if not several(file):
         return None
-    source = csv.source(file)
-    return _content(source, [_arrow(batch) for job in source.jobs() for batch in _read(job)], csv)
+    source = _as_written(file, reading)
+    return _content(source, [_arrow(batch) for job in source.jobs() for batch in _read(job)])
+
+
+def _as_written(file: str, reading: Reading) -> Source:
+    """Return the source of files whose content is to be kept, with the words for gaps and limits that stand there."""
+    return source_of(file, replace(reading, missing=()))
 
 
 def _read(job) -> Iterator[Any]:
@@ -99,7 +103,7 @@ def _kind(values) -> str:
     return "b" if str(values.dtype) in ("bool", "boolean") else "f" if values.dtype.kind in "iuf" else "O"
 
 
-def _content(source: Source, tables, how: Csv) -> bytes:
+def _content(source: Source, tables) -> bytes:
     """Return rows as a file of the format that they came from, with all that it says of them."""
     from pyarrow import csv, parquet
 
@@ -108,7 +112,7 @@ def _content(source: Source, tables, how: Csv) -> bytes:
     table, sink = pa.concat_tables(tables, promote_options="permissive"), io.BytesIO()
     if isinstance(source, CsvFiles):
         text = [pa.field(name, pa.string()) for name in table.column_names]
-        csv.write_csv(table.cast(pa.schema(text)), sink, csv.WriteOptions(delimiter=how.options()["sep"]))
+        csv.write_csv(table.cast(pa.schema(text)), sink, csv.WriteOptions(delimiter=source.reading.sep))
     else:
         parquet.write_table(table.unify_dictionaries(), sink)
     return sink.getvalue()
@@ -140,15 +144,15 @@ class Sample:
         return found / found.sum()
 
 
-def sample(file: str, target: str, missing: Sequence[str], csv: Csv, seed: int) -> Sample:
+def sample(file: str, target: str, reading: Reading, seed: int) -> Sample:
     """Draw a sample of rows from all files in one pass, in memory that does not grow with them.
 
     Each class has its share of the rows, and some rows at least. Every row has a random number, and the rows with the
     smallest numbers of each class are kept. Where limits of detection are read, the first row with a limit in a column
     is kept too, so that the sample shows which columns hold some.
     """
-    source, rng = csv.source(file), np.random.default_rng(seed)
-    unlimited = set(source.columns) if csv.limits and isinstance(source, CsvFiles) else set()
+    source, rng = _as_written(file, reading), np.random.default_rng(seed)
+    unlimited = set(source.columns) if reading.limits and isinstance(source, CsvFiles) else set()
     names: dict[Any, int] = {}
     counts, without, pool, most = np.zeros(0, np.int64), 0, [], 2 * _SAMPLED
     largest = np.zeros(0)  # key of each class above which no row is kept
@@ -157,7 +161,7 @@ def sample(file: str, target: str, missing: Sequence[str], csv: Csv, seed: int) 
             table = _arrow(batch)
             if target not in table.column_names:
                 raise ValueError(f"no column {target!r}; there are: {named(table.column_names)}")
-            codes = _codes(table.column(target), names, missing)
+            codes = _codes(table.column(target), names, reading.missing)
             without += int((codes < 0).sum())
             counts = np.pad(counts, (0, len(names) - len(counts))) + np.bincount(
                 codes[codes >= 0], minlength=len(names)
@@ -165,7 +169,7 @@ def sample(file: str, target: str, missing: Sequence[str], csv: Csv, seed: int) 
             largest = np.pad(largest, (0, len(names) - len(largest)), constant_values=np.inf)
             keys = rng.random(len(codes))
             for column in unlimited.copy():
-                limits = limits_in(table.column(column), csv.numerals())
+                limits = limits_in(table.column(column), reading.numerals())
                 if len(held := np.flatnonzero(limits & (codes >= 0))):
                     keys[held[0]] = -1.0
                     unlimited.remove(column)
@@ -181,7 +185,7 @@ def sample(file: str, target: str, missing: Sequence[str], csv: Csv, seed: int) 
         raise ValueError(f"no row is left: all lack {target}")
     share = np.round(_SAMPLED * counts / counts.sum()).astype(int)
     table, codes, _ = _fewest(pool, np.maximum(share, np.minimum(counts, _FEWEST)))
-    return Sample(_content(source, [table], csv), tuple(names), codes, counts, without)
+    return Sample(_content(source, [table]), tuple(names), codes, counts, without)
 
 
 def _codes(labels, names: dict[Any, int], missing: Sequence[str]) -> np.ndarray:
@@ -208,18 +212,16 @@ def _fewest(pool, most):
     return table.take(kept), codes[kept], keys[kept]
 
 
-def batches(
-    file: str, estimator, others: Sequence[str], missing: Sequence[str], csv: Csv, work: Callable[[Any, Any], Any]
-):
+def batches(file: str, estimator, others: Sequence[str], reading: Reading, work: Callable[[Any, Any], Any]):
     """Yield ``work(X, frame)`` for all rows of large files in order: the columns of the fit, and others beside them."""
     schema = estimator.schema_
-    used, words = schema.used().columns, [*missing, *schema.missing]
-    source = csv.source(file, words, csv.limits_among(used))
+    used = schema.used().columns
+    source = source_of(file, reading, used)
     source.declare(kinds_of(schema) | dict.fromkeys(others, "O"))
 
     def worked(job):
         with located(job.place):
-            frames = [_frame(batch, words) for batch in job.read()]
+            frames = [_frame(batch, reading.missing) for batch in job.read()]
             return [work(frame.reindex(columns=list(schema.columns)), frame) for frame in frames]
 
     for found in in_order(source.jobs(list(dict.fromkeys([*used, *others]))), worked):
@@ -233,11 +235,10 @@ class Cleaned(Source):
     Rows without a class are left out.
     """
 
-    def __init__(self, file: str, target: str, X, missing: Sequence[str], csv: Csv):
+    def __init__(self, file: str, target: str, X):
         self.reading = Reading.of(X)
-        csv = csv._replace(like=replace(self.reading, fractions={}))
-        self._source, self._target, self._X = csv.source(file, missing, csv.limits_among(X)), target, X
-        self._dates, self._missing = self.reading.dates, missing
+        self._source, self._target, self._X = source_of(file, replace(self.reading, fractions={}), X.columns), target, X
+        self._dates, self._missing = self.reading.dates, self.reading.missing
         text = [column for column in X if column in self._dates or X[column].dtype.kind not in "biuf"]
         numeric = [c for c in text if hasattr(X[c], "cat") and X[c].cat.categories.dtype.kind in "iuf"]
         kinds = (

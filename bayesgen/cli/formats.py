@@ -1,4 +1,4 @@
-"""Formats of files: CSV as the options of the commands give it, and predictions as the name of their file says."""
+"""Formats of the files that commands write: pictures, and predictions as the name of their file says."""
 
 import bz2
 import contextlib
@@ -7,59 +7,16 @@ import gzip
 import itertools
 import lzma
 import zipfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import typer
 
 from bayesgen.files import disk
-from bayesgen.tables.files import PARQUET, limited
-from bayesgen.tables.numerals import Numerals
-from bayesgen.tables.reading import Reading
-from bayesgen.tables.sources import source_of
-
-
-class Csv(NamedTuple):
-    """Format of a CSV file: the separator of its columns, and how its numbers are written."""
-
-    sep: str = ","
-    decimal: str = "."
-    thousands: str = ""
-    limits: bool | Sequence[str] = False
-    like: Reading | None = None  # how the table of the fit was written, for a later file
-
-    @classmethod
-    def later(cls, estimator, sep, decimal, thousands, limits) -> "Csv":
-        """Return the format of a later file: that of the fit, but for the options that are not None."""
-        options = {"sep": None if sep is None else cls(sep).separator, "limits": limits or None}
-        like = estimator.schema_.reading.given(decimal=decimal, thousands=thousands, **options)
-        return cls(like.sep, like.decimal, like.thousands, like.limits, like)
-
-    def options(self) -> dict[str, Any]:
-        """Return the arguments of the reader of files."""
-        return self._asdict() | {"sep": self.separator}
-
-    def source(self, file: str, missing: Sequence[str] = (), limits: Collection[str] = ()):
-        """Return the source of batches for a file, folder or pattern; ``limits`` are columns in which they are read."""
-        like = replace(self.like or Reading(), sep=self.separator, decimal=self.decimal, thousands=self.thousands)
-        return source_of(file, missing, like, limits)
-
-    def limits_among(self, used: Collection[str]) -> list[str]:
-        """Return the columns in which limits are read: where columns that are used tell them, or in all of these."""
-        return [*limited(used), *(used if self.limits else ())]
-
-    def numerals(self):
-        """Return the way in which numbers are written, limits aside."""
-        return Numerals(self.decimal, self.thousands)
-
-    @property
-    def separator(self) -> str:
-        """The sign that separates columns."""
-        return {"tab": "\t", "\\t": "\t"}.get(self.sep, self.sep)
+from bayesgen.tables.files import PARQUET
 
 
 def writing(output: Path):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from bayesgen.cli import folders, reading, report, shell
+from bayesgen.cli import folders, inputs, report, shell
 from bayesgen.cli.shell import one_line, said
 from bayesgen.core.errors import counted
 from bayesgen.estimators.averaged import AveragedClassifier
@@ -95,9 +95,12 @@ def check_options(model: str, given: Mapping[str, Any]) -> None:
             raise ValueError(f"--{option} is not for --model {model}; these take it: {others}")
 
 
+@shell.grouped
 def fit(
     file: shell.File,
     target: shell.Target,
+    roles: shell.Roles,
+    csv: shell.Csv,
     model: Annotated[
         str,
         typer.Option(
@@ -116,42 +119,28 @@ def fit(
     output: Annotated[Path, typer.Option(help="File to save the classifier to, for `bayesgen predict`.")] = Path(
         "model.safetensors"
     ),
-    drop: shell.Drop = None,
-    id: shell.Id = None,
     group: shell.Group = None,
-    categorical: shell.Categorical = None,
-    count: shell.Count = None,
-    bernoulli: shell.Bernoulli = None,
-    log: shell.Log = None,
-    date: shell.Date = None,
-    missing: shell.Missing = None,
-    sep: shell.Sep = ",",
-    decimal: shell.Decimal = ".",
-    thousands: shell.Thousands = "",
-    limits: shell.Limits = False,
     seed: shell.Seed = 0,
 ):
     """Learn a classifier from a table and save it; rows without a class are left out."""
     out, err = report.consoles()
     with one_line(err):
-        roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
-        roles["group"] = [group] if group else []
-        check_options(model, roles | {"inference": inference})
+        said_roles = vars(roles) | {"group": [group] if group else []}
+        check_options(model, said_roles | {"inference": inference})
         model = _ALSO.get(model, model)
         usual = MODELS[model].inference
-        reading.keep_inputs(output, *folders.paths(file))
-        csv, spelled = reading.Csv(sep, decimal, thousands, limits), reading.split(missing)
+        inputs.keep_inputs(output, *folders.paths(file))
         batched = model != "averaged"
-        read, prepared, sample = reading.prepared(file, target, model, spelled, csv, roles, seed, batched)
+        read, prepared, sample = inputs.prepared(file, target, model, csv.first(), said_roles, seed, batched)
         if model in ("full", "shared") and not inference and prepared.X.isna().to_numpy().any():
             from bayesgen.comparison.candidates import GAPS
 
             usual, prepared = "map", replace(prepared, notes=(*prepared.notes, GAPS))
-        how = None if usual is None else reading.inference((inference or usual).strip().lower())
+        how = None if usual is None else inputs.inference((inference or usual).strip().lower())
         with said(out):
             for words in ("as if copied from y", "holds numbers as text", "differ only by", "seems to name people"):
                 warnings.filterwarnings("ignore", f".*{words}")  # the account of the table tells it
-            rows = functools.partial(folders.Cleaned, file, target, prepared.X, spelled, csv)
+            rows = functools.partial(folders.Cleaned, file, target, prepared.X)
             large = None if sample is None else Large(sample, target, rows)
             classifier = _learn(model, prepared, how, seed, group, large)
             report.tell_table(out, read, target, prepared, classifier.schema_)
@@ -162,27 +151,23 @@ def fit(
         report.say(out, f"Written to {output}")
 
 
+@shell.grouped
 def update(
     model: Annotated[Path, typer.Argument(help="File of a classifier, saved by `bayesgen fit`.")],
     file: shell.Rows,
     target: shell.Target,
+    csv: shell.Csv,
     output: Annotated[Path | None, typer.Option(help="File to save to; default: MODEL itself, replaced.")] = None,
-    missing: shell.Missing = None,
-    sep: shell.LaterSep = None,
-    decimal: shell.LaterDecimal = None,
-    thousands: shell.LaterThousands = None,
-    limits: shell.Limits = False,
 ):
     """Learn from more rows: the classifier becomes what it would be from all rows together."""
     out, err = report.consoles()
     with one_line(err):
-        reading.keep_inputs(output or model, file)
+        inputs.keep_inputs(output or model, file)
         classifier = storage.load(model)
         if not hasattr(classifier, "partial_fit"):
             raise ValueError(f"{model}: {type(classifier).__name__} does not learn from more rows; fit all of them")
-        csv = reading.Csv.later(classifier, sep, decimal, thousands, limits)
-        read, X = reading.columns_of_fit(classifier, file, missing, csv, [target])
-        rows, y = reading.classes(classifier, read.table[target])
+        read, X = inputs.columns_of_fit(classifier, file, csv.later(classifier), [target])
+        rows, y = inputs.classes(classifier, read.table[target])
         with said(out):
             classifier.partial_fit(X[rows], y)
             report.tell_reading(out, read, X.columns)
@@ -203,7 +188,7 @@ def merge(
     """Merge saved models into one that has learned from the rows of all."""
     out, err = report.consoles()
     with one_line(err):
-        reading.keep_inputs(output, *files)
+        inputs.keep_inputs(output, *files)
         loaded = [storage.load(path) for path in files]
         if any(not hasattr(one, "forget") for one in loaded):
             raise ValueError(

@@ -5,13 +5,16 @@ from typing import Annotated
 
 import typer
 
-from bayesgen.cli import formats, reading, report, shell
+from bayesgen.cli import formats, inputs, report, shell
 from bayesgen.cli.shell import one_line, said
 from bayesgen.core.errors import counted, listed, named
+from bayesgen.tables.cleaning import split
 
 
+@shell.grouped
 def plot(
     model: Annotated[Path, typer.Argument(help="File of a saved classifier.")],
+    csv: shell.Csv,
     file: Annotated[
         str | None, typer.Argument(help="Rows with their classes, best those that the fit did not see; or -.")
     ] = None,
@@ -29,11 +32,6 @@ def plot(
     ] = None,
     loss: shell.Loss = None,
     reject_cost: shell.RejectCost = None,
-    missing: shell.Missing = None,
-    sep: shell.LaterSep = None,
-    decimal: shell.LaterDecimal = None,
-    thousands: shell.LaterThousands = None,
-    limits: shell.Limits = False,
 ):
     """Draw what a classifier has learned, or how its probabilities fare on rows whose classes are known."""
     out, err = report.consoles()
@@ -45,14 +43,14 @@ def plot(
             raise ValueError(f"--of {of} needs FILE, with rows" if needs_rows else f"--of {of} takes no FILE")
         if needs_rows and target is None:
             raise ValueError(f"--of {of} needs --target, the column of {file} that holds the classes")
-        reading.keep_inputs(output, model, file, loss)
+        inputs.keep_inputs(output, model, file, loss)
         formats.check_picture(output)
-        classifier = reading.load(model)
+        classifier = inputs.load(model)
         if not hasattr(classifier, "classes_"):
             raise ValueError(f"{model}: {type(classifier).__name__} has no classes to draw")
-        csv = reading.Csv.later(classifier, sep, decimal, thousands, limits)
+        reading = csv.later(classifier)
         used = classifier.schema_.used().columns
-        chosen = reading.split(columns) or list(used)
+        chosen = split(columns) or list(used)
         if unknown := [column for column in chosen if column not in used]:
             raise ValueError(f"--columns: no column {unknown[0]!r} in the fit; there are: {named(used)}")
         asked, y = report.Asked(classifier, chosen), []
@@ -60,14 +58,14 @@ def plot(
             if file is not None and target is not None:
                 if hasattr(classifier, "unseen"):
                     classifier.set_params(unseen="missing")
-                read, X = reading.columns_of_fit(classifier, file, missing, csv, [target])
-                rows, y = reading.classes(classifier, read.table[target])
+                read, X = inputs.columns_of_fit(classifier, file, reading, [target])
+                rows, y = inputs.classes(classifier, read.table[target])
                 known = classifier.classes_.tolist()
                 if foreign := [label for label in dict.fromkeys(y) if label not in known]:
                     raise ValueError(f"--target {target}: it holds {listed(foreign)}; the classes are {listed(known)}")
                 if not y:
                     raise ValueError(f"--target {target}: no row of {file} has a class")
-                costs = reading.losses(loss, csv, known)
+                costs = inputs.losses(loss, reading, known)
                 asked = report.Asked(classifier, chosen, X[rows], y, costs, reject_cost)
                 report.tell_reading(out, read, X.columns)
             figure = draw(asked)

@@ -1,16 +1,22 @@
-"""The arguments that several commands share, and the commands' errors and warnings.
+"""The arguments that several commands share, each declared once, and the commands' errors and warnings.
 
 Errors are printed as one line, warnings as lines, and arguments that they advise as options of the command line.
 """
 
 import contextlib
+import functools
+import inspect
 import shlex
 import warnings
-from typing import Annotated
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from bayesgen.cli import report
+from bayesgen.tables.cleaning import split
+from bayesgen.tables.reading import Reading
 
 File = Annotated[
     str,
@@ -27,7 +33,6 @@ Rows = Annotated[
     ),
 ]
 Target = Annotated[str, typer.Option(help="Column of the classes.")]
-Drop = Annotated[list[str] | None, typer.Option(help="Columns to leave out, with commas between.")]
 Id = Annotated[
     list[str] | None, typer.Option(help="Columns that name the rows: left out, and carried into predictions.csv.")
 ]
@@ -46,44 +51,6 @@ Order = Annotated[
         show_default=False,
     ),
 ]
-Categorical = Annotated[list[str] | None, typer.Option(help="Columns of numbers that are categories.")]
-Count = Annotated[list[str] | None, typer.Option(help="Columns of counts 0, 1, 2, ..., which get a Poisson model.")]
-Bernoulli = Annotated[list[str] | None, typer.Option(help="Columns of 0 and 1.")]
-Log = Annotated[
-    list[str] | None,
-    typer.Option(help="Columns of skewed numbers >= 0, such as incomes: their logarithm is described."),
-]
-Date = Annotated[
-    list[str] | None, typer.Option(help="Columns of dates to use as numbers of days; others are left out.")
-]
-Missing = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="What is missing beside an empty field, with commas between: NA,?,-999. In a column of numbers NA, NaN "
-        "and null are missing anyway."
-    ),
-]
-Sep = Annotated[str, typer.Option(help="What separates the columns of a CSV file: ';', or tab.")]
-Decimal = Annotated[str, typer.Option(help="What stands before the fraction of a number in a CSV file: . or ,")]
-Thousands = Annotated[
-    str, typer.Option(help="What stands between the thousands of a number in a CSV file: . , ' or a blank.")
-]
-Limits = Annotated[
-    bool,
-    typer.Option(
-        help="Read limits of detection as numbers: <0.5 as half of it, >9 as 9, and tell them in a column of their own."
-    ),
-]
-LaterSep = Annotated[
-    str | None,
-    typer.Option(help="What separates the columns of a CSV file, where not as at the fit.", show_default=False),
-]
-LaterDecimal = Annotated[
-    str | None, typer.Option(help="What stands before fractions, where not as at the fit.", show_default=False)
-]
-LaterThousands = Annotated[
-    str | None, typer.Option(help="What stands between thousands, where not as at the fit.", show_default=False)
-]
 Seed = Annotated[int, typer.Option(help="Seed of the folds and of NUTS.")]
 Unseen = Annotated[str, typer.Option(help="What a category is that was not there at fit: missing, or error.")]
 Loss = Annotated[
@@ -93,6 +60,93 @@ RejectCost = Annotated[
     float | None, typer.Option(help="What it costs to ask somebody instead; then the action is ask.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Options that tell what columns are, for commands that learn from a table."""
+
+    drop: Annotated[list[str] | None, typer.Option(help="Columns to leave out, with commas between.")] = None
+    id: Id = None
+    categorical: Annotated[list[str] | None, typer.Option(help="Columns of numbers that are categories.")] = None
+    count: Annotated[
+        list[str] | None, typer.Option(help="Columns of counts 0, 1, 2, ..., which get a Poisson model.")
+    ] = None
+    bernoulli: Annotated[list[str] | None, typer.Option(help="Columns of 0 and 1.")] = None
+    log: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns of skewed numbers >= 0, such as incomes: their logarithm is described."),
+    ] = None
+    date: Annotated[
+        list[str] | None, typer.Option(help="Columns of dates to use as numbers of days; others are left out.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Csv:
+    """Options that tell how a CSV file is written: each stands for the field of its name of a `Reading`."""
+
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What is missing beside an empty field, with commas between: NA,?,-999. In a column of numbers NA, "
+            "NaN and null are missing anyway."
+        ),
+    ] = None
+    sep: Annotated[
+        str | None,
+        typer.Option(
+            help="What separates the columns: ';', or tab; by default a comma, and in later files what it was at the "
+            "fit, as for the next three."
+        ),
+    ] = None
+    decimal: Annotated[str | None, typer.Option(help="What stands before the fraction of a number: . or ,")] = None
+    thousands: Annotated[
+        str | None, typer.Option(help="What stands between the thousands of a number: . , ' or a blank.")
+    ] = None
+    limits: Annotated[
+        bool,
+        typer.Option(
+            help="Read limits of detection as numbers: <0.5 as half of it, >9 as 9, and tell them in a column of their "
+            "own."
+        ),
+    ] = False
+
+    def first(self) -> Reading:
+        """Return how a file is written to learn from."""
+        return Reading.said(**self._said())
+
+    def later(self, estimator) -> Reading:
+        """Return how a later file is written: as that of the fit, unless an option says otherwise."""
+        return estimator.schema_.reading.given(**self._said())
+
+    def _said(self) -> dict[str, Any]:
+        sep = {"tab": "\t", "\\t": "\t"}.get(self.sep or "", self.sep)
+        return vars(self) | {"missing": tuple(split(self.missing)), "sep": sep, "limits": self.limits or None}
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command, last of all, the options of each dataclass among its parameters; it gets them as one object."""
+    own = inspect.signature(command).parameters.values()
+    groups: dict[str, Any] = {p.name: p.annotation for p in own if is_dataclass(p.annotation)}
+    hints = {name: get_type_hints(group, include_extras=True) for name, group in groups.items()}
+    options = [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[n][field.name]
+        )
+        for n, group in groups.items()
+        for field in fields(group)
+    ]
+
+    @functools.wraps(command)
+    def with_groups(*arguments, **given):
+        made = {n: group(**{o: given.pop(o) for o in hints[n] if o in given}) for n, group in groups.items()}
+        return command(*arguments, **made, **given)
+
+    parameters = [*(p for p in own if p.name not in groups), *options]
+    with_groups.__annotations__ = {p.name: p.annotation for p in parameters}
+    vars(with_groups)["__signature__"] = inspect.Signature(parameters)
+    return with_groups
 
 
 @contextlib.contextmanager

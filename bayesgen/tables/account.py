@@ -144,14 +144,14 @@ def read_table(
     """
     roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
     given = {role: _several(columns) for role, columns in roles.items()}
-    options = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits)
+    words = tuple(_several(missing))
+    options = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits, missing=words)
     if like is not None:
         if said := [role for role, columns in given.items() if columns and role != "id"]:
             raise ValueError(f"{said[0]}= is of a fit; with like= the columns are those of the fit")
-        return _later(os.fspath(path), target, like, given["id"], _several(missing), options)
-    csv: dict[str, Any] = {name: getattr(Reading(), name) if v is None else v for name, v in options.items()}
+        return _later(os.fspath(path), target, like.schema_, given["id"], like.schema_.reading.given(**options))
     try:
-        read, prepared = cleaned(os.fspath(path), target, "nb", given, _several(missing), **csv)
+        read, prepared = cleaned(os.fspath(path), target, "nb", given, Reading.said(**options))
     except ValueError as error:
         raise ValueError(_in_python(str(error))) from None
     table = prepared.X if target is None else prepared.X.assign(**{target: prepared.y})
@@ -160,16 +160,12 @@ def read_table(
     return table, Account(read.source, prepared.rows, prepared.names, features, notes)
 
 
-def _later(name: str, target: str | None, like, ids: list[str], missing: list[str], options: dict[str, Any]):
+def _later(name: str, target: str | None, schema, ids: list[str], reading: Reading):
     """Return the columns of a fit, read from a later file, and an account of it."""
-    schema = like.schema_
-    reading = schema.reading.given(**options)
     used = schema.used().columns
-    csv: dict[str, Any] = {option: getattr(reading, option) for option in options}
-    csv["limits"] = [*files.limited(used), *(used if reading.limits else ())]
     others = [*ids, *([] if target is None else [target])]
     try:
-        read, X = read_like(schema, name, missing, others, like=reading, **csv)
+        read, X = read_like(schema, name, reading, others)
     except ValueError as error:
         raise ValueError(_in_python(str(error))) from None
     X = X[list(used)].copy()
@@ -182,17 +178,17 @@ def _later(name: str, target: str | None, like, ids: list[str], missing: list[st
 
 
 def read_like(
-    schema, name: str, missing: Collection[str], others: Collection[str] = (), content: bytes | None = None, **csv: Any
+    schema, name: str, reading: Reading, others: Collection[str] = (), content: bytes | None = None
 ) -> tuple[files.TableFile, pd.DataFrame]:
-    """Return a later file as it was read, with some ``others``, and the columns of the schema of a fit.
+    """Return a later file as it was read, with ``others`` of its columns, and the columns of the schema of a fit.
 
-    All else is as in `files.read`. Text categories and dates are text. Raise ValueError, which names the column and
-    mostly the row and its entry, where numbers are none.
+    Text categories and dates are text; ``reading`` and ``content`` are as in `files.read`. Raise ValueError, which
+    names the column and mostly the row and its entry, where numbers are none.
     """
     used = schema.used().columns
     kinds: dict[str, Any] = {column: "text" if kind == "O" else "number" for column, kind in kinds_of(schema).items()}
     kinds |= dict.fromkeys(others, "text")
-    read = files.read(name, [*missing, *schema.missing], kinds, content=content, **csv)
+    read = files.read(name, kinds, reading, used=used, content=content)
     if absent := [column for column in used if column not in read.table.columns]:
         raise ValueError(f"{name}: lacks the columns {named(absent)} of the fit; it has {named(read.table.columns)}")
     if not len(read.table):
@@ -219,9 +215,8 @@ def cleaned(
     target: str | None,
     model: str,
     roles: Mapping[str, Iterable[str]],
-    missing: Collection[str],
+    reading: Reading,
     content: bytes | None = None,
-    **csv: Any,
 ) -> tuple[files.TableFile, Prepared]:
     """Return a file as it was read, and the columns and classes that a model takes.
 
@@ -230,9 +225,9 @@ def cleaned(
     parts = {role: [*values, *split(values)] for role, values in roles.items()}  # a value may be a name with commas
     kinds: dict[str, Any] = {column: kind for role, kind in _READ_AS.items() for column in parts.get(role, ())}
     kinds |= {} if target is None else {target: "label"}
-    read = files.read(name, missing, kinds, content=content, **csv)
-    own = Roles.said([column for column in read.table.columns if column != target], roles)
-    return read, prepare(read.table, target, model, read.gaps, own, read.reading)
+    read = files.read(name, kinds, reading, content=content)
+    features = [column for column in read.table.columns if column != target]
+    return read, prepare(read.table, target, model, read.gaps, Roles.said(features, roles), read.reading)
 
 
 def _several(names: str | Collection[str]) -> list[str]:

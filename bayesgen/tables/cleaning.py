@@ -1,16 +1,17 @@
 """Cleaning of a table as it stands in a file: roles of its columns, and the columns and classes that a model takes.
 
-An account of what was done to the table comes with them.
+Rules decide on each column in turn: `_reasons` leave it out, `_doubts` are told of one that is kept.
 """
 
 import functools
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import skew
 
 from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables import dates
@@ -63,13 +64,6 @@ class Roles:
 
 _IDS = 0.9  # share of distinct whole numbers from which skewed ones may be names
 _FEW = 10  # a column of whole numbers with no more distinct values could also be one of categories
-_UNUSABLE = {
-    "dates": "dates; --date makes numbers of them",
-    "numbers": "numbers as text{how}",
-    "names": "an identifier, it seems: {distinct} distinct values in {seen} rows",
-    "counts": "a row number, it seems: it counts the rows",
-}
-_IDS_TOLD = "{distinct} distinct whole numbers in {seen} rows, which may name people or things: --group or --id"
 _SKEWED = 2.0  # third standardised moment of an exponential distribution
 
 
@@ -113,8 +107,7 @@ def prepare(
         raise ValueError(f"no column {target!r}; there are: {named(table.columns)}")
     if not len(table):
         raise ValueError("the table is empty: it has columns, but no rows")
-    notes, told = [], defaultdict(list)
-    X, y, rows = table, None, np.arange(len(table))
+    notes, X, y, rows = [], table, None, np.arange(len(table))
     if target is not None:
         rows, lost = (np.flatnonzero(known) for known in (table[target].notna(), table[target].isna()))
         if len(lost):
@@ -124,39 +117,26 @@ def prepare(
         notes += _doubts_of_classes(target, y)
     names: Any = X[list(roles.id)]
     X = X.drop(columns=[*roles.drop, *roles.id])
-    features, kept, forms, looks = {}, {}, {}, {}
-    said = {name for field in fields(roles) for name in getattr(roles, field.name)}
-    for column, values in zip(X.columns.tolist(), (values for _, values in X.items()), strict=True):
-        values, family = _as_said(values, column, roles)
-        if column in roles.date:
-            written = values.to_numpy(dtype=object)
-            forms[column] = dates.format_of(dates.formats_of(written, column), column)
-            values = pd.Series(dates.days(written, column, forms[column]), X.index)
-        found = _Look.at(values, rows, column, days=column in roles.date)
-        if why := _unusable(found, model, column in roles.categorical):
-            told[f"left out: {why}"].append(column)
+    told, kept, forms = defaultdict(list), dict[str, _Look](), {}
+    for column, values in X.items():
+        look, form = _in_its_role(values, str(column), rows, roles)
+        if form is not None:
+            forms[look.name] = form
+        if why := next(_reasons(look, model), ""):
+            told[f"left out: {why}"].append(look.name)
             continue
-        kept[column], doubt = _of_one_type(found)
-        features[column], looks[column] = family, found
-        if column in said:
-            continue
-        if doubt:
-            told[f"ambiguous: {doubt}"].append(column)
-        elif model == "nb" and _skewed(found):
-            whole = (found.seen % 1 == 0).all() and found.distinct >= _IDS * len(found.seen)
-            ids = ", or names people or things, hardly one twice: --group or --id leaves them out" if whole else ""
-            told[f"skewed, mostly small with few large values: --log takes the logarithm{ids}"].append(column)
-        elif "str" in found.kinds and (groups := alike(found.seen.unique())):
-            told[tell_alike(groups, found.seen.value_counts().__getitem__)].append(column)
+        kept[look.name] = look
+        if not look.role and (doubt := next(_doubts(look, model), "")):
+            told[doubt].append(look.name)
     notes += [f"{named(columns)} {what}" for what, columns in told.items()]
-    X = pd.DataFrame(kept, index=X.index)
+    X = pd.DataFrame({column: look.usable for column, look in kept.items()}, index=X.index)
     if not X.shape[1]:
         raise ValueError("; ".join(["no column is left to learn from", *notes]))
 
     codes, classes = (None, ()) if target is None else pd.factorize(y)
-    copies = [column for column, found in looks.items() if codes is not None and _is_copy(found, codes, len(classes))]
-    if copies:
-        notes.append(f"{named(copies)} one value for each class, as if copied from {quoted(target)}: --drop, if it was")
+    copied = [column for column, look in kept.items() if codes is not None and _is_copy(look, codes, len(classes))]
+    if copied:
+        notes.append(f"{named(copied)} one value for each class, as if copied from {quoted(target)}: --drop, if it was")
     missing = X.isna().to_numpy()
     spelled = _spellings(gaps, X.columns, rows)
     if missing.any() and model != "gda":
@@ -169,75 +149,47 @@ def prepare(
         if y is not None:
             y = y[whole]
             _check_classes(target, y)
-    families = {column: family for column, family in features.items() if family and column in X.columns}
+    families = {column: look.family for column, look in kept.items() if look.family}
     written = replace(reading or Reading(), dates=forms).of_columns(X.columns)
     X = written.attached(X.reset_index(drop=True))
     return Prepared(X, y, rows, tuple(notes), names.reset_index(drop=True), families)
 
 
-def _labels(target: str, column) -> np.ndarray:
-    """Return class labels, or raise an error where they are none, or of one class."""
-    y = np.asarray(column.tolist())
-    if y.dtype.kind == "f":
-        if (y % 1 != 0).any():
-            raise ValueError(f"{quoted(target)} holds {len(np.unique(y))} distinct real numbers, not classes")
-        y = y.astype(int)
-    y = y if y.dtype.kind in "biuU" else y.astype(str)
-    _check_classes(target, y)
-    return y
-
-
-def _as_said(values, column, roles: Roles) -> tuple[Any, str]:
-    """Return a column in the role that the user gave it, and its family where the type does not tell it."""
-    if column in roles.categorical:
-        return values.astype("category"), ""
-    if column not in (*roles.count, *roles.bernoulli, *roles.log):
-        return values, ""
-    seen = values.dropna()
-    if not _kinds(seen) <= {"number", "bool"}:
-        raise ValueError(f"column {column!r} is to hold numbers, and holds {seen.iloc[0]!r}")
-    if column in roles.count:
-        return values, "poisson"
-    if column in roles.log:
-        return values, "log1p" if (seen == 0).any() else "log"
-    if not seen.isin([0, 1]).all():
-        raise ValueError(f"column {column!r} is to hold 0 and 1, and holds {seen[~seen.isin([0, 1])].iloc[0]:g}")
-    return values.astype("boolean" if values.isna().any() else bool), ""
-
-
-def _skewed(found: "_Look") -> bool:
-    """Return True if numbers are skewed, and their logarithms much less so."""
-    if found.values.dtype.kind not in "iuf" or len(found.seen) <= _FEW:
-        return False
-    seen = np.asarray(found.seen, float)
-    if not (seen >= 0).all() or found.distinct <= 2:
-        return False
-    before, after = (_third_moment(v) for v in (seen, np.log1p(seen) if (seen == 0).any() else np.log(seen)))
-    return before > _SKEWED and abs(after) < before / 2
-
-
-def _is_copy(found: "_Look", codes, count: int) -> bool:
-    """Return True if each of so many classes has one value of its own in a column, and the column no gap."""
-    if len(found.seen) < len(found.values):
-        return False
-    values = found.seen if isinstance(found.seen, np.ndarray) else pd.factorize(found.values)[0]
-    return bool(copies(values[:, None], codes, count))
-
-
-def _third_moment(values) -> float:
-    with np.errstate(over="ignore", invalid="ignore"):
-        z = (values - values.mean()) / values.std()
-        return float((z**3).mean())
+def _in_its_role(values, column: str, rows, roles: Roles) -> tuple["_Look", str | None]:
+    """Return a look at a column in the role that the user gave it, and the format of dates that are to be numbers."""
+    role = next((field.name for field in fields(roles) if column in getattr(roles, field.name)), "")
+    family, form = "", None
+    if role == "categorical":
+        values = values.astype("category")
+    elif role == "date":
+        dated = values.to_numpy(dtype=object)
+        form = dates.format_of(dates.formats_of(dated, column), column)
+        values = pd.Series(dates.days(dated, column, form), values.index)
+    elif role:
+        seen = values.dropna()
+        if not _kinds(seen) <= {"number", "bool"}:
+            raise ValueError(f"column {column!r} is to hold numbers, and holds {seen.iloc[0]!r}")
+        if role == "bernoulli":
+            if not seen.isin([0, 1]).all():
+                odd = seen[~seen.isin([0, 1])].iloc[0]
+                raise ValueError(f"column {column!r} is to hold 0 and 1, and holds {odd:g}")
+            values = values.astype("boolean" if values.isna().any() else bool)
+        else:
+            family = "poisson" if role == "count" else "log1p" if (seen == 0).any() else "log"
+    return _Look.at(values, column, rows, role, family), form
 
 
 @dataclass(frozen=True)
 class _Look:
-    """A look at a column: its values, those that are there, their kinds, and the verdict on them."""
+    """A column in the role that the user gave it, and what the rules ask of it."""
 
+    name: str
     values: Any
-    seen: Any  # numbers as an array
-    kinds: set[str]
+    seen: Any  # those that are there; numbers as an array
+    kinds: set[str]  # "number", "bool", "str", or the names of other types
     verdict: Verdict | None
+    role: str  # "" where the user gave none
+    family: str  # where the type does not tell it
 
     @functools.cached_property
     def distinct(self) -> int:
@@ -250,48 +202,115 @@ class _Look:
         values = self.seen
         return bool((values == values[0]).all()) if isinstance(values, np.ndarray) else self.distinct == 1
 
+    @property
+    def plain(self) -> bool:
+        """True if all values are numbers, and no type declares that they are categories."""
+        return self.kinds == {"number"} and not hasattr(self.values, "cat")
+
+    @functools.cached_property
+    def texts(self) -> Any:
+        """The values as text, where they are to be categories that no type declares; else none."""
+        as_text = not hasattr(self.values, "cat") and self.kinds not in ({"number"}, {"bool"})
+        return self.seen.astype(object).map(str) if as_text else pd.Series(dtype=object)
+
+    @property
+    def usable(self) -> Any:
+        """The column of one type, as models take it."""
+        if len(self.texts):
+            return self.texts.reindex(self.values.index)
+        return pd.to_numeric(self.values) if self.plain and self.values.dtype.kind not in "iuf" else self.values
+
     @classmethod
-    def at(cls, values, rows, column: str, days: bool) -> "_Look":
-        verdict = None
+    def at(cls, values, name: str, rows, role: str = "", family: str = "") -> "_Look":
+        """Look at a column, some ``rows`` of a table, whose values are in their role."""
+        seen, verdict = values.dropna(), None
+        kinds = _kinds(seen)
         if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf":
-            seen = values.to_numpy()
-            if values.dtype.kind == "f" and (gaps := np.isnan(seen)).any():
-                seen = seen[~gaps]
-            kinds = {"number"} if len(seen) else set[str]()
-        else:
-            seen = values.dropna()
-            kinds = _kinds(seen)
+            seen = seen.to_numpy()
         if kinds == {"str"} and not hasattr(values, "cat"):
             verdict = of_labels(seen.unique(), len(seen))
         elif values.dtype.kind in "iuf" and len(seen) == len(rows) > _FEW and (np.floor(seen) == seen).all():
-            verdict = None if days else of_whole(np.asarray(seen), rows, column)  # a row a day counts no rows
-        return cls(values, seen, kinds, verdict)
+            verdict = None if role == "date" else of_whole(np.asarray(seen), rows, name)  # a row a day counts no rows
+        return cls(name, values, seen, kinds, verdict, role, family)
 
 
-def _unusable(found: _Look, model, categorical: bool) -> str | None:
-    """Return the reason why a model cannot use a column, which may be said to be categorical; None if it can."""
-    values, kinds, verdict = found.seen, found.kinds, found.verdict
+def _reasons(look: _Look, model: str) -> Iterator[str]:
+    """Yield the reasons to leave a column out, by a rule each: the first is told."""
+    kinds, verdict = look.kinds, look.verdict
+    found = verdict.kind if verdict else ""
     if not kinds:
-        return "no observed value"
-    if kinds <= {"date", "datetime", "Timestamp"}:
-        return _UNUSABLE["dates"]
+        yield "no observed value"
+    if kinds <= {"date", "datetime", "Timestamp"} or found == "dates":
+        yield "dates; --date makes numbers of them"
     if not kinds <= {"number", "bool", "str"}:
-        return f"values of type {named(sorted(kinds))}, neither numbers nor categories"
-    if found.constant and not (verdict and verdict.kind in ("dates", "numbers")):
-        return f"constant, always {np.asarray(values, object)[0]}"
-    as_text = verdict is not None and verdict.kind == "numbers" and (categorical or _categories(verdict))
-    if verdict and verdict.kind != "ids" and not as_text:
-        return _UNUSABLE[verdict.kind].format(**vars(verdict), how=how_read(verdict.unread))
-    if model in ("gda", "full", "shared") and (kinds != {"number"} or hasattr(found.values, "cat")):
-        return f"not numbers, and {model} takes numbers only"
-    return None
+        yield f"values of type {named(sorted(kinds))}, neither numbers nor categories"
+    if look.constant and found != "numbers":
+        yield f"constant, always {np.asarray(look.seen, object)[0]}"
+    if verdict and found == "numbers" and not _may_be_categories(verdict):
+        yield f"numbers as text{how_read(verdict.unread)}"
+    if verdict and found == "names":
+        yield f"an identifier, it seems: {verdict.distinct} distinct values in {verdict.seen} rows"
+    if found == "counts":
+        yield "a row number, it seems: it counts the rows"
+    if model in ("gda", "full", "shared") and not look.plain:
+        yield f"not numbers, and {model} takes numbers only"
 
 
-def _categories(verdict: Verdict) -> bool:
-    """Return True if numbers as text may be categories all the same: beside a word or a unit, or as programs write."""
+def _doubts(look: _Look, model: str) -> Iterator[str]:
+    """Yield the doubts about a column that is kept, by a rule each: the first is told where the user gave no role."""
+    verdict, texts = look.verdict, look.texts
+    if verdict and verdict.kind == "ids":
+        people = "which may name people or things: --group or --id"
+        yield f"ambiguous: {verdict.distinct} distinct whole numbers in {verdict.seen} rows, {people}"
+    if look.plain and _whole(look.seen) and look.distinct <= _FEW:
+        yield "ambiguous: few distinct whole numbers; --categorical makes categories"
+    if verdict and verdict.unread:
+        yield f"ambiguous: numbers as text{how_read(verdict.unread)}; taken as categories"
+    numbers: Any = pd.to_numeric(texts, errors="coerce")  # a Series of a Series, which the stubs do not say
+    words = texts[numbers.isna()]
+    if 2 * len(words) < len(texts):
+        but = f"but for {words.iloc[0]!r}" if len(words) else "written as text"
+        yield f"ambiguous: numbers {but}, taken as categories"
+    if gap := _gap_words(texts):
+        yield f"ambiguous: {gap}"
+    if model == "nb" and _skewed(look):
+        ids = ", or names people or things, hardly one twice: --group or --id leaves them out"
+        hardly = _whole(look.seen) and look.distinct >= _IDS * len(look.seen)
+        yield f"skewed, mostly small with few large values: --log takes the logarithm{ids if hardly else ''}"
+    if "str" in look.kinds and (groups := alike(look.seen.unique())):
+        yield tell_alike(groups, look.seen.value_counts().__getitem__)
+
+
+def _may_be_categories(verdict: Verdict) -> bool:
+    """Return True if numbers as text may be categories all the same: beside a word or unit, or as programs write."""
     found = verdict.unread
     odd = found is not None and (found.word is not None or not found.how or is_number(found.entry))
     return odd and not verdict.hardly_twice
+
+
+def _whole(values) -> bool:
+    with np.errstate(invalid="ignore"):  # of infinite values
+        return bool((values % 1 == 0).all())
+
+
+def _skewed(look: _Look) -> bool:
+    """Return True if numbers are skewed, and their logarithms much less so."""
+    if look.values.dtype.kind not in "iuf" or len(look.seen) <= _FEW:
+        return False
+    seen = np.asarray(look.seen, float)
+    if not (seen >= 0).all() or look.distinct <= 2:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        before, after = (skew(v) for v in (seen, np.log1p(seen) if (seen == 0).any() else np.log(seen)))
+    return before > _SKEWED and abs(after) < before / 2
+
+
+def _is_copy(look: _Look, codes, count: int) -> bool:
+    """Return True if each of so many classes has one value of its own in a column, and the column no gap."""
+    if len(look.seen) < len(look.values):
+        return False
+    values = look.seen if isinstance(look.seen, np.ndarray) else pd.factorize(look.values)[0]
+    return bool(copies(values[:, None], codes, count))
 
 
 def how_read(found: Unread | None, otherwise: Numerals | None = None) -> str:
@@ -310,28 +329,16 @@ def _value(value) -> str:
     return "" if value is True else f" {','.join(value)!r}" if isinstance(value, list) else f" {value!r}"
 
 
-def _of_one_type(found: _Look) -> tuple[Any, str]:
-    """Return a usable column of one type, and a doubt about the type, "" for none."""
-    column, values = found.values, found.seen
-    if hasattr(column, "cat"):  # declared: its levels stay, those without a row too
-        return column, ""
-    if found.kinds == {"number"}:
-        if found.verdict is not None:
-            return column, _IDS_TOLD.format(**vars(found.verdict))
-        with np.errstate(invalid="ignore"):  # of infinite values
-            few = bool((values % 1 == 0).all()) and found.distinct <= _FEW
-        column = column if column.dtype.kind in "iuf" else pd.to_numeric(column)
-        return column, "few distinct whole numbers; --categorical makes categories" if few else ""
-    if found.kinds == {"bool"}:
-        return column, ""
-    values = values.astype(object).map(str)
-    if found.verdict is not None and (how := found.verdict.unread) is not None:
-        return values.reindex(column.index), f"numbers as text{how_read(how)}; taken as categories"
-    numbers: Any = pd.to_numeric(values, errors="coerce")  # a Series of a Series, which the stubs do not say
-    words = values[numbers.isna()]
-    but = f"but for {words.iloc[0]!r}" if len(words) else "written as text"
-    doubt = f"numbers {but}, taken as categories" if len(words) < 0.5 * len(values) else _gap_words(values)
-    return values.reindex(column.index), doubt
+def _labels(target: str, column) -> np.ndarray:
+    """Return class labels, or raise an error where they are none, or of one class."""
+    y = np.asarray(column.tolist())
+    if y.dtype.kind == "f":
+        if (y % 1 != 0).any():
+            raise ValueError(f"{quoted(target)} holds {len(np.unique(y))} distinct real numbers, not classes")
+        y = y.astype(int)
+    y = y if y.dtype.kind in "biuU" else y.astype(str)
+    _check_classes(target, y)
+    return y
 
 
 def _kinds(values) -> set[str]:
@@ -345,10 +352,10 @@ def _kinds(values) -> set[str]:
 def _gap_words(values) -> str:
     """Return a doubt about text: words such as NA, which some write for a gap, are categories in it."""
     found = [word for word in sorted(values.unique()) if word.strip().casefold() in GAP_WORDS]
-    count = int(values.isin(found).sum())
-    cure = f"--missing {','.join(found)!r} makes it missing"
-    what = f"{listed(found)} in {counted(count, 'row')}, taken as text like any other; {cure}"
-    return what if found else ""
+    if not found:
+        return ""
+    count = counted(int(values.isin(found).sum()), "row")
+    return f"{listed(found)} in {count}, taken as text like any other; --missing {','.join(found)!r} makes it missing"
 
 
 def _spellings(gaps, columns, rows) -> str:

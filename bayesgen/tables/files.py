@@ -3,8 +3,8 @@
 import base64
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,13 +18,12 @@ from bayesgen.tables.batches import located
 from bayesgen.tables.columns import is_number
 from bayesgen.tables.fields import ENDINGS, Fields, Opened, opened
 from bayesgen.tables.numerals import Column, Numerals, proves, read_column
-from bayesgen.tables.reading import Reading
+from bayesgen.tables.reading import Reading, limit_of
 from bayesgen.tables.text import NO_GAPS, column_of, compute, plain_columns
 
 Kind = Literal["text", "number", "label", "category"]
 PARQUET = (".parquet", ".pq")  # how their names end
 CSV = (".csv", *(f".csv{end}" for end in ENDINGS.values()))
-_TELLS = "_limit"  # ends the name of a column that tells which entries of another are limits
 
 
 @dataclass(frozen=True)
@@ -40,37 +39,35 @@ class TableFile:
 
 def read(
     name: str,
-    missing: Collection[str] = (),
     kinds: Mapping[str, Kind] | None = None,
+    reading: Reading | None = None,
     *,
-    sep: str = ",",
-    decimal: str = ".",
-    thousands: str = "",
-    limits: bool | Collection[str] = False,
+    used: Collection[str] | None = None,
     content: bytes | None = None,
-    like: Reading | None = None,
 ) -> TableFile:
     """Read a file, or a built-in data set where no file has that name.
 
-    In text only an empty field is missing, and what ``missing`` names; in a column of numbers NA, NaN and null are too.
+    In text only an empty field is missing, and the words that ``reading`` has for a gap; in a column of numbers NA, NaN
+    and null are too.
 
     Parameters
     ----------
     kinds : mapping from column to kind, optional
         "text"; "number"; "label": text unless a Parquet file declares its type; "category": the same, with numbers of
         a Parquet file made categories. Columns left out are of the kind that their fields, or Parquet types, show.
-    sep, decimal, thousands : str
-        Of CSV: the separator of its fields, and the signs in its numbers, see `Numerals`.
-    limits : bool or collection of str
-        True to read <0.5 in columns of numbers of CSV, or the columns in which to; see `Numerals`. Another column, of
-        the same name with "_limit", tells which entries are limits.
+    reading : Reading, optional
+        How it is written: what the user says of a first file, or the account of the fit for a later one. Where limits
+        are read, another column, of the same name with "_limit", tells which entries are limits.
+    used : collection of str, optional
+        The columns that the fit used, for a later file: what contradicts the account is an error, and columns without a
+        kind are not looked at.
     content : bytes, optional
         Content of the file, where it is read already; of the standard input where the name is "-".
-    like : Reading, optional
-        How the table of a fit was written, for a later file: what contradicts it is an error, and columns without a
-        kind are not looked at.
     """
-    how = Numerals(decimal, thousands, bool(limits))
+    reading, later = reading or Reading(), used is not None
+    limits = reading.limits if used is None else reading.limited(used)
+    how = replace(reading.numerals(), limits=bool(limits))
+    like, missing = reading if later else Reading(), set(reading.missing)
     path, source = Path(name), name
     if not path.is_file() and name in data.names():
         path, source = data.path(name), f"{name} (built in)"
@@ -82,25 +79,23 @@ def read(
         if not file.parquet and content is None and path.suffix.lower() in PARQUET:
             raise ValueError("not readable as Parquet: it does not begin as such a file does")
         try:
-            table, declared = _parquet(file.open()) if file.parquet else (_csv(Fields(file, sep, like is not None)), {})
+            table, declared = _parquet(file.open()) if file.parquet else (_csv(Fields(file, reading.sep, later)), {})
         except (ValueError, OSError) as error:
             raise ValueError(f"not readable as {'Parquet' if file.parquet else 'CSV'}: {error}") from None
         check_once([column for column, _ in table])
     if file.parquet:
-        own = {name: _parquet_column(v, name in declared, set(missing), (kinds or {}).get(name)) for name, v in table}
-        columns, gaps = ({name: found[place] for name, found in own.items()} for place in (0, 1))
-        notes, reading = list(_lost_levels(columns, declared)), Reading()
-        if how != Numerals() and like is None:
+        typed = {name: _parquet_column(v, name in declared, missing, (kinds or {}).get(name)) for name, v in table}
+        columns, gaps = ({name: found[place] for name, found in typed.items()} for place in (0, 1))
+        notes, account = list(_lost_levels(columns, declared)), Reading()
+        if how != Numerals() and not later:
             notes.append("Parquet, whose columns have types: --decimal, --thousands and --limits are for CSV")
     else:
-        wanted: dict[str, Kind] = {} if like is None else {name: "text" for name, _ in table}
+        wanted: dict[str, Kind] = {name: "text" for name, _ in table} if later else {}
         wanted |= kinds or {}
         with located(source):
-            columns, gaps, notes, reading = _of_fields(
-                dict(table), set(missing), wanted, how, limits, like or Reading()
-            )
-        reading = replace(reading, sep=sep, decimal=decimal, thousands=thousands, limits=bool(limits))
-    reading = replace(reading, missing=tuple(missing))
+            columns, gaps, notes, account = _of_fields(dict(table), missing, wanted, how, limits, like)
+        account = replace(account, sep=reading.sep, **asdict(how))
+    account = replace(account, missing=reading.missing)
     notes += [] if content is not None else _misnamed(path, file)
     rows = len(table[0][1]) if table else 0
     return TableFile(
@@ -108,7 +103,7 @@ def read(
         source,
         gaps,
         tuple(notes),
-        reading,
+        account,
     )
 
 
@@ -116,16 +111,6 @@ def check_once(columns: list[str]) -> None:
     """Raise an error if the header of a file has a column twice."""
     if twice := [column for column, count in Counter(columns).items() if count > 1]:
         raise ValueError(f"the column {twice[0]!r} is there twice; rename one")
-
-
-def limit_of(column: str) -> str:
-    """Return the name of the column that tells which entries of a column are limits."""
-    return f"{column}{_TELLS}"
-
-
-def limited(columns: Iterable[str]) -> list[str]:
-    """Return the names of the columns whose limits are told by some of these columns."""
-    return [column.removesuffix(_TELLS) for column in columns if column.endswith(_TELLS)]
 
 
 def _csv(fields: Fields) -> list[tuple[str, pa.Array]]:

@@ -1,6 +1,9 @@
-"""The account of how a table was written, kept with the fit, by which every later table is read."""
+"""The account of how a table was written, kept with the fit, by which every later table is read.
 
-from collections.abc import Collection, Iterator, Mapping
+It holds the options for CSV files, each once: `bayesgen.read_table` and the command line make it of what a user says.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -14,6 +17,12 @@ from bayesgen.tables.numerals import Column, Numerals, thousands_apart
 from bayesgen.tables.text import compute
 
 _ATTRIBUTE = "bayesgen.reading"  # key of the account among the attributes of a DataFrame
+_TELLS = "_limit"  # ends the name of a column that tells which entries of another are limits
+
+
+def limit_of(column: str) -> str:
+    """Return the name of the column that tells which entries of a column are limits."""
+    return f"{column}{_TELLS}"
 
 
 def _against(name: str, fields: pa.Array, entry: str, *text: str | Argument) -> InputError:
@@ -73,17 +82,24 @@ class Reading:
         """Return the way in which numbers are written."""
         return Numerals(self.decimal, self.thousands, self.limits)
 
-    def given(self, **options: Any) -> "Reading":
-        """Return the account with the options that a user gives, those that are not None, for a file written otherwise.
+    @classmethod
+    def said(cls, **options: Any) -> "Reading":
+        """Return the account of a first file by the options that a user gives, those that are not None."""
+        return cls(**{name: value for name, value in options.items() if value is not None})
 
-        A sign that would stand both between thousands and before the fraction is left to the one that is given. What is
-        said of signs is not doubted: nothing is compared with the fractions of the fit.
+    def given(self, **options: Any) -> "Reading":
+        """Return the account for a later file that is written otherwise, as the options say that are not None.
+
+        Words for a gap are added to those of the fit. A sign that would stand both between thousands and before the
+        fraction is left to the one that is given. What is said of signs is not doubted: nothing is compared with the
+        fractions of the fit.
 
         >>> other = Reading(";", ",", ".").given(decimal=".", thousands=None)
         >>> other.sep, other.decimal, other.thousands
         (';', '.', '')
         """
         known = {name: value for name, value in options.items() if value is not None}
+        known["missing"] = tuple(dict.fromkeys([*known.get("missing", ()), *self.missing]))
         if {"decimal", "thousands"} & known.keys():
             signs = {"decimal": self.decimal, "thousands": self.thousands} | known
             if signs["decimal"] == signs["thousands"] and "thousands" not in known:
@@ -92,6 +108,15 @@ class Reading:
                 known["decimal"] = "," if signs["thousands"] == "." else "."
             known["fractions"] = {}
         return replace(self, **known)
+
+    def limited(self, used: Iterable[str]) -> list[str]:
+        """Return the columns of a later file in which limits are read, by the columns that its fit used.
+
+        These are the columns whose limits another one tells, or all where limits are read.
+        """
+        used = list(used)
+        told = [column.removesuffix(_TELLS) for column in used if column.endswith(_TELLS)]
+        return [*told, *(used if self.limits else ())]
 
     def days_of(self, values, column: str) -> np.ndarray:
         """Return the values of a column of dates as days since 1970-01-01, (n,), read as those of the fit."""

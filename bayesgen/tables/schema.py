@@ -185,11 +185,6 @@ class Schema:
         """Columns that are days since 1970-01-01: read from dates, shown and given back as dates."""
         return tuple(self.reading.dates)
 
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Words for a gap in a file, beside an empty field."""
-        return self.reading.missing
-
     @functools.cached_property
     def numeric(self) -> bool:
         """True if all columns form one block of numbers."""

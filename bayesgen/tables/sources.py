@@ -35,9 +35,9 @@ from bayesgen.tables.batches import (
 )
 from bayesgen.tables.columns import check_present
 from bayesgen.tables.fields import PARQUET_HEAD, Fields, opened
-from bayesgen.tables.files import CSV, PARQUET, check_once, declared_categories, limit_of, limited
+from bayesgen.tables.files import CSV, PARQUET, check_once, declared_categories
 from bayesgen.tables.numerals import office_column, read_column
-from bayesgen.tables.reading import Reading
+from bayesgen.tables.reading import Reading, limit_of
 from bayesgen.tables.survey import Survey
 from bayesgen.tables.text import compute, kind_of
 
@@ -47,13 +47,13 @@ _END = 1 << 16  # bytes of either end of a file, which tell it from others
 class CsvFiles(Source):
     """CSV files with a header, of the same columns; all is text until all of it has been seen, or a schema is given."""
 
-    def __init__(self, paths: list[str], missing: Collection[str], like: Reading, limits: Collection[str]):
-        self.paths, self.missing = paths, {*missing, *like.missing}
-        self.reading = replace(like, missing=tuple(sorted(self.missing)))
+    def __init__(self, paths: list[str], reading: Reading, used: Collection[str]):
+        self.paths, self.missing, limits = paths, set(reading.missing), reading.limited(used)
+        self.reading = replace(reading, missing=tuple(sorted(self.missing)))
         self._files: list[Fields] = []
         for path in self.paths:
             with located(path):
-                self._files.append(Fields(opened(path), like.sep, like.percent is not None))
+                self._files.append(Fields(opened(path), reading.sep, reading.percent is not None))
                 names = self._files[-1].names
                 check_once(names)
                 check_columns(names, self.paths[0], self._files[0].names)
@@ -61,7 +61,7 @@ class CsvFiles(Source):
         self._told = {limit_of(name): name for name in fields if name in limits and limit_of(name) not in fields}
         self.columns = [*fields, *self._told]
         self.kinds = dict.fromkeys(self._told, "b") | dict.fromkeys(self._told.values(), "f")  # those that are known
-        plain = replace(like.numerals(), limits=False)
+        plain = replace(reading.numerals(), limits=False)
         self._how = {name: replace(plain, limits=name in self._told.values()) for name in fields}
 
     def identity(self):
@@ -276,24 +276,21 @@ def _readable(file, group, column) -> bool:
     return True
 
 
-def source_of(
-    data: Any, missing: Sequence[str] = (), like: Reading | None = None, limits: Collection[str] = ()
-) -> Source:
+def source_of(data: Any, reading: Reading | None = None, used: Collection[str] = ()) -> Source:
     """Return the source of batches for the data that a user gave, of a kind that `fit_batches` names.
 
-    The other arguments are of CSV files: words for a gap, how they are written, and the columns in which limits are
-    read.
+    CSV files are written as ``reading`` says; limits are read in columns that a fit ``used``, see `Reading.limited`.
     """
-    like = like or Reading()
+    csv = reading or Reading(), used
     if isinstance(data, Source):
         return data
     if isinstance(data, str | os.PathLike):
-        return _files([os.fspath(data)], missing, like, limits)
+        return _files([os.fspath(data)], *csv)
     source: Any = data
     if (parts := parts_of(data)) is not None:
         return parts
     if isinstance(data, list | tuple) and data and all(isinstance(one, str | os.PathLike) for one in data):
-        return _files([os.fspath(one) for one in data], missing, like, limits)
+        return _files([os.fspath(one) for one in data], *csv)
     from pyarrow import dataset
 
     if isinstance(data, dataset.FileSystemDataset) and isinstance(source.format, dataset.ParquetFileFormat):
@@ -322,11 +319,10 @@ def source_of(
 
 
 def source_like(data: Any, missing: Sequence[str], schema) -> Source:
-    """Return the source of batches for data that are to be read by a schema, as its table was written."""
+    """Return the source of batches for data to be read as the table of a schema was written, where there is one."""
     if schema is None:
-        return source_of(data, missing)
-    used = schema.used().columns
-    return source_of(data, missing, schema.reading, [*limited(used), *(used if schema.reading.limits else ())])
+        return source_of(data, Reading(missing=tuple(missing)))
+    return source_of(data, schema.reading.given(missing=missing), schema.used().columns)
 
 
 def _of_lazy(frame):

@@ -1,8 +1,8 @@
 """Output of the commands: lines and tables for the terminal, JSON, pictures, and a page of it all."""
 
-from bayesgen.cli.report.account import Account, ByClass, Worth
 from bayesgen.cli.report.page import FILES, write
 from bayesgen.cli.report.pictures import GALLERY, Asked, draw_evidence, save_figure
+from bayesgen.cli.report.run import Account, ByClass, Worth
 from bayesgen.cli.report.terminal import (
     consoles,
     escape,

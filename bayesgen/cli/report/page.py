@@ -15,8 +15,8 @@ import pandas as pd
 
 from bayesgen.cli.formats import apart
 from bayesgen.cli.report import words
-from bayesgen.cli.report.account import Account
 from bayesgen.cli.report.pictures import Picture, pictures
+from bayesgen.cli.report.run import Account
 from bayesgen.cli.report.terminal import say
 from bayesgen.core.errors import named, quoted
 from bayesgen.files import disk

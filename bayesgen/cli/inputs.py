@@ -12,13 +12,12 @@ import pandas as pd
 
 from bayesgen import data, decision
 from bayesgen.cli import folders
-from bayesgen.cli.formats import Csv
 from bayesgen.core.errors import quoted
 from bayesgen.files import disk, storage
 from bayesgen.inference import INFERENCES
 from bayesgen.tables import files
 from bayesgen.tables.account import cleaned, read_like
-from bayesgen.tables.cleaning import split
+from bayesgen.tables.reading import Reading
 
 Values = Sequence[str] | None  # of an option that may be given several times, or not at all
 
@@ -54,42 +53,29 @@ def keep_inputs(output: Path, *inputs: str | Path | None) -> None:
         raise ValueError(f"--output {error}") from None
 
 
-def table(file: str, missing: Sequence[str], kinds: Mapping | None, csv: Csv):
-    """Read a file, a folder or pattern of files, a built-in data set, or the standard input."""
-    return files.read(file, missing, kinds, content=content(file, csv), **csv.options())
-
-
-def content(file: str, csv: Csv) -> bytes | None:
+def content(file: str, reading: Reading) -> bytes | None:
     """Return the bytes to read in place of a file: the standard input, or a folder or pattern of files; else None."""
-    return sys.stdin.buffer.read() if file == "-" else folders.joined(file, csv)
+    return sys.stdin.buffer.read() if file == "-" else folders.joined(file, reading)
 
 
 def prepared(
-    file: str,
-    target: str,
-    model: str,
-    missing: Sequence[str],
-    csv: Csv,
-    roles: Mapping[str, Values],
-    seed: int,
-    batched: bool = False,
+    file: str, target: str, model: str, reading: Reading, roles: Mapping[str, Values], seed: int, batched: bool = False
 ):
     """Return a table as it was read, the columns and classes to learn from, and of large files their sample, or None.
 
     ``batched`` says, for the account of the table, that all rows of large files are learned from besides.
     """
     large = folders.outgrows(file, batched and model in ("nb", "shared", "full"))
-    drawn = folders.sample(file, target, missing, csv, seed) if large else None
-    instead = drawn.content if drawn else content(file, csv)
+    drawn = folders.sample(file, target, reading, seed) if large else None
+    instead = drawn.content if drawn else content(file, reading)
     given = {role: values or () for role, values in roles.items()}
-    read, own = cleaned(file, target, model, given, missing, instead, **csv.options())
-    return (replace(read, notes=(drawn.note(batched), *read.notes)) if drawn else read), own, drawn
+    read, table = cleaned(file, target, model, given, reading, instead)
+    return (replace(read, notes=(drawn.note(batched), *read.notes)) if drawn else read), table, drawn
 
 
-def columns_of_fit(estimator, file: str, missing: Values, csv: Csv, others: Sequence[str] = ()):
-    """Return the file as it was read, with some ``others``, and the columns of the fit, text categories as text."""
-    csv = csv._replace(limits=csv.limits_among(estimator.schema_.used().columns))
-    return read_like(estimator.schema_, file, split(missing), others, content(file, csv), **csv.options())
+def columns_of_fit(estimator, file: str, reading: Reading, others: Sequence[str] = ()):
+    """Return the file as it was read, with ``others`` of its columns, and the columns of the fit."""
+    return read_like(estimator.schema_, file, reading, others, content(file, reading))
 
 
 def classes(classifier, column):
@@ -99,7 +85,7 @@ def classes(classifier, column):
     return rows, [known.get(label, label) for label in column[rows]]
 
 
-def losses(file: str | None, csv: Csv, classes: Sequence):
+def losses(file: str | None, reading: Reading, classes: Sequence):
     """Return the loss of each action under each class, a DataFrame; without a file every mistake costs 1.
 
     The file has the classes in its first column; its separator is found by its first line. Costs that cannot be used
@@ -108,7 +94,8 @@ def losses(file: str | None, csv: Csv, classes: Sequence):
     labels = {str(label): label for label in classes}
     if file is None:
         return pd.DataFrame(decision.zero_one(len(labels)), index=list(classes), columns=list(labels))
-    read: Any = table(file, (), None, _separated(file, csv._replace(limits=False))).table
+    how = _separated(file, Reading(reading.sep, reading.decimal, reading.thousands))
+    read: Any = files.read(file, reading=how, content=content(file, how)).table
     first = read.columns[0]
     costs = read.set_index(read[first].astype(str)).drop(columns=first).rename(index=labels)
     form = "its first column holds the classes, its first line the actions, and beside them stand the costs"
@@ -124,11 +111,11 @@ def losses(file: str | None, csv: Csv, classes: Sequence):
     return numbers
 
 
-def _separated(file: str, csv: Csv) -> Csv:
+def _separated(file: str, reading: Reading) -> Reading:
     """Return the format of a small table of numbers: what stands most often in its first line separates the columns."""
     with contextlib.suppress(OSError, UnicodeDecodeError), open(file, encoding="utf-8") as opened:
         first = opened.readline()
-        said = csv._replace(like=None) != Csv() and csv.separator in first
+        said = reading != Reading() and reading.sep in first
         if not said and (sep := max(",;\t|", key=first.count)) in first:
-            return Csv(sep, "." if sep == "," else ",")
-    return csv._replace(like=None)
+            return Reading(sep, "." if sep == "," else ",")
+    return reading
