@@ -303,7 +303,7 @@ def test_errors_of_models(models, words):
 def test_rows_that_rest_on_few_draws_are_counted_and_reported():
     from rich.console import Console
 
-    from bayesgen.cli import report
+    from bayesgen.cli.report import terminal
 
     table = data.load("penguins")[["bill_length_mm", "species"]].iloc[::30]
     ready = prepare(table, "species")
@@ -313,5 +313,5 @@ def test_rows_that_rest_on_few_draws_are_counted_and_reported():
     assert 0 < count <= len(ready.y) and not result.doubtful["exact"].any()
     assert not any("rest on fewer" in note.text for note in result.notes)  # said once, not by fold
     out = Console(record=True, width=120, file=io.StringIO())
-    report.tell_result(out, result, 2)
+    terminal.tell_result(out, result, 2)
     assert f"nuts: {count} row" in out.export_text()

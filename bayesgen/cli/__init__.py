@@ -10,17 +10,17 @@ with ends_the_command():
     import typer
 
     from bayesgen import load  # noqa: F401 - and with it all that a command may import, where Ctrl-C ends it in silence
-    from bayesgen.cli import report
     from bayesgen.cli.ask import explain, predict
     from bayesgen.cli.compare import compare, demo
     from bayesgen.cli.learn import fit, merge, update
     from bayesgen.cli.plot import plot
+    from bayesgen.cli.report import terminal
     from bayesgen.core import __version__
 
 
 class _App(typer.Typer):
     def __call__(self, *args, **kwargs):
-        report.escape()  # before the first word of help
+        terminal.escape()  # before the first word of help
         try:
             return super().__call__(*args, **kwargs)
         except SystemExit as stop:

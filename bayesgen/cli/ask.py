@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from bayesgen import decision
-from bayesgen.cli import folders, formats, inputs, report, shell
+from bayesgen.cli import folders, formats, inputs, shell
+from bayesgen.cli.report import pictures, terminal
 from bayesgen.cli.shell import one_line, said
 from bayesgen.core.errors import MOST, counted, named, quoted
 from bayesgen.estimators.streaming import predictions
@@ -36,7 +37,7 @@ def predict(
 ):
     """Predict the class of every row of a table, with the probability of each class."""
     piped, names = str(output) == "-", split(id)
-    out, err = report.consoles()
+    out, err = terminal.consoles()
     out = err if piped else out
     with one_line(err):
         if unseen not in ("error", "missing"):
@@ -64,10 +65,10 @@ def predict(
             else:
                 read, X = inputs.columns_of_fit(estimator, file, reading, names)
                 source, frames = read.source, [predicted(X, read.table)]
-                report.tell_reading(out, read, X.columns)
+                terminal.tell_reading(out, read, X.columns)
             count, columns = formats.write(frames, output)
         if not piped:
-            report.say(out, f"{source}: {counted(count, 'row')}; written to {output}: {_briefly(columns)}")
+            terminal.say(out, f"{source}: {counted(count, 'row')}; written to {output}: {_briefly(columns)}")
 
 
 def _briefly(columns) -> str:
@@ -107,7 +108,7 @@ def explain(
     json: shell.Json = False,
 ):
     """Tell why a row has its probability: what each of its values does to the odds of a class."""
-    out, err = report.consoles()
+    out, err = terminal.consoles()
     with one_line(err):
         if output:
             inputs.keep_inputs(output, file, model)
@@ -119,21 +120,21 @@ def explain(
         if not 0 <= row < len(X):
             raise ValueError(f"--row {row}: the file has the rows 0 to {len(X) - 1}")
         with said(err if json else out):
-            report.tell_reading(err if json else out, read, ())
+            terminal.tell_reading(err if json else out, read, ())
             classifier.schema_.read(Table(X.iloc[[row]]), "missing")  # which warns of categories that are new
             warnings.filterwarnings("ignore", ".*taken as missing, of categories")  # of copies of the row
             told = terms_of(classifier, X, row, _label(classifier, label))
         if output:
             with formats.writing(output) as opened:
-                report.save_figure(report.draw_evidence(told), opened, output)
+                pictures.save_figure(pictures.draw_evidence(told), opened, output)
         if json:
             typer.echo(as_json.dumps(told.to_dict(), indent=2))
             return
-        report.tell_evidence(out, told)
+        terminal.tell_evidence(out, told)
         if hasattr(classifier, "missing"):
-            report.say(out, "It knows no odds without values: prior stands for those at the means of all columns.")
+            terminal.say(out, "It knows no odds without values: prior stands for those at the means of all columns.")
         if output:
-            report.say(out, f"Written to {output}")
+            terminal.say(out, f"Written to {output}")
 
 
 def _label(classifier, text: str | None):

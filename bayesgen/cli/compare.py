@@ -12,8 +12,9 @@ import typer
 from rich.progress import Progress
 
 from bayesgen import comparison
-from bayesgen.cli import folders, inputs, report, shell
+from bayesgen.cli import folders, inputs, shell
 from bayesgen.cli.learn import check_options, takes
+from bayesgen.cli.report import page, run, terminal, words
 from bayesgen.cli.shell import command_line, one_line
 from bayesgen.tables.cleaning import split
 
@@ -53,12 +54,12 @@ def compare(
     """Compare inferences on a table (ML, MAP, the exact posterior, NUTS: 4 chains of 1000 draws), then models."""
     from bayesgen.comparison import candidates  # here, since it takes a tenth of `import bayesgen`
 
-    out, err = report.consoles()
+    out, err = terminal.consoles()
     with one_line(err):
         if model not in (known := ("all", *candidates.MODELS)):
             raise ValueError(f"--model must be one of {', '.join(known)}; got {model!r}")
         if output:
-            for name in report.FILES:
+            for name in page.FILES:
                 inputs.keep_inputs(output / name, *folders.paths(file), loss)
         beside, model = model == "all", "nb" if model == "all" else model
         inferences = {name: inputs.inference(name) for name in split([inference.lower()])}
@@ -85,16 +86,16 @@ def compare(
         if output:
             output.mkdir(parents=True, exist_ok=True)
         show = (lambda *_: None) if json else (lambda tell, *told: tell(out, *told))
-        show(report.tell_table, read, target, prepared, schema)
+        show(terminal.tell_table, read, target, prepared, schema)
         rows = prepared.X, prepared.y
         with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
             tell = _Teller(err, bar)
             how = places, seed, tell, families, groups, times, True
             result = comparison.compare(*rows, model, inferences, *how)
             if not any(result.learned(name).any() for name in inferences):
-                why = report.in_options(result.notes[0].message)
+                why = words.in_options(result.notes[0].message)
                 raise ValueError(f"nothing could be learned in any fold: {why}")
-            show(report.tell_result, result, folds)
+            show(terminal.tell_result, result, folds)
             models = None
             if beside:
                 chosen, left_out = candidates.candidates(prepared.X, None, seed, families)
@@ -103,15 +104,15 @@ def compare(
                 models.remarks.update({name: f"left out: {why}" for name, why in left_out.items()})
                 if averaged:
                     if not json and len(models.probability) > 1:
-                        report.tell_single(out, models)
+                        terminal.tell_single(out, models)
                     models = models.beside(comparison.compare_models(*rows, averaged, *how))
-                show(report.tell_models, models)
-            by_class = report.ByClass.of(result, models, costs, loss is not None)
-            show(report.tell_classes, by_class)
+                show(terminal.tell_models, models)
+            by_class = run.ByClass.of(result, models, costs, loss is not None)
+            show(terminal.tell_classes, by_class)
             source = result if models is None else models
-            base = report.base_rate(result)["log_loss"]
-            worth = report.Worth.of(source, by_class.name, base, prepared.X.shape[1], importance, tell)
-            show(report.tell_importance, worth)
+            base = words.base_rate(result)["log_loss"]
+            worth = run.Worth.of(source, by_class.name, base, prepared.X.shape[1], importance, tell)
+            show(terminal.tell_importance, worth)
             if output:
                 tell(0, 0, "posterior of all rows")
                 with warnings.catch_warnings():
@@ -119,16 +120,16 @@ def compare(
                     drawn = [inferences[name] for name in ("nuts", "laplace") if name in inferences]
                     whole.set_params(inference=(*drawn, "exact")[0]).fit(prepared.X, prepared.y)
         about = read, target, prepared, schema, model, result, models, worth, by_class
-        account = report.Account(*about, seed, command_line(context), order)
-        show(report.tell_times, account)
+        account = run.Account(*about, seed, command_line(context), order)
+        show(terminal.tell_times, account)
         if json:
             typer.echo(as_json.dumps(account.to_dict(), indent=2))
         if models is not None and takes(models.best):
             call = shlex.join(["bayesgen", "fit", file, "--target", target, "--model", models.best])
-            show(report.say, "To save the best of these models, with the same options for columns and files:")
-            show(report.say, call, 2)
+            show(terminal.say, "To save the best of these models, with the same options for columns and files:")
+            show(terminal.say, call, 2)
         if output:
-            report.write(err if json else out, output, account, whole)
+            page.write(err if json else out, output, account, whole)
 
 
 _QUIET = 20.0  # seconds after which a line is printed where no bar can be drawn
@@ -144,7 +145,7 @@ class _Teller:
         self.bar.update(self.task, completed=done, total=total or None, description=text)
         if not self.err.is_terminal and done < total and monotonic() - self.told > _QUIET:
             self.told = monotonic()
-            report.say(self.err, f"{text} ({done} of {total} done)")
+            terminal.say(self.err, f"{text} ({done} of {total} done)")
 
 
 def demo(
@@ -155,6 +156,6 @@ def demo(
 ):
     """Show what `bayesgen compare` does, with 344 penguins of three species: measures, island, sex, and gaps."""
     compare(context, "penguins", "species", folds=3, output=output)  # 5 folds would not end in half a minute
-    report.say(
-        report.consoles()[1], f"Open {output / 'report.html'} in a browser; then do the same with your own table."
+    terminal.say(
+        terminal.consoles()[1], f"Open {output / 'report.html'} in a browser; then do the same with your own table."
     )

@@ -10,7 +10,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from bayesgen.cli import folders, inputs, report, shell
+from bayesgen.cli import folders, inputs, shell
+from bayesgen.cli.report import terminal
 from bayesgen.cli.shell import one_line, said
 from bayesgen.core.errors import counted
 from bayesgen.estimators.averaged import AveragedClassifier
@@ -123,7 +124,7 @@ def fit(
     seed: shell.Seed = 0,
 ):
     """Learn a classifier from a table and save it; rows without a class are left out."""
-    out, err = report.consoles()
+    out, err = terminal.consoles()
     with one_line(err):
         said_roles = vars(roles) | {"group": [group] if group else []}
         check_options(model, said_roles | {"inference": inference})
@@ -143,12 +144,12 @@ def fit(
             rows = functools.partial(folders.Cleaned, file, target, prepared.X)
             large = None if sample is None else Large(sample, target, rows)
             classifier = _learn(model, prepared, how, seed, group, large)
-            report.tell_table(out, read, target, prepared, classifier.schema_)
+            terminal.tell_table(out, read, target, prepared, classifier.schema_)
             if model == "averaged":
-                report.tell_scores(out, classifier.scores_)
+                terminal.tell_scores(out, classifier.scores_)
         output.parent.mkdir(parents=True, exist_ok=True)
         classifier.save(output)
-        report.say(out, f"Written to {output}")
+        terminal.say(out, f"Written to {output}")
 
 
 @shell.grouped
@@ -160,7 +161,7 @@ def update(
     output: Annotated[Path | None, typer.Option(help="File to save to; default: MODEL itself, replaced.")] = None,
 ):
     """Learn from more rows: the classifier becomes what it would be from all rows together."""
-    out, err = report.consoles()
+    out, err = terminal.consoles()
     with one_line(err):
         inputs.keep_inputs(output or model, file)
         classifier = storage.load(model)
@@ -170,13 +171,13 @@ def update(
         rows, y = inputs.classes(classifier, read.table[target])
         with said(out):
             classifier.partial_fit(X[rows], y)
-            report.tell_reading(out, read, X.columns)
+            terminal.tell_reading(out, read, X.columns)
         destination = output or model
         destination.parent.mkdir(parents=True, exist_ok=True)
         classifier.save(destination)
         total = f"{classifier.statistics_.classes.sums.sum():g}"
         left_out = f"; {counted((~rows).sum(), 'row')} left out: no {target}" if not rows.all() else ""
-        report.say(out, f"{counted(rows.sum(), 'row')} more, {total} in all{left_out}; written to {destination}")
+        terminal.say(out, f"{counted(rows.sum(), 'row')} more, {total} in all{left_out}; written to {destination}")
 
 
 def merge(
@@ -186,7 +187,7 @@ def merge(
     output: Annotated[Path, typer.Option(help="File to save the merged model to.")] = Path("merged.safetensors"),
 ):
     """Merge saved models into one that has learned from the rows of all."""
-    out, err = report.consoles()
+    out, err = terminal.consoles()
     with one_line(err):
         inputs.keep_inputs(output, *files)
         loaded = [storage.load(path) for path in files]
@@ -200,4 +201,4 @@ def merge(
         output.parent.mkdir(parents=True, exist_ok=True)
         merged.save(output)
         count, rows = counted(len(files), "model"), f"rows of total weight {merged.total_weight_:g}"
-        report.say(out, f"{count}, {rows}; written to {output}")
+        terminal.say(out, f"{count}, {rows}; written to {output}")

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from bayesgen.cli import formats, inputs, report, shell
+from bayesgen.cli import formats, inputs, shell
+from bayesgen.cli.report import pictures, terminal
 from bayesgen.cli.shell import one_line, said
 from bayesgen.core.errors import counted, listed, named
 from bayesgen.tables.cleaning import split
@@ -34,11 +35,11 @@ def plot(
     reject_cost: shell.RejectCost = None,
 ):
     """Draw what a classifier has learned, or how its probabilities fare on rows whose classes are known."""
-    out, err = report.consoles()
+    out, err = terminal.consoles()
     with one_line(err):
-        if of not in report.GALLERY:
-            raise ValueError(f"--of must be one of {', '.join(report.GALLERY)}; got {of!r}")
-        draw, needs_rows = report.GALLERY[of]
+        if of not in pictures.GALLERY:
+            raise ValueError(f"--of must be one of {', '.join(pictures.GALLERY)}; got {of!r}")
+        draw, needs_rows = pictures.GALLERY[of]
         if needs_rows != (file is not None):
             raise ValueError(f"--of {of} needs FILE, with rows" if needs_rows else f"--of {of} takes no FILE")
         if needs_rows and target is None:
@@ -53,7 +54,7 @@ def plot(
         chosen = split(columns) or list(used)
         if unknown := [column for column in chosen if column not in used]:
             raise ValueError(f"--columns: no column {unknown[0]!r} in the fit; there are: {named(used)}")
-        asked, y = report.Asked(classifier, chosen), []
+        asked, y = pictures.Asked(classifier, chosen), []
         with said(out):
             if file is not None and target is not None:
                 if hasattr(classifier, "unseen"):
@@ -66,9 +67,9 @@ def plot(
                 if not y:
                     raise ValueError(f"--target {target}: no row of {file} has a class")
                 costs = inputs.losses(loss, reading, known)
-                asked = report.Asked(classifier, chosen, X[rows], y, costs, reject_cost)
-                report.tell_reading(out, read, X.columns)
+                asked = pictures.Asked(classifier, chosen, X[rows], y, costs, reject_cost)
+                terminal.tell_reading(out, read, X.columns)
             figure = draw(asked)
         with formats.writing(output) as opened:
-            report.save_figure(figure, opened, output)
-        report.say(out, f"Written to {output}" if file is None else f"{counted(len(y), 'row')}; written to {output}")
+            pictures.save_figure(figure, opened, output)
+        terminal.say(out, f"Written to {output}" if file is None else f"{counted(len(y), 'row')}; written to {output}")

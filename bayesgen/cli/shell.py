@@ -14,7 +14,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from bayesgen.cli import report
+from bayesgen.cli.report import terminal, words
 from bayesgen.tables.cleaning import split
 from bayesgen.tables.reading import Reading
 
@@ -155,7 +155,7 @@ def one_line(err):
     try:
         yield
     except (ValueError, TypeError, OSError) as error:
-        report.say(err, f"Error: {report.in_options(error)}")
+        terminal.say(err, f"Error: {words.in_options(error)}")
         raise typer.Exit(2) from None
 
 
@@ -166,8 +166,8 @@ def said(out):
         warnings.simplefilter("always")
         yield
     said = (w.message for w in caught if issubclass(w.category, UserWarning | RuntimeWarning))
-    for text in dict.fromkeys(map(report.in_options, said)):
-        report.say(out, text, indent=2)
+    for text in dict.fromkeys(map(words.in_options, said)):
+        terminal.say(out, text, indent=2)
 
 
 def command_line(context: typer.Context) -> str:
