@@ -34,24 +34,24 @@ def _named(names) -> list | None:
     return None if names == list(range(len(names))) else names
 
 
-def places(argument: str, own: Sequence, wanted: Sequence, expected: str) -> list[int]:
+def places(argument: str, names: Sequence, wanted: Sequence, expected: str) -> list[int]:
     """Return the place of each wanted name among an argument's own, or raise: one too many, too few, or twice.
 
     >>> places("loss", ["well", "ill"], ["ill", "well"], "one row for each of the classes")
     [1, 0]
     """
     asked = list(wanted)
-    if set(own) != set(asked):
-        own, asked = [str(name) for name in own], [str(name) for name in asked]
-    if twice := [name for name, count in Counter(own).items() if count > 1]:
+    if set(names) != set(asked):
+        names, asked = [str(name) for name in names], [str(name) for name in asked]
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
         more = f" must have {expected}, of distinct names; it has {listed(twice)} more than once"
-        raise InputError(Argument(argument, own, argument), more, value=twice)
-    found = {name: place for place, name in enumerate(own)}
-    lacks, more = [name for name in asked if name not in found], [name for name in own if name not in set(asked)]
+        raise InputError(Argument(argument, names, argument), more, value=twice)
+    found = {name: place for place, name in enumerate(names)}
+    lacks, more = [name for name in asked if name not in found], [name for name in names if name not in set(asked)]
     if lacks or more:
         faults = [f"lacks {listed(lacks)}"] * bool(lacks) + [f"has {listed(more)} besides"] * bool(more)
         raise InputError(
-            Argument(argument, own, argument),
+            Argument(argument, names, argument),
             f" must have {expected} {listed(wanted)}; it {' and '.join(faults)}. Name them so",
             Argument("array", None, ", or give an array in this order"),
             ".",
@@ -73,7 +73,7 @@ def by_name(argument: str, values: Any, *wanted: Sequence | None, expected: str)
     if not (axes := names_along(values)):
         return values
     array = np.asarray(list(values.values()) if isinstance(values, Mapping) else values)
-    for back, (own, names) in enumerate(zip(reversed(axes), reversed(wanted), strict=False), 1):
-        if own is not None and names is not None:
-            array = np.take(array, places(argument, own, names, expected), axis=-back)
+    for back, (found, names) in enumerate(zip(reversed(axes), reversed(wanted), strict=False), 1):
+        if found is not None and names is not None:
+            array = np.take(array, places(argument, found, names, expected), axis=-back)
     return array

@@ -35,12 +35,12 @@ class Statistics(Record):
     def __sub__(self, other) -> Self:
         return self._with(other, -1)
 
-    def without(self, part, signed: Any = False) -> Self:
-        """Return the statistics without the rows of ``part``: ``self - part``, checked.
+    def without(self, gone, signed: Any = False) -> Self:
+        """Return the statistics without the rows of ``gone``: ``self - gone``, checked.
 
         Parameters
         ----------
-        part : Statistics
+        gone : Statistics
             Statistics of some of the rows.
         signed : bool
             True if plain sums may be negative; False if they are counts. For `ClassStatistics`: the names of the leaves
@@ -51,7 +51,7 @@ class Statistics(Record):
         ValueError
             If it shows that the rows are not among these, or if the subtraction loses the digits of what is left.
         """
-        return self - part
+        return self - gone
 
     def scaled(self, factor: float) -> Self:
         """Return the statistics with the weight of every row multiplied by ``factor``."""
@@ -108,13 +108,13 @@ class SumStatistics(Statistics):
             return super()._with(other, sign)
         return SumStatistics(self.sums + sign * other.sums, self.base + sign * other.base)
 
-    def without(self, part, signed=False):
-        """Return the sums without the rows of ``part``; a rounding error in place of 0 becomes 0."""
-        left = self - part
-        sums = np.where(np.abs(left.sums) <= ROUNDED * np.abs(self.sums), 0.0, left.sums)
+    def without(self, gone, signed=False):
+        """Return the sums without the rows of ``gone``; a rounding error in place of 0 becomes 0."""
+        kept = self - gone
+        sums = np.where(np.abs(kept.sums) <= ROUNDED * np.abs(self.sums), 0.0, kept.sums)
         if not signed and (sums < 0).any():
             raise ValueError(f"{NOT_THERE}: a count would be {sums.min():.3g}")
-        return SumStatistics(sums, left.base)
+        return SumStatistics(sums, kept.base)
 
     def scaled(self, factor):
         return SumStatistics(self.sums * factor, self.base * factor)
@@ -189,14 +189,14 @@ def all_but_one(summed, parts, outside):
         Statistics of all other rows.
     """
     if len(parts) <= _FEW:
-        rows, ends = np.concatenate([*parts, []]).astype(np.intp), np.cumsum([len(part) for part in parts])
-        for part, end in zip(parts, ends, strict=True):
-            yield outside + summed(np.delete(rows, slice(end - len(part), end)))
+        rows, ends = np.concatenate([*parts, []]).astype(np.intp), np.cumsum([len(held) for held in parts])
+        for held, end in zip(parts, ends, strict=True):
+            yield outside + summed(np.delete(rows, slice(end - len(held), end)))
         return
     half = (len(parts) + 1) // 2
-    left, right = parts[:half], parts[half:]
-    yield from all_but_one(summed, left, outside + summed(np.concatenate(right)))
-    yield from all_but_one(summed, right, outside + summed(np.concatenate(left)))
+    first, second = parts[:half], parts[half:]
+    yield from all_but_one(summed, first, outside + summed(np.concatenate(second)))
+    yield from all_but_one(summed, second, outside + summed(np.concatenate(first)))
 
 
 def with_axes(statistics: Any, count: int):

@@ -133,12 +133,15 @@ def named_loss(loss, labels: Labels | None = None, actions: Labels | None = None
     return matrix, labels, actions
 
 
-def _in_order(own, wanted: Labels | None, expected: str):
-    """Return the places of the labels that are wanted, and these labels; all of them where none are given."""
-    own = list(own)
-    order = places("loss", own, own if wanted is None else list(wanted), expected)
+def _in_order(names, wanted: Labels | None, expected: str):
+    """Return the place of each wanted label among ``names``, and the labels; all where none is wanted.
+
+    Names 0, 1, ... in this order are no labels: then None is returned in place of all labels.
+    """
+    names = list(names)
+    order = places("loss", names, names if wanted is None else list(wanted), expected)
     if wanted is None:
-        return order, None if own == list(range(len(own))) else own
+        return order, None if names == list(range(len(names))) else names
     return order, list(wanted)
 
 
@@ -158,15 +161,15 @@ def aligned_loss(loss, classes: Labels | None, n_classes: int):
 
 def column_classes(y_proba, labels: Labels | None) -> Labels | None:
     """Return the classes in the order of the columns: ``labels``, or the names of the columns of a DataFrame."""
-    own = names_along(y_proba)[1:] or (None,)
-    if own[0] is None:
+    names = names_along(y_proba)[1:] or (None,)
+    if names[0] is None:
         return labels
-    if labels is not None and [*map(str, own[0])] != [*map(str, labels)]:
+    if labels is not None and [*map(str, names[0])] != [*map(str, labels)]:
         raise ValueError(
-            f"labels must be in the order of the columns of y_proba, {listed(own[0])}; got {listed(labels)}. Leave "
+            f"labels must be in the order of the columns of y_proba, {listed(names[0])}; got {listed(labels)}. Leave "
             "labels out, or give y_proba.to_numpy()."
         )
-    return own[0] if labels is None else labels
+    return names[0] if labels is None else labels
 
 
 def truth_and_loss(y_true: ArrayLike, loss, labels: Labels | None, actions: Labels | None):

@@ -145,8 +145,8 @@ class Laplace:
         statistics, rng, begun = summarise(model, data), generator(seed), time.perf_counter()
         with program.x64():
             sampled, sums, restore = collapsed(model, statistics)
-            own, copied = fresh(sampled, sums)
-            mode = search(potential, own, copied, "posterior mode")
+            traced, copied = fresh(sampled, sums)
+            mode = search(potential, traced, copied, "posterior mode")
             size, root = len(mode.step), np.linalg.cholesky(mode.curvature)
             volume = np.log(mode.scale).sum() - np.log(np.diagonal(root)).sum()  # log |H| / -2
 
@@ -154,7 +154,7 @@ class Laplace:
                 """Return proposals, in units where φ is N(0, I) and as steps, with energies, log w and c."""
                 units, density, control = _proposals(rng, min(count, self.num_proposals), *places)
                 step = mode.step + mode.scale * solve_triangular(root, units.T, lower=True, trans=1).T
-                energy = _in_batches(potential, step, mode.origin, own, copied)
+                energy = _in_batches(potential, step, mode.origin, traced, copied)
                 return units, step, energy, np.where(np.isfinite(energy), volume - energy - density, -np.inf), control
 
             places, enough = [(np.zeros(size), np.eye(size))], _ENOUGH * self.num_samples
@@ -165,7 +165,7 @@ class Laplace:
                 units, step, energy, log_weight, control = propose(count, *places)
                 weight, effective = _weights(log_weight, self.num_samples)
             picked = _systematic(rng, weight, self.num_samples)
-            samples = restore(_in_batches(sites, step[picked], mode.origin, own, copied))
+            samples = restore(_in_batches(sites, step[picked], mode.origin, traced, copied))
         k = float(np.nan_to_num(pareto_shape(log_weight), nan=np.inf))  # of too few proposals nothing is known
         evidence, error = _evidence(weight, control, 2 * len(places))
         run = {
@@ -199,16 +199,16 @@ def _proposals(rng, count: int, *places):
 
     Return the draws, (count, L), their log densities under the mixture, and the first Gaussian's share of the density.
     """
-    part = np.arange(count) % (2 * len(places))
-    heavy = part % 2 == 1
+    component = np.arange(count) % (2 * len(places))
+    heavy = component % 2 == 1
     noise = rng.standard_normal((count, len(places[0][0])))
     noise[heavy] *= np.sqrt(_FREEDOM / rng.chisquare(_FREEDOM, heavy.sum()))[:, None]
     units = np.empty_like(noise)
     for i, (centre, root) in enumerate(places):
-        units[part // 2 == i] = centre + noise[part // 2 == i] @ root.T
-    parts = np.concatenate([_log_densities(units, *place) for place in places])
-    density = logsumexp(parts, axis=0, b=np.bincount(part, minlength=len(parts))[:, None] / count)
-    return units, density, np.exp(parts[0] - density)
+        units[component // 2 == i] = centre + noise[component // 2 == i] @ root.T
+    densities = np.concatenate([_log_densities(units, *place) for place in places])
+    density = logsumexp(densities, axis=0, b=np.bincount(component, minlength=len(densities))[:, None] / count)
+    return units, density, np.exp(densities[0] - density)
 
 
 def _log_densities(units, centre, root):
@@ -234,7 +234,7 @@ def _weights(log_weight, least: int):
 def _evidence(weight, control, parts: int):
     """Return the log of mean weight over mean control, and its standard error; draws of each of the parts in turn."""
     terms = weight / weight.mean() - control / control.mean()
-    squares = sum(len(own) * own.var() for own in (terms[part::parts] for part in range(parts)))
+    squares = sum(len(draws) * draws.var() for draws in (terms[first::parts] for first in range(parts)))
     return np.log(weight.mean() / control.mean()), squares**0.5 / len(terms)
 
 
@@ -269,5 +269,5 @@ def _in_batches(function, steps, origin, model, statistics):
 
     run, count = kept((function.__qualname__, size, *shapes(model, statistics)), make), len(steps)
     steps = np.concatenate([steps, np.broadcast_to(steps[:1], (-count % size, steps.shape[1]))])
-    found = [run(own, origin, model, statistics) for own in steps.reshape(-1, size, steps.shape[1])]
+    found = [run(few, origin, model, statistics) for few in steps.reshape(-1, size, steps.shape[1])]
     return jax.tree_util.tree_map(lambda *parts: np.concatenate(parts)[:count], *found)

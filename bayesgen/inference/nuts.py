@@ -70,7 +70,7 @@ def blocks(num_warmup, target_accept, model, statistics, chains=None, shard_rows
         begun = jax.jit(begin).lower(np.int64(0), np.zeros(count), chart, *arguments)
         with ThreadPoolExecutor() as threads:  # the compiler releases the interpreter lock too
             parts = [begun] if dense or near is not None else [begun, lowered(*start, model, statistics)]
-            starting, *others = [threads.submit(program.compiled, part, once=True) for part in parts]
+            starting, *others = [threads.submit(program.compiled, piece, once=True) for piece in parts]
             block = _build_block(kernel, chains, begun, chart, *arguments)
             for other in others:
                 approach(other.result, model, statistics)
@@ -261,14 +261,14 @@ class NUTS:
                 skip = self.num_warmup if self.keep_warmup else self.num_warmup % BLOCK
                 if len(blocks) * BLOCK <= skip:
                     return None
-                own = slice(0 if self.keep_warmup else skip, skip + self.num_samples)
+                kept = slice(0 if self.keep_warmup else skip, skip + self.num_samples)
                 if not together:
                     blocks = tree_map(lambda v: v[None], blocks)
-                return tree_map(lambda *parts: np.concatenate(parts, axis=1)[:, own], *blocks)
+                return tree_map(lambda *parts: np.concatenate(parts, axis=1)[:, kept], *blocks)
 
             # Two programs at a time on several devices could wait for each other.
             with ThreadPoolExecutor(1 if self.shard_rows else min(self.num_chains, os.cpu_count() or 1)) as threads:
-                runs = [threads.submit(moved, own) for own in ([seeds] if together else seeds[:, None])]
+                runs = [threads.submit(moved, key) for key in ([seeds] if together else seeds[:, None])]
                 try:
                     parts = [run.result() for run in runs]
                 except BaseException as error:
@@ -276,7 +276,7 @@ class NUTS:
                     if not isinstance(error, KeyboardInterrupt):
                         raise
                     parts = [run.result() for run in runs]
-                    if any(part is None for part in parts):
+                    if any(values is None for values in parts):
                         raise
         run = {"sampling_time": time.perf_counter() - begun, "tuning_steps": self.num_warmup}
         (sites, stats, z), warmup = _joined(parts), None
@@ -284,7 +284,7 @@ class NUTS:
         _require_draws(model, statistics, sites, stats, z)
         if self.keep_warmup:
             early, late = slice(self.num_warmup), slice(self.num_warmup, None)
-            before, told = ({k: v[:, early] for k, v in part.items()} for part in (sites, stats))
+            before, told = ({k: v[:, early] for k, v in values.items()} for values in (sites, stats))
             warmup = ParameterDraws(model, before, told) if self.num_warmup else None
             sites, stats, z = program.jax.tree_util.tree_map(lambda v: v[:, late], (sites, stats, z))
         count = len(z[0])
@@ -298,7 +298,7 @@ class NUTS:
 def _joined(parts):
     """Join the results of chains, cut to the shortest, which an interrupt leaves."""
     least = min(z.shape[1] for *_, z in parts)
-    return program.jax.tree_util.tree_map(lambda *own: np.concatenate([v[:, :least] for v in own]), *parts)
+    return program.jax.tree_util.tree_map(lambda *chains: np.concatenate([v[:, :least] for v in chains]), *parts)
 
 
 def _require_draws(model, statistics, sites, stats, z) -> None:

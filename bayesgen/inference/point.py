@@ -183,8 +183,8 @@ def _maximise(energy, model, statistics, sought: str):
         model, statistics = fresh(model, statistics)
         mode = search(energy, model, statistics, sought)
         arguments = mode.step, mode.origin, model, statistics
-        at = kept(("sites", *shapes(model, statistics)), lambda: program.build(sites, *arguments, once=True))
-        return {name: np.asarray(value) for name, value in at(*arguments).items()}
+        constrain = kept(("sites", *shapes(model, statistics)), lambda: program.build(sites, *arguments, once=True))
+        return {name: np.asarray(value) for name, value in constrain(*arguments).items()}
 
 
 def _undensity(step, origin, model, statistics):

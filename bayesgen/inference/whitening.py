@@ -82,11 +82,11 @@ def _by_leaf(model: ClassConditional, statistics, way: Callable[[Any, Any], Whit
         return model, statistics, lambda params: params
     classes, counts, of_classes = way(model.classes, statistics.classes)
     parts = model._leafwise(lambda name, leaf: way(leaf, statistics.leaves[name]))
-    leaves, sums, back = ({name: part[i] for name, part in parts.items()} for i in range(3))
+    leaves, sums, back = ({name: triple[i] for name, triple in parts.items()} for i in range(3))
 
     def restore(params):
-        own = {name: back[name](model.site(params, name)) for name in back}
-        return model._join(of_classes(model.site(params, model.CLASSES)), own)
+        restored = {name: back[name](model.site(params, name)) for name in back}
+        return model._join(of_classes(model.site(params, model.CLASSES)), restored)
 
     return model.with_leaves(classes, leaves), replace(statistics, classes=counts, leaves=sums), restore
 
@@ -144,8 +144,8 @@ def _(model: NormalInverseGamma, statistics: Moments) -> Whitened:
         return {"mean": centre + spread * params["offset"] / kappa**0.5, "variance": posterior._squeeze(spread**2)}
 
     alpha, beta = _alike(posterior.alpha.shape, model.alpha, model.beta / variance)
-    mean, own = _alike(posterior.batch_shape, (model.mean - centre) / scale, model.kappa)
-    leaf = NormalInverseGamma(mean, own, alpha, beta, tied=posterior.tied)
+    mean, worth = _alike(posterior.batch_shape, (model.mean - centre) / scale, model.kappa)
+    leaf = NormalInverseGamma(mean, worth, alpha, beta, tied=posterior.tied)
     return Standardised(leaf, kappa), _scaled(statistics, centre, scale), restore
 
 
@@ -198,12 +198,12 @@ def _(model: NormalInverseWishart, statistics) -> Whitened:
 
     grouped = centre.ndim > model.mean.ndim and not model.per_class
     prior = model._for_classes(len(centre)) if grouped else model
-    own = Moments(statistics.n, moved(statistics.mean), turned(statistics.scatter))
+    moments = Moments(statistics.n, moved(statistics.mean), turned(statistics.scatter))
     leaf = NormalInverseWishart(
         moved(prior.mean), prior.kappa, prior.nu, turned(prior.scale), shared=prior.shared, per_class=prior.per_class
     )
     sampled = PrecisionFactor(leaf, posterior.kappa)
-    return sampled, own, restore
+    return sampled, moments, restore
 
 
 # -- populations -----------------------------------------------------------------------------------------------------
@@ -240,8 +240,8 @@ def _straightened(model: LinearRegression | SemiConjugateLinearRegression, stati
     scaled, rows = noise is None, model.rows_of(statistics)
     _require_shape("variance", model.alpha + statistics.n / 2)
     centre, root, squares = model.solve(statistics, 1.0 if scaled else noise)
-    left = rows[:, -1] - rows[:, :-1] @ centre
-    squares = squares if scaled else left @ left
+    residual = rows[:, -1] - rows[:, :-1] @ centre
+    squares = squares if scaled else residual @ residual
     variance = (model.beta + squares / 2) / (model.alpha + statistics.n / 2)
     scale = variance**0.5
     apart = solve_triangular(model.factor, centre - model.mean, lower=True)
@@ -253,8 +253,8 @@ def _straightened(model: LinearRegression | SemiConjugateLinearRegression, stati
         step = params["offset"] @ root.T
         return model.params(centre + (spread[..., None] * step if scaled else step), spread**2)
 
-    own = LineCoordinates(apart * unit / scale, turned, model.alpha, model.beta / variance, scaled=scaled)
-    return own, LineRows(statistics.n, left / scale, rows[:, :-1] @ root / unit), restore
+    coordinates = LineCoordinates(apart * unit / scale, turned, model.alpha, model.beta / variance, scaled=scaled)
+    return coordinates, LineRows(statistics.n, residual / scale, rows[:, :-1] @ root / unit), restore
 
 
 # -- what they share -------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ from bayesgen.numerics.sums import finite, sparse_sum, with_data
 
 
 class Successes(ExponentialFamily):
-    """A leaf whose parameter is the "probability" of a success, under any prior; T counts (failures, successes)."""
+    """A leaf whose parameter is the "probability" of a success, under any prior; T(x) is (failures, successes)."""
 
     def natural_parameters(self, params, about=0.0):
         p = params["probability"]
@@ -149,7 +149,7 @@ class Bernoulli(Successes):
     def check(self, x):
         x = self._shaped(x)
         if x.dtype != bool and not (sparse.issparse(x) and _ones(x)):
-            require(x, lambda part: (part == 0) | (part == 1), _BINARY)
+            require(x, lambda bits: (bits == 0) | (bits == 1), _BINARY)
         elif not sparse.issparse(x):
             x = x.view(np.int8)
         return x
@@ -157,11 +157,11 @@ class Bernoulli(Successes):
     def sum_rows(self, x, rows):
         """Count zeros and ones by group; sum bits as 16-bit integers."""
         if sparse.issparse(x):
-            seen, bits = rows.sizes()[:, None], None
+            seen, stored = rows.sizes()[:, None], None
             if not _ones(x):
                 self.check(x)
-                bits = (x.data == 1).astype(float)
-            ones = sparse_sum(x, rows, bits)
+                stored = (x.data == 1).astype(float)
+            ones = sparse_sum(x, rows, stored)
             if not finite(x.data):
                 seen = seen - sparse_sum(x, rows, np.isnan(x.data).astype(float))
             sums = np.stack([np.maximum(seen - ones, 0.0), ones], axis=-1)
@@ -169,14 +169,14 @@ class Bernoulli(Successes):
         flat = x.reshape(len(x), math.prod(x.shape[1:]))
         zeros, ones = np.zeros((2, rows.count, flat.shape[1]))
         for piece in pieces(len(flat), flat.shape[1]):
-            part, own = flat[piece], rows[piece]
-            one, zero = part == 1, part == 0
-            whole = np.count_nonzero(one) + np.count_nonzero(zero) == part.size
-            if not whole and not (one | zero | np.isnan(part)).all():
-                require(x, lambda part: (part == 0) | (part == 1), _BINARY)
-            new = own.sum(one)
+            bits, grouping = flat[piece], rows[piece]
+            one, zero = bits == 1, bits == 0
+            whole = np.count_nonzero(one) + np.count_nonzero(zero) == bits.size
+            if not whole and not (one | zero | np.isnan(bits)).all():
+                require(x, lambda bits: (bits == 0) | (bits == 1), _BINARY)
+            new = grouping.sum(one)
             ones += new
-            zeros += own.sizes()[:, None] - new if whole and own.weight is None else own.sum(zero)
+            zeros += grouping.sizes()[:, None] - new if whole and grouping.weight is None else grouping.sum(zero)
         return SumStatistics(np.stack([zeros, ones], axis=-1).reshape(*rows.lead, *x.shape[1:], 2), np.float64(0))
 
     def log_likelihood_rows(self, params, x):
@@ -201,11 +201,11 @@ class Bernoulli(Successes):
             return (filled @ slope.T - gaps @ log_zero.T).T + constant, groups
         flat, result = x.reshape(len(x), slope.shape[1]), np.empty((len(slope), len(x)))
         for piece in pieces(len(flat), flat.shape[1], rows=product_rows(slope.size)):
-            part = flat[piece].astype(float, copy=False)
-            result[:, piece] = slope @ part.T + constant
+            bits = flat[piece].astype(float, copy=False)
+            result[:, piece] = slope @ bits.T + constant
             if np.isnan(result[0, piece]).any():
-                missing = np.isnan(part)
-                result[:, piece] = slope @ np.where(missing, 0.0, part).T + log_zero @ (~missing).T
+                missing = np.isnan(bits)
+                result[:, piece] = slope @ np.where(missing, 0.0, bits).T + log_zero @ (~missing).T
         return result, groups
 
 

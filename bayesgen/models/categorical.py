@@ -35,7 +35,7 @@ from bayesgen.numerics.special import log_gamma_ratio, namespace, xlogy
 
 
 class Categories(ExponentialFamily):
-    """A leaf whose parameter is the "probability" of each of V categories, under any prior; T counts them."""
+    """A leaf whose parameter is the "probability" of each of V categories, under any prior; T(x) counts categories."""
 
     site_dims = {"probability": ("category",)}
     categories: Any
@@ -240,14 +240,14 @@ class Categorical(Categories, ConjugateFamily):
         count = len(self.categories)
         offset = np.arange(entries) * count
         for piece in pieces(len(x), entries, 1 << 16):
-            part = x[piece].reshape(-1, entries)
+            values = x[piece].reshape(-1, entries)
             with np.errstate(invalid="ignore"):
-                codes = part.astype(np.intp, copy=False)
+                codes = values.astype(np.intp, copy=False)
             right = codes.view(np.uintp).max(initial=0) < count  # a negative code is a huge unsigned one
             missing = None
-            if not right or (part.dtype.kind == "f" and not (codes == part).all()):
-                missing = np.isnan(part)
-                if not (missing | ((codes == part) & (codes >= 0) & (codes < count))).all():
+            if not right or (values.dtype.kind == "f" and not (codes == values).all()):
+                missing = np.isnan(values)
+                if not (missing | ((codes == values) & (codes >= 0) & (codes < count))).all():
                     self.check(x)  # raises, and names the place
             cells = codes + offset
             if missing is not None:
@@ -260,10 +260,10 @@ class Categorical(Categories, ConjugateFamily):
         width = entries * size + 1
         total = np.zeros(rows.count * width)
         for piece, cells in self._cells(x, entries):
-            own, order = rows[piece], "F" if cells.flags.f_contiguous else "C"  # their order in memory
+            grouping, order = rows[piece], "F" if cells.flags.f_contiguous else "C"  # their order in memory
             if rows.count > 1:
-                cells += (own.codes * width)[:, None]
-            w = None if own.weight is None else np.broadcast_to(own.weight[:, None], cells.shape).ravel(order)
+                cells += (grouping.codes * width)[:, None]
+            w = None if grouping.weight is None else np.broadcast_to(grouping.weight[:, None], cells.shape).ravel(order)
             total += np.bincount(cells.ravel(order), w, len(total))
         total = total.reshape(rows.count, width)[:, :-1]
         return SumStatistics(total.reshape(*rows.lead, *x.shape[1:], size), np.float64(0))
@@ -282,8 +282,8 @@ class Categorical(Categories, ConjugateFamily):
         for piece, cells in self._cells(x, entries):
             if len(table) <= 4:
                 columns = cells.flags.f_contiguous  # in their order in memory, five times as fast
-                for group, own in enumerate(table):
-                    result[group, piece] = ones @ own.take(cells.T) if columns else own.take(cells) @ ones
+                for group, logs in enumerate(table):
+                    result[group, piece] = ones @ logs.take(cells.T) if columns else logs.take(cells) @ ones
             else:  # ones at the cells, times the table: a compiled look-up and sum for all groups
                 rows = np.arange(0, cells.size + 1, entries)
                 look = sparse.csr_array((np.ones(cells.size), cells.ravel(), rows), (len(cells), len(by_cell)))

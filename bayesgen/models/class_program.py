@@ -50,7 +50,7 @@ class ClassStatistics(Statistics):
     @property
     def keeps_rows(self) -> bool:  # type: ignore[override]  # depends on the leaves
         """True if some leaf keeps its rows."""
-        return any(own.keeps_rows for own in self.leaves.values())
+        return any(statistics.keeps_rows for statistics in self.leaves.values())
 
     def _with(self, other, sign):
         if not isinstance(other, ClassStatistics) or self.leaves.keys() != other.leaves.keys():
@@ -65,15 +65,15 @@ class ClassStatistics(Statistics):
         classes, squares = combine(self.classes, other.classes), combine(self.squares, other.squares)
         return ClassStatistics(classes, leaves, squares, self.schema or other.schema, self.decayed or other.decayed)
 
-    def without(self, part, signed=()):
-        classes = self.classes.without(part.classes)
-        leaves = {name: own.without(part.leaves[name], name in signed) for name, own in self.leaves.items()}
-        squares = np.maximum(self.squares - part.squares, 0.0)
+    def without(self, gone, signed=()):
+        classes = self.classes.without(gone.classes)
+        leaves = {name: sums.without(gone.leaves[name], name in signed) for name, sums in self.leaves.items()}
+        squares = np.maximum(self.squares - gone.squares, 0.0)
         return ClassStatistics(classes, leaves, squares, self.schema, self.decayed)
 
     def scaled(self, factor):
         """Return the statistics with every row weighted ``factor`` times as before, marked as `decayed`."""
-        leaves = {name: own.scaled(factor) for name, own in self.leaves.items()}
+        leaves = {name: sums.scaled(factor) for name, sums in self.leaves.items()}
         return ClassStatistics(self.classes.scaled(factor), leaves, self.squares * factor**2, self.schema, True)
 
 
@@ -200,8 +200,8 @@ class ClassProgram(Model):
                     label = label if told is None else label.mask(told >= 0)
                     numpyro.sample("told", label, obs=None if told is None else program.jnp.asarray(told))
             for name, leaf in model.leaves.items():
-                own = leaf.select_class(model.site(params, name), layout.codes(t))
-                leaf.observe(f"{name}.x", own, given.get(name), size, leaf.features)
+                of_rows = leaf.select_class(model.site(params, name), layout.codes(t))
+                leaf.observe(f"{name}.x", of_rows, given.get(name), size, leaf.features)
             if given and (free if log_joint is None else log_joint):
                 numpyro.deterministic("t_log_joint", model._log_joint(params, given, told, layout))
         return t
@@ -304,8 +304,8 @@ class ClassProgram(Model):
         if name == self.CLASSES:
             return ("class",)
         wide = sum(bool(leaf.features) or leaf.event_dim > 0 for leaf in self.leaves.values())
-        own = self.leaves[name].dims(parameter, grouped=True)
-        return tuple(d if d == "class" or (wide == 1 and d.startswith("feature")) else f"{name}.{d}" for d in own)
+        axes = self.leaves[name].dims(parameter, grouped=True)
+        return tuple(d if d == "class" or (wide == 1 and d.startswith("feature")) else f"{name}.{d}" for d in axes)
 
     def coords(self) -> dict[str, list]:
         labels: dict[str, list] = {"class": list(self.class_names)}

@@ -42,6 +42,11 @@ from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import Grouping, finite
 
 
+def _of_every_leaf(flag: str, doc: str) -> property:
+    """Return a property that is True if the flag of every leaf is."""
+    return property(lambda self: all(map(operator.attrgetter(flag), self.leaves.values())), doc=doc)
+
+
 @dataclass(frozen=True, eq=False)
 class ClassConditional(ClassProgram, Conjugate):
     """A class prior and named leaves, which `NaiveBayes` and `GaussianDiscriminant` choose."""
@@ -55,8 +60,6 @@ class ClassConditional(ClassProgram, Conjugate):
         leaves = self._leafwise(lambda name, leaf: leaf.with_prior(statistics.leaves[name]))
         same = all(map(operator.is_, leaves.values(), self.leaves.values()))
         return self if same else self.with_leaves(self.classes, leaves)
-
-    # -- statistics and densities ------------------------------------------------------------------------------------
 
     def _leafwise(self, operation) -> dict[str, Any]:
         """Apply ``operation(name, leaf)`` to every leaf; restate a `DataError` with the names of class and column."""
@@ -156,22 +159,9 @@ class ClassConditional(ClassProgram, Conjugate):
             top = np.maximum(density.max(1, keepdims=True), -1e300)
             return np.log(np.swapaxes(params[self.CONFUSION], 1, 2) @ np.exp(density - top)) + top
 
-    # -- the algebra, where every leaf is conjugate ------------------------------------------------------------------
-
-    @property
-    def conjugate(self) -> bool:  # type: ignore[override]  # depends on the leaves
-        """True if the exact posterior exists in closed form."""
-        return all(map(operator.attrgetter("conjugate"), self.leaves.values()))
-
-    @property
-    def proper(self) -> bool:  # type: ignore[override]  # depends on the leaves
-        """True if the prior of every leaf is a distribution."""
-        return all(map(operator.attrgetter("proper"), self.leaves.values()))
-
-    @property
-    def bounded(self) -> bool:  # type: ignore[override]  # depends on the leaves
-        """True if no leaf has a population, whose density has no mode."""
-        return all(map(operator.attrgetter("bounded"), self.leaves.values()))
+    conjugate = _of_every_leaf("conjugate", "True if the exact posterior exists in closed form.")  # type: ignore[assignment]
+    proper = _of_every_leaf("proper", "True if the prior of every leaf is a distribution.")  # type: ignore[assignment]
+    bounded = _of_every_leaf("bounded", "True if no leaf has a population, whose density has no mode.")  # type: ignore[assignment]
 
     def update(self, statistics: ClassStatistics) -> Self:
         _require_labels(statistics)
@@ -194,15 +184,15 @@ class ClassConditional(ClassProgram, Conjugate):
         """Return log p(x, t = k) with the parameters integrated out, (n, K)."""
         x, result = self.blocks(x), self._log_mean
         for density in self._leafwise(lambda name, leaf: leaf.log_predictive(x[name])).values():
-            own = density.reshape(len(density), math.prod(density.shape[1:])).T
-            if isinstance(own, np.ndarray):
-                own = np.ascontiguousarray(own)
-            alike = isinstance(own, np.ndarray) and own.dtype == result.dtype and len(own) == len(result)
-            if alike and own.flags.writeable:
-                own += result  # nobody else holds it, so a million rows are not copied
-                result = own
+            term = density.reshape(len(density), math.prod(density.shape[1:])).T
+            if isinstance(term, np.ndarray):
+                term = np.ascontiguousarray(term)
+            alike = isinstance(term, np.ndarray) and term.dtype == result.dtype and len(term) == len(result)
+            if alike and term.flags.writeable:
+                term += result  # nobody else holds it, so a million rows are not copied
+                result = term
             else:
-                result = result + own
+                result = result + term
         return result.T  # class by class in memory: later reductions run over a few classes of many rows
 
     def map(self, statistics: ClassStatistics | PartlyLabelled) -> Params:
@@ -340,10 +330,10 @@ class GaussianDiscriminant(ClassConditional):
     shared: bool = static(default=False)
 
     def __post_init__(self):
-        own = structure(self.covariance)
+        form = structure(self.covariance)
         if not isinstance(self.shared, bool | np.bool_):
             raise TypeError(f"shared must be True or False, got {self.shared!r}")
-        object.__setattr__(self, "gaussian", own.leaf(self.gaussian, bool(self.shared)))
+        object.__setattr__(self, "gaussian", form.leaf(self.gaussian, bool(self.shared)))
         super().__post_init__()
 
     @property

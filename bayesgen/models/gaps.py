@@ -66,18 +66,18 @@ class PatternMoments(Statistics):
             return super()._with(other, sign)
         parts, gone = self.by_pattern(), other.by_pattern()
         if sign > 0:
-            return PatternMoments.of(gone | {p: part + gone[p] if p in gone else part for p, part in parts.items()})
+            return PatternMoments.of(gone | {p: sums + gone[p] if p in gone else sums for p, sums in parts.items()})
         if strange := [p for p in gone if p not in parts and gone[p].n.any()]:
             raise ValueError(f"no row has the gaps of those to take out, such as {strange[0]} (1: seen, 0: missing)")
-        left = {p: part - gone[p] if p in gone else part for p, part in parts.items()}
-        return PatternMoments.of({p: part for p, part in left.items() if part.n.any()} or left)
+        kept = {p: sums - gone[p] if p in gone else sums for p, sums in parts.items()}
+        return PatternMoments.of({p: sums for p, sums in kept.items() if sums.n.any()} or kept)
 
-    def without(self, part, signed=False):
-        before, rest = self.by_pattern(), (self - part).by_pattern()
-        left = PatternMoments.of({p: own.without_dust(before[p]) for p, own in rest.items()})
-        for pattern, own in left.by_pattern().items():
-            own.check_digits(before[pattern], left.pooled.variance)
-        return left
+    def without(self, gone, signed=False):
+        before, reduced = self.by_pattern(), (self - gone).by_pattern()
+        kept = PatternMoments.of({p: moments.without_dust(before[p]) for p, moments in reduced.items()})
+        for pattern, moments in kept.by_pattern().items():
+            moments.check_digits(before[pattern], kept.pooled.variance)
+        return kept
 
     def scaled(self, factor):
         return PatternMoments(self.patterns, self.moments.scaled(factor))
@@ -128,20 +128,20 @@ def em(leaf, statistics: PatternMoments, maximise):
 def _complete(statistics: PatternMoments, params) -> Moments:
     """Return the expected moments of complete rows, given the observed entries."""
     result = None
-    for pattern, part in statistics.by_pattern().items():
+    for pattern, seen in statistics.by_pattern().items():
         o, m = (np.flatnonzero([c == flag for c in pattern]) for flag in ("1", "0"))
         mu, sigma = params["mean"], params["covariance"]
-        part = Moments(part.n, part.mean[..., o], part.scatter[..., o[:, None], o])
+        seen = Moments(seen.n, seen.mean[..., o], seen.scatter[..., o[:, None], o])
         regress = np.linalg.solve(sigma[..., o[:, None], o], sigma[..., o[:, None], m]).mT
         mean, scatter = np.empty_like(mu), np.empty_like(sigma)
-        mean[..., o] = part.mean
-        mean[..., m] = mu[..., m] + (regress @ (part.mean - mu[..., o])[..., None])[..., 0]
-        cross = regress @ part.scatter
-        rest = sigma[..., m[:, None], m] - regress @ sigma[..., o[:, None], m]
-        scatter[..., o[:, None], o] = part.scatter
+        mean[..., o] = seen.mean
+        mean[..., m] = mu[..., m] + (regress @ (seen.mean - mu[..., o])[..., None])[..., 0]
+        cross = regress @ seen.scatter
+        conditional = sigma[..., m[:, None], m] - regress @ sigma[..., o[:, None], m]
+        scatter[..., o[:, None], o] = seen.scatter
         scatter[..., m[:, None], o] = cross
         scatter[..., o[:, None], m] = cross.mT
-        scatter[..., m[:, None], m] = cross @ regress.mT + part.n[..., None, None] * rest
-        whole = Moments(part.n, mean, scatter)
+        scatter[..., m[:, None], m] = cross @ regress.mT + seen.n[..., None, None] * conditional
+        whole = Moments(seen.n, mean, scatter)
         result = whole if result is None else result + whole
     return result  # type: ignore[return-value]

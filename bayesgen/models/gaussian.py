@@ -84,12 +84,17 @@ class Gaussian(ExponentialFamily):
         return rng.normal(params["mean"], np.sqrt(params["variance"]))
 
     def student(self, x, params=None):
-        """Return the Gaussian of each entry, which the other entries do not move."""
+        """Return the Gaussian or Student-t of each entry, which the other entries do not move."""
         if params is None:
-            return super().student(x)
-        params = self._expand(params)
-        mean, sd = params["mean"], np.sqrt(params["variance"])
-        return beside_rows(mean, x), beside_rows(sd, x), np.full((1, 1), np.inf)
+            parts = self._student()
+        else:
+            params = self._expand(params)
+            parts = params["mean"], np.sqrt(params["variance"]), np.inf
+        return tuple(beside_rows(value, x) for value in np.broadcast_arrays(*parts))
+
+    def _student(self) -> tuple:
+        """Return location, scale and degrees of freedom of the predictive, where there is a posterior."""
+        return super().student(None)
 
     def sufficient_statistic(self, x, about=0.0):
         """Return (1, z, z²), z = x - about."""
@@ -172,6 +177,9 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
     def squared_scale(self):
         """Squared scale of the predictive Student-t."""
         return self.beta * (self.kappa + 1) / (self.alpha * self.kappa)
+
+    def _student(self):
+        return self.mean, self.squared_scale**0.5, 2 * self.alpha
 
     def predictive(self):
         return program.dist.StudentT(2 * self.alpha, self.mean, self.squared_scale**0.5)
@@ -277,8 +285,8 @@ class NormalInverseGamma(NormalInverseGammaPrior):
     def marginal(self, columns) -> Self:
         """Return the model of some of the features, along the last axis."""
         every = self.batch_shape[-1:]
-        own = {name: getattr(self, name) for name in ("mean", "kappa", "alpha", "beta")}
-        return self._revised(**{name: a[..., columns] if a.shape[-1:] == every else a for name, a in own.items()})
+        values = {name: getattr(self, name) for name in ("mean", "kappa", "alpha", "beta")}
+        return self._revised(**{name: a[..., columns] if a.shape[-1:] == every else a for name, a in values.items()})
 
     def mean_scores(self):
         """Return the means of μ/σ², (..., D), and of Σ_j μ_j²/σ_j², (...): P m and Σ (P m² + 1/kappa), P = alpha/beta.
@@ -368,11 +376,8 @@ class NormalInverseGamma(NormalInverseGammaPrior):
 
     def student(self, x, params=None):
         """Return the predictive; observed entries that share the variance with a missing one inform it."""
-        if params is not None:
-            return super().student(x, params)
-        parts = np.broadcast_arrays(self.mean, np.sqrt(self.squared_scale), 2 * self.alpha)
-        mean, width, dof = (beside_rows(part, x) for part in parts)
-        if "feature" not in self.tied:
+        mean, width, dof = super().student(x, params)
+        if params is not None or "feature" not in self.tied:
             return mean, width, dof
         return conditional_student(x, mean[..., 0, :], width.mT**2 * np.eye(x.shape[1]), dof[..., 0, 0])
 
@@ -380,8 +385,8 @@ class NormalInverseGamma(NormalInverseGammaPrior):
         """Draw the missing entries; observed entries that share the variance with a missing one inform it."""
         if params is not None or "feature" not in self.tied:
             return super().fill(x, group, rng, params)
-        parts = np.broadcast_arrays(self.mean, self.squared_scale, 2 * self.alpha)
-        mean, square, dof = (part.reshape(-1, x.shape[1]) for part in parts)
+        values = np.broadcast_arrays(self.mean, self.squared_scale, 2 * self.alpha)
+        mean, square, dof = (value.reshape(-1, x.shape[1]) for value in values)
         return fill_student(x, group, mean, square[:, None] * np.eye(x.shape[1]), dof[:, 0], rng)
 
     def tail_probability(self, x):

@@ -26,7 +26,7 @@ import numpy as np
 
 from bayesgen.core import program
 from bayesgen.core.errors import refuse_where
-from bayesgen.models.gaussian import LOG_2PI, Gaussian, beside_rows, mean_variance
+from bayesgen.models.gaussian import LOG_2PI, Gaussian, mean_variance
 from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
 
@@ -102,11 +102,8 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
         level = log_gamma_ratio(alpha, 0.5) - 0.5 * np.log(np.pi * spread)
         return self._over_features(level - (alpha + 0.5) * log1p_sum_squares(np.nan_to_num(z), ()), x)
 
-    def student(self, x, params=None):
-        if params is not None:
-            return super().student(x, params)
-        mean, width, dof = np.broadcast_arrays(self.mean, np.sqrt(self.beta / self.alpha), 2 * self.alpha)
-        return beside_rows(mean, x), beside_rows(width, x), beside_rows(dof, x)
+    def _student(self):
+        return self.mean, (self.beta / self.alpha) ** 0.5, 2 * self.alpha
 
     def mode(self):
         return self._with_mean(self.beta / (self.alpha + 1))
@@ -191,12 +188,8 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         terms = -0.5 * (LOG_2PI + np.log(variance) + (x - self._beside(self.mean, x)) ** 2 / variance)
         return self._over_features(terms, x)
 
-    def student(self, x, params=None):
-        if params is not None:
-            return super().student(x, params)
-        sd = np.sqrt(self.sd**2 + self.noise_sd**2)
-        mean, sd = np.broadcast_arrays(self.mean, sd)
-        return beside_rows(mean, x), beside_rows(sd, x), np.full((1, 1), np.inf)
+    def _student(self):
+        return self.mean, (self.sd**2 + self.noise_sd**2) ** 0.5, np.inf
 
     def mode(self):
         return self._with_variance(self.mean)

@@ -69,8 +69,8 @@ class GaussianVector(ExponentialFamily):
         def whole(cholesky):  # of a minibatch, say, whose gaps are not known when the program is compiled
             return jnp.broadcast_to(cholesky, np.broadcast_shapes(cholesky.shape, (*x.shape, x.shape[-1])))
 
-        own = program.jax.lax.cond(seen.all(), whole, marginal, cholesky) if traced else marginal(cholesky)
-        likelihood = self.likelihood({"mean": jnp.where(seen, mean, 0.0), "cholesky": own})
+        factor = program.jax.lax.cond(seen.all(), whole, marginal, cholesky) if traced else marginal(cholesky)
+        likelihood = self.likelihood({"mean": jnp.where(seen, mean, 0.0), "cholesky": factor})
         return likelihood, jnp.where(seen, x, 0.0)
 
     def draw(self, params, rng):
@@ -118,14 +118,14 @@ class GaussianVector(ExponentialFamily):
         if finite(x):
             return grouped_moments(x, rows, vector=True)
         missing, parts = np.isnan(self.check(x)), {}
-        some = ~missing.all(-1)
-        if not missing[some].any():
-            return grouped_moments(x[some], rows[some], vector=True)
-        for seen, own in patterns(~missing):
+        there = ~missing.all(-1)
+        if not missing[there].any():
+            return grouped_moments(x[there], rows[there], vector=True)
+        for seen, places in patterns(~missing):
             if len(seen):
                 pattern = "".join("1" if j in seen else "0" for j in range(x.shape[1]))
                 # Missing columns are 0 throughout, and so are their mean and scatter.
-                parts[pattern] = grouped_moments(np.nan_to_num(x[own]), rows[own], vector=True)
+                parts[pattern] = grouped_moments(np.nan_to_num(x[places]), rows[places], vector=True)
         return PatternMoments.of(parts)
 
     def log_likelihood(self, params, statistics):
@@ -155,8 +155,8 @@ class GaussianVector(ExponentialFamily):
 
         def prepare(seen):
             result, step = [], max(1, CELLS // (len(mean) * dim * dim))  # classes at a time
-            for part in (slice(k, k + step) for k in range(0, mean.shape[1], step)):
-                mu, sigma = mean[:, part, seen], covariance[:, part, seen[:, None], seen]
+            for classes in (slice(k, k + step) for k in range(0, mean.shape[1], step)):
+                mu, sigma = mean[:, classes, seen], covariance[:, classes, seen[:, None], seen]
                 about, whiten = mu.mean(0), np.linalg.inv(np.linalg.cholesky(sigma.mean(0)))
                 if single:
                     eta = np.full((len(about), 1, 1), -0.5 * len(seen) * LOG_2PI)
@@ -173,14 +173,14 @@ class GaussianVector(ExponentialFamily):
             for seen, rows in patterns(np.ones((1, dim), bool) if whole else ~np.isnan(x)):
                 if not len(seen):
                     continue
-                place, part = (slice(None), x) if whole else (rows, x[np.ix_(rows, seen)])
+                place, entries = (slice(None), x) if whole else (rows, x[np.ix_(rows, seen)])
                 if seen.tobytes() not in known:
                     known[seen.tobytes()] = prepare(seen)
                 about, whiten, eta = known[seen.tobytes()]
-                step = max(1, CELLS // (eta.shape[-1] * len(part) + 1))
+                step = max(1, CELLS // (eta.shape[-1] * len(entries) + 1))
                 for k in (slice(first, first + step) for first in range(0, len(eta), step)):
                     with np.errstate(over="ignore", invalid="ignore"):
-                        z = whiten[k] @ (part.T - about[k][..., None])
+                        z = whiten[k] @ (entries.T - about[k][..., None])
                         if single:  # a draw is whitened by itself
                             result[k][..., place] = eta[k] - 0.5 * (z * z).sum(-2, keepdims=True)
                         elif whole:

@@ -90,8 +90,6 @@ class LaplaceLinearRegression(GaussianLine):
         """True if neither distribution has a kink."""
         return "laplace" not in (self.noise, self.prior)
 
-    # -- the program -------------------------------------------------------------------------------------------------
-
     def latents(self):
         numpyro, dist = program.numpyro, program.dist
         variance = numpyro.sample("variance", dist.InverseGamma(self.alpha, self.beta))
@@ -107,8 +105,6 @@ class LaplaceLinearRegression(GaussianLine):
     def likelihood(self, params, x):
         normal = super().likelihood(params, x)
         return normal if self.noise == "normal" else program.dist.Laplace(normal.loc, (params["variance"] / 2) ** 0.5)
-
-    # -- rows and densities ------------------------------------------------------------------------------------------
 
     def statistics(self, x, t, weight=None):
         """Return `LineStatistics` under normal noise, `Rows` under Laplace noise; see `LinearRegression.statistics`."""
@@ -137,8 +133,6 @@ class LaplaceLinearRegression(GaussianLine):
             return super().ml(statistics)
         raise ValueError("maximum likelihood under Laplace noise is not offered; use 'map' or 'nuts'")
 
-    # -- the mode ----------------------------------------------------------------------------------------------------
-
     def map(self, statistics):
         if self.noise == "normal":
             rows = self.rows_of(statistics)
@@ -166,12 +160,12 @@ class LaplaceLinearRegression(GaussianLine):
                 value = self.beta * v[0] ** 2 - power * np.log(v[0]) + w @ residual + 0.5 * level @ level + prior.sum()
                 if not derivatives:
                     return value
-                own = np.array([2 * self.beta * v[0] - power / v[0], *level])
-                own2 = np.array([2 * self.beta + power / v[0] ** 2, *np.ones(len(level))])
+                first_order = np.array([2 * self.beta * v[0] - power / v[0], *level])
+                second_order = np.array([2 * self.beta + power / v[0] ** 2, *np.ones(len(level))])
                 bent = curvature > 1e-15 * curvature.max()  # few rows, in the end, under Laplace noise
                 hessian = rows[bent].T @ ((w * curvature)[bent, None] * rows[bent])
-                hessian += np.diag(np.append(own2, stiffness))
-                return value, (w * slope) @ rows + np.append(own, push), hessian
+                hessian += np.diag(np.append(second_order, stiffness))
+                return value, (w * slope) @ rows + np.append(first_order, push), hessian
 
             v, decrement = minimise(function, v, limit=200, tolerance=1e-12)
         if not decrement < CLOSE:

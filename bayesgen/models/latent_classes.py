@@ -59,10 +59,10 @@ def alike(model: ClassConditional) -> bool:
 
 def narrowed(statistics: ClassStatistics) -> ClassStatistics:
     """Return statistics of all rows, with the scatter that weak priors expect within a class; see the module."""
-    own = {name: part for name, part in statistics.leaves.items() if isinstance(part, Moments)}
-    columns = sum(part.mean[0].size for part in own.values())
+    gaussian = {name: sums for name, sums in statistics.leaves.items() if isinstance(sums, Moments)}
+    columns = sum(sums.mean[0].size for sums in gaussian.values())
     share = len(statistics.classes.total()) ** (-2 / max(columns, 1))
-    leaves = {name: replace(part, scatter=part.scatter * share) for name, part in own.items()}
+    leaves = {name: replace(sums, scatter=sums.scatter * share) for name, sums in gaussian.items()}
     return replace(statistics, leaves=statistics.leaves | leaves)
 
 
@@ -96,7 +96,7 @@ def begun(
     )
     settled = (labels if likelihood else _settled(model, statistics, labels) for labels in tried)
     found = [replace(statistics, start=labels) for labels in settled]
-    return max(found, key=lambda own: _height(model, own, likelihood))
+    return max(found, key=lambda start: _height(model, start, likelihood))
 
 
 def _height(model, statistics, likelihood: bool) -> float:
@@ -165,8 +165,8 @@ def matched(model: ClassConditional, statistics: PartlyLabelled, samples: Params
     for piece in pieces(draws, classes * len(target), DENSITIES):
         joint = model.log_likelihood_rows({site: v[piece] for site, v in flat.items()}, statistics.rows)
         agreement = target.T @ np.swapaxes(softmax(joint, axis=1)[:, lone], 1, 2)
-        for own, gain in zip(place[piece], agreement, strict=True):
-            own[lone] = lone[linear_sum_assignment(-gain)[1]]
+        for order, gain in zip(place[piece], agreement, strict=True):
+            order[lone] = lone[linear_sum_assignment(-gain)[1]]
     rows = np.arange(draws)[:, None]
     return {site: v[rows, place].reshape(samples[site].shape) for site, v in flat.items()}
 
@@ -188,15 +188,15 @@ def log_evidence(model: ClassConditional, statistics: PartlyLabelled) -> float |
         each = each + terms.reshape(len(sets), *(groups or (1,)), -1).sum(-1)
     base = sum(leaf.sum_rows(statistics.rows[n], Grouping.of(count)).base for n, leaf in model.leaves.items())
     found = each[:, 0]
-    for own in each.T[1:]:
+    for of_class in each.T[1:]:
         before = found
-        found = np.array([logsumexp(own[t] + before[s ^ t]) for s, t in _subsets(sets)])
+        found = np.array([logsumexp(of_class[t] + before[s ^ t]) for s, t in _subsets(sets)])
     return float(found[-1] + base)
 
 
 def _subsets(sets):
     """Yield every set of rows with all its subsets, as bits of whole numbers."""
-    return ((own, sets[(sets & own) == sets]) for own in sets)
+    return ((members, sets[(sets & members) == sets]) for members in sets)
 
 
 def _sizes(classes, sizes) -> np.ndarray:

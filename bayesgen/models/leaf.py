@@ -77,7 +77,7 @@ class Leaf(LeafProgram):
         """
         x = self._shaped(x)
         if not finite(x.data if sparse.issparse(x) else x):
-            require(x, lambda part: ~np.isinf(part), _INFINITE)
+            require(x, lambda entries: ~np.isinf(entries), _INFINITE)
         return x
 
     def _shaped(self, x) -> Any:
@@ -86,14 +86,14 @@ class Leaf(LeafProgram):
         x = sparse_rows(x, owner, self.takes_sparse) if sparse.issparse(x) else dense_rows(x, owner, 1 + self.event_dim)
         shape: Any = x.shape
         features = shape[1 : x.ndim - self.event_dim]
-        own = self.batch_shape
-        own = own[len(own) - len(features) :]
+        expected = self.batch_shape
+        expected = expected[len(expected) - len(features) :]
         if (
-            own != features
-            and len(own) == len(features)
-            and any(a not in (1, b) for a, b in zip(own, features, strict=True))
+            expected != features
+            and len(expected) == len(features)
+            and any(a not in (1, b) for a, b in zip(expected, features, strict=True))
         ):
-            raise DataError(f"rows have {features} features where the model has {own}")
+            raise DataError(f"rows have {features} features where the model has {expected}")
         return x
 
     def missing(self, x) -> np.ndarray:
@@ -130,8 +130,8 @@ class Leaf(LeafProgram):
         """Draw one observation for each leading index of ``params``: array (lead..., features..., event...)."""
         with program.x64():
             key = program.jax.random.PRNGKey(int(rng.integers(2**31)))
-            own = {site: program.jnp.asarray(np.array(v)) for site, v in params.items()}
-            return np.asarray(self.likelihood(own).sample(key))
+            traced = {site: program.jnp.asarray(np.array(v)) for site, v in params.items()}
+            return np.asarray(self.likelihood(traced).sample(key))
 
     def fill(self, x, group, rng: np.random.Generator, params: Any = None) -> np.ndarray:
         """Draw the missing entries of rows given the observed ones.
@@ -213,8 +213,8 @@ class Leaf(LeafProgram):
         for field in dataclasses.fields(self):
             if "rank" in field.metadata:
                 value = getattr(self, field.name)
-                own = value.shape[value.ndim - field.metadata["rank"] :]
-                changes[field.name] = namespace(value).broadcast_to(value, shape + own)
+                event = value.shape[value.ndim - field.metadata["rank"] :]
+                changes[field.name] = namespace(value).broadcast_to(value, shape + event)
         return dataclasses.replace(self, **changes, per_class=True)
 
     def _repeated(self, columns: int) -> Self:
@@ -246,14 +246,14 @@ class ExponentialFamily(Leaf):
         x = self.check(x)
         result: Any = 0
         for piece in pieces(max(len(x), 1), math.prod(x.shape[1:])):
-            part, own = x[piece], rows[piece]
-            w = np.ones(len(part)) if own.weight is None else own.weight
-            seen = ~self.missing(part) * w.reshape(-1, *[1] * (x.ndim - 1 - self.event_dim))
+            entries, grouping = x[piece], rows[piece]
+            w = np.ones(len(entries)) if grouping.weight is None else grouping.weight
+            seen = ~self.missing(entries) * w.reshape(-1, *[1] * (x.ndim - 1 - self.event_dim))
             with np.errstate(invalid="ignore"):
-                terms = np.where(seen[..., None] > 0, self.sufficient_statistic(part) * seen[..., None], 0.0)
-                base = np.where(seen > 0, self.log_base_measure(part) * seen, 0.0)
-            unweighted = dataclasses.replace(own, weight=None)
-            total = unweighted.membership() @ terms.reshape(len(part), math.prod(terms.shape[1:]))
+                terms = np.where(seen[..., None] > 0, self.sufficient_statistic(entries) * seen[..., None], 0.0)
+                base = np.where(seen > 0, self.log_base_measure(entries) * seen, 0.0)
+            unweighted = dataclasses.replace(grouping, weight=None)
+            total = unweighted.membership() @ terms.reshape(len(entries), math.prod(terms.shape[1:]))
             result += SumStatistics(total.reshape(*rows.lead, *terms.shape[1:]), base.sum())
         return result
 

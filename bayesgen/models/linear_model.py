@@ -218,10 +218,10 @@ class LineStatistics(Statistics):
                 rows[:-1], rows[-1] = x[piece].T, t[piece]
                 rows -= origin[:, None]
                 size = w.sum()
-                own = np.vecdot(rows, w) / size
-                rows -= own[:, None]
+                centre = np.vecdot(rows, w) / size
+                rows -= centre[:, None]
                 rows *= np.sqrt(w)
-                step = own - mean
+                step = centre - mean
                 z[:, -1] = np.sqrt(n / (n + size) * size) * step
                 n += size
                 mean = mean + size / n * step
@@ -259,18 +259,18 @@ class LineStatistics(Statistics):
         decayed = self.decayed or other.decayed
         return LineStatistics(np.asarray(n), self.mean + other.n / n * step, _positive(factor), squares, decayed)
 
-    def without(self, part, signed=False):
-        """Return the statistics without the rows of ``part``, or raise where more than 1e-8 may be lost."""
-        if not part.n:
+    def without(self, gone, signed=False):
+        """Return the statistics without the rows of ``gone``, or raise where more than 1e-8 may be lost."""
+        if not gone.n:
             return self
-        n, step = np.asarray(self.n - part.n), part.mean - self.mean
+        n, step = np.asarray(self.n - gone.n), gone.mean - self.mean
         if n < 0:
-            raise ValueError(f"{float(part.n):g} rows cannot be taken out of {float(self.n):g}")
+            raise ValueError(f"{float(gone.n):g} rows cannot be taken out of {float(self.n):g}")
         if not n:
             return replace(self, n=n, mean=0 * self.mean, factor=0 * self.factor, squares=np.asarray(0.0))
-        squares = np.maximum(self.squares - part.squares, 0.0)
-        share = np.sqrt(self.n / n * part.n)
-        rows = np.vstack([part.factor, share * step])
+        squares = np.maximum(self.squares - gone.squares, 0.0)
+        share = np.sqrt(self.n / n * gone.n)
+        rows = np.vstack([gone.factor, share * step])
         kept, combined = _independent(self.factor)
         away = np.abs(rows - rows[:, kept] @ combined).max(0)
         if (away > _RANK * np.linalg.norm(self.factor, axis=0)).any():  # a constant column stays one
@@ -278,8 +278,8 @@ class LineStatistics(Statistics):
         factor, noise = np.zeros_like(self.factor), share * _EPS * np.abs(self.mean[kept])
         if len(kept):
             factor[kept] = _take_out(np.linalg.qr(self.factor[:, kept], mode="r"), rows[:, kept], noise) @ combined
-        left: Any = np.linalg.qr(factor, mode="r")
-        return LineStatistics(n, self.mean - part.n / n * step, _positive(left), squares, self.decayed)
+        remaining: Any = np.linalg.qr(factor, mode="r")
+        return LineStatistics(n, self.mean - gone.n / n * step, _positive(remaining), squares, self.decayed)
 
 
 def _reduce(factor, rows):
@@ -315,10 +315,10 @@ def _take_out(factor, rows, noise):
         inverse = solve_triangular(factor, np.eye(len(factor)))
         doubt = np.linalg.norm(inverse, axis=1) @ (_EPS * np.linalg.norm(factor, axis=0) + noise)  # eps κ: error of Q
         q = solve_triangular(factor, rows.T, trans=1)
-        rest = np.eye(len(factor)) - q @ q.T
-        share = np.linalg.eigvalsh(rest)[0]  # 1 - h: part of the squares that stays in the direction that loses most
+        kept = np.eye(len(factor)) - q @ q.T
+        share = np.linalg.eigvalsh(kept)[0]  # 1 - h: part of the squares that stays in the direction that loses most
         if share > 0:
-            remainder = np.linalg.cholesky(rest).T @ factor
+            remainder = np.linalg.cholesky(kept).T @ factor
             lost = len(factor) * doubt * np.sqrt(1 - min(share, 1.0)) / share
     if not lost <= _DIGITS:
         raise ValueError(_LOST)

@@ -180,9 +180,9 @@ class LinearRegression(_ConjugateLine):
         It is -n log(2π)/2 + log|V_n|/2 - log|V|/2 + a log b - a_n log b_n + log Γ(a_n) - log Γ(a).
         """
         _, factor, squares = self.solve(statistics)
-        half, rest, xp = statistics.n / 2, squares / 2, namespace(squares, self.alpha, self.beta)
+        half, loss, xp = statistics.n / 2, squares / 2, namespace(squares, self.alpha, self.beta)
         determinants = xp.log(factor.diagonal() / self.factor.diagonal()).sum()
-        scales = self.alpha * xp.log1p(rest / self.beta) + half * xp.log(self.beta + rest)
+        scales = self.alpha * xp.log1p(loss / self.beta) + half * xp.log(self.beta + loss)
         return determinants + log_gamma_ratio(self.alpha, half) - half * LOG_2PI - scales
 
     def predictive(self, x):
@@ -223,17 +223,13 @@ class LinearRegressionKnownVariance(_ConjugateLine):
 
     Parameters
     ----------
-    mean : array, shape (1 + D,)
-        Prior mean of intercept and coefficients, in units of t and of t per unit of x.
+    mean, columns, intercept
+        As of `LinearRegression`.
     factor : array, shape (1 + D, 1 + D)
-        Lower triangular root F of the prior covariance, in the same units: ``np.diag`` of standard deviations, or
-        ``np.linalg.cholesky`` of the covariance matrix.
+        Lower triangular root F of the prior covariance, in units of t and of t per unit of x: ``np.diag`` of standard
+        deviations, or ``np.linalg.cholesky`` of the covariance matrix.
     noise_sd : float
         Known standard deviation of the noise, in units of t.
-    columns : tuple of str, optional
-        Names of the columns.
-    intercept : bool, keyword, default True
-        If False, the line goes through 0.
 
     Notes
     -----
@@ -313,17 +309,10 @@ class SemiConjugateLinearRegression(NormalWeights):
 
     Parameters
     ----------
-    mean : array, shape (1 + D,), or (D,) without an intercept
-        Prior mean m of intercept and coefficients, in units of t and of t per unit of x.
+    mean, alpha, beta, columns, intercept
+        As of `LinearRegression`.
     factor : array, shape (1 + D, 1 + D), or (D, D)
-        Lower triangular root F of their prior covariance V = F F', in the same units: ``np.diag`` of standard
-        deviations, or ``np.linalg.cholesky(V)``.
-    alpha, beta : float
-        Shape, and scale in squared units of t, of the inverse-gamma prior on the noise variance, > 0.
-    columns : tuple of str, optional
-        Names of the columns.
-    intercept : bool, keyword, default True
-        If False, the line goes through 0.
+        Lower triangular root F of the prior covariance, as of `LinearRegressionKnownVariance`.
 
     Examples
     --------

@@ -42,7 +42,7 @@ class LogGaussian(Gaussian):
         what = ["is not above 0, so it has no logarithm", _LOG1P]
         if self.shift:
             what = [f"is not above -{self.shift:g}, so it has no shifted logarithm"]
-        require(x, lambda part: part > -self.shift, *what)
+        require(x, lambda entries: entries > -self.shift, *what)
         return x
 
     def logarithm(self, x):
@@ -125,13 +125,13 @@ class LogNormal(NormalInverseGammaPrior, LogGaussian):
         >>> LogNormal.from_guess(median=1000, factor=3, rows=10)
         LogNormal(mean=6.908, kappa=10, alpha=6, beta=6.035)
         """
-        own = NormalInverseGamma.from_guess(float(np.log(median + shift)), float(np.log(factor)), rows)
-        return cls(own.mean, own.kappa, own.alpha, own.beta, shift=shift)
+        prior = NormalInverseGamma.from_guess(float(np.log(median + shift)), float(np.log(factor)), rows)
+        return cls(prior.mean, prior.kappa, prior.alpha, prior.beta, shift=shift)
 
     @classmethod
     def weak(cls, statistics, shift: float = 0.0) -> Self:
-        own = NormalInverseGamma.weak(statistics)
-        return cls(own.mean, own.kappa, own.alpha, own.beta, shift=shift)
+        prior = NormalInverseGamma.weak(statistics)
+        return cls(prior.mean, prior.kappa, prior.alpha, prior.beta, shift=shift)
 
     def predictive(self):
         return self._exponential(super().predictive())
@@ -147,6 +147,3 @@ class LogNormal(NormalInverseGammaPrior, LogGaussian):
         density = self.of_logarithm.log_predictive(z)
         jacobian = np.nansum(z.reshape(len(z), -1), axis=1)
         return density - jacobian.reshape(-1, *[1] * (density.ndim - 1))
-
-    def student(self, x, params=None):
-        return super().student(x, params) if params is not None else self.of_logarithm.student(x)

@@ -131,10 +131,11 @@ class MarkovChain(Dice):
         """Names of the contexts: the symbols before, after "^" where the row begins with them."""
         plain = all(isinstance(c, str) and len(c) == 1 for c in self.categories)
         between = self.separator or ("" if plain else " ")
-        names = [between.join(str(self.categories[v]) for v in own) for own in self._chain.tuples]
-        return [
-            name if len(own) == self.order else f"^{name}" for own, name in zip(self._chain.tuples, names, strict=True)
-        ]
+
+        def name(context):
+            return "^" * (len(context) < self.order) + between.join(str(self.categories[v]) for v in context)
+
+        return [name(context) for context in self._chain.tuples]
 
     def coords(self):
         return {"context": self.contexts, **super().coords()}
@@ -237,12 +238,12 @@ class MarkovChain(Dice):
         width, weights = math.prod(self.alpha.shape[-2:]), {}
         sums = np.zeros((rows.count, width))
         for piece in pieces(len(x), x.shape[1]):
-            codes, own = self._codes(x[piece]), rows[piece]
+            codes, grouping = self._codes(x[piece]), rows[piece]
             found, before = self._chain.look_up(codes)
-            sums += own.membership() @ self._counts(found)
+            sums += grouping.membership() @ self._counts(found)
             for row, stretch in self._chain.stretches(codes, before):
                 weight = weights.setdefault(stretch, np.zeros(rows.count))
-                weight[own.codes[row]] += 1.0 if own.weight is None else own.weight[row]
+                weight[grouping.codes[row]] += 1.0 if grouping.weight is None else grouping.weight[row]
         weights = {stretch: weight.reshape(rows.lead) for stretch, weight in weights.items()}
         return ChainStatistics.of(sums.reshape(*rows.lead, width), weights)
 
@@ -267,8 +268,8 @@ class MarkovChain(Dice):
         cumulative = np.cumsum(p, axis=-1)[..., :-1]
         cell, result = np.full(p.shape[:-2], chain.cell[0]), np.empty((*p.shape[:-2], self.length))
         for i in range(self.length):
-            own = np.take_along_axis(cumulative, chain.place[cell][..., None, None], -2)[..., 0, :]
-            result[..., i] = symbol = (rng.random((*cell.shape, 1)) > own).sum(-1)
+            bounds = np.take_along_axis(cumulative, chain.place[cell][..., None, None], -2)[..., 0, :]
+            result[..., i] = symbol = (rng.random((*cell.shape, 1)) > bounds).sum(-1)
             cell = chain.after(cell, symbol)
         return result
 
@@ -305,7 +306,7 @@ class MarkovChain(Dice):
         return not len(statistics.stretches)
 
     def start_from(self, statistics):
-        """Return the posterior; of rows with gaps, one that leaves out what the gaps hide."""
+        """Return the posterior of the symbols whose context is known: of all, where no row has a gap."""
         return self._counted(statistics.total())
 
     def update(self, statistics) -> Self:
@@ -358,10 +359,10 @@ class MarkovChain(Dice):
             return codes, owner[0]
         whole = np.ones(len(codes), bool)
         for row in cut:
-            whole[row], own = False, codes[row].copy()
-            last = np.flatnonzero((own >= 0) & (own < chain.count))[-1]
-            own[last + 1 :] = END
-            rows.append(chain.completions(own))
+            whole[row], symbols = False, codes[row].copy()
+            last = np.flatnonzero((symbols >= 0) & (symbols < chain.count))[-1]
+            symbols[last + 1 :] = END
+            rows.append(chain.completions(symbols))
             owner.append(np.full(len(rows[-1]), row))
         rows[0], owner[0] = codes[whole], owner[0][whole]
         order = np.argsort(np.concatenate(owner), kind="stable")
@@ -374,9 +375,9 @@ class MarkovChain(Dice):
         seen, context = found >= 0, np.where(found >= 0, found // count, -1)
         alpha = self.alpha.reshape(-1, math.prod(self.alpha.shape[-2:]))
         total = self.alpha.sum(-1).reshape(-1, self.alpha.shape[-2])
-        own = alpha[:, np.maximum(found, 0)] + earlier(found)
-        of = total[:, np.maximum(context, 0)] + earlier(context)
-        return xp.where(seen, xp.log(own) - xp.log(of), 0.0).sum(-1).T
+        counts = alpha[:, np.maximum(found, 0)] + earlier(found)
+        totals = total[:, np.maximum(context, 0)] + earlier(context)
+        return xp.where(seen, xp.log(counts) - xp.log(totals), 0.0).sum(-1).T
 
     def ml(self, statistics):
         """Return the share of each symbol in each context, by expectation-maximisation where rows have gaps."""

@@ -94,11 +94,11 @@ class Hyperparameters(Record):
         vars(result).update(_defaults(cls), **values)
         return result
 
-    def _revised(self, **values) -> Self:
+    def _revised(self, **changed) -> Self:
         """Return the same record with other hyperparameters, `_unchecked` too."""
-        result, own = object.__new__(type(self)), vars(self)
+        result, values = object.__new__(type(self)), vars(self)
         names = _defaults(type(self))
-        vars(result).update(zip(names, map(own.__getitem__, names), strict=True), **values)
+        vars(result).update(zip(names, map(values.__getitem__, names), strict=True), **changed)
         return result
 
     _inner: ClassVar[int] = 0  # last axes of a hyperparameter that are no columns
@@ -140,13 +140,13 @@ def _align(record: Hyperparameters, ranks) -> None:
         given = getattr(record, name)
         if type(given) in _PLAIN or not (axes := names_along(given)):
             continue
-        what, own = f"{type(record).__name__}: {name}", next((own for own in axes if own is not None), None)
-        if own is not None and columns == ():
-            raise ValueError(f"{what} names {listed(own)}: give columns= too, their names in the order of the rows")
-        if own is not None and columns:
-            others = [other for other in own if other not in columns]
-            order = [*others, *columns] if len(others) == 1 and len(own) == 1 + len(columns) else columns
-        order = order or own
+        what, names = f"{type(record).__name__}: {name}", next((names for names in axes if names is not None), None)
+        if names is not None and columns == ():
+            raise ValueError(f"{what} names {listed(names)}: give columns= too, their names in the order of the rows")
+        if names is not None and columns:
+            others = [other for other in names if other not in columns]
+            order = [*others, *columns] if len(others) == 1 and len(names) == 1 + len(columns) else columns
+        order = order or names
         value = by_name(what, given, *[order] * len(axes), expected="one entry for each of the columns")
         object.__setattr__(record, name, value)
     if order is not None and hasattr(record, "names"):

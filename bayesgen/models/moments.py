@@ -70,9 +70,9 @@ class Moments(Statistics):
         n = self.n + sign * other.n
         share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
         delta = sign * (other.mean - self.mean)
-        between, some = sign * self.n * share, n > 0
+        between, there = sign * self.n * share, n > 0
         if self.vector:
-            share, between, some = share[..., None], between[..., None, None], some[..., None]
+            share, between, there = share[..., None], between[..., None, None], there[..., None]
             square = delta[..., :, None] * delta[..., None, :]
         else:
             square = delta * delta
@@ -80,26 +80,26 @@ class Moments(Statistics):
         scatter = self.scatter + other.scatter if sign > 0 else self.scatter - other.scatter
         scatter += square
         # The mean of an empty side is a meaningless 0; there between is 0, and share picks the other side.
-        if not some.all():
-            scatter = np.where(some[..., None] if self.vector else some, scatter, 0.0)
-        return Moments(n, np.where(some, self.mean + share * delta, 0.0), scatter)
+        if not there.all():
+            scatter = np.where(there[..., None] if self.vector else there, scatter, 0.0)
+        return Moments(n, np.where(there, self.mean + share * delta, 0.0), scatter)
 
-    def without(self, part, signed=False):
-        """Return the moments without the rows of ``part``, or raise where the scatter would lose its digits."""
-        left = (self - part).without_dust(self)
-        left.check_digits(self, left.pooled.variance)
-        return left
+    def without(self, gone, signed=False):
+        """Return the moments without the rows of ``gone``, or raise where the scatter would lose its digits."""
+        kept = (self - gone).without_dust(self)
+        kept.check_digits(self, kept.pooled.variance)
+        return kept
 
     def without_dust(self, whole: "Moments") -> "Moments":
         """Return these moments, ``whole`` less some rows, with 0 for a weight that is only a rounding error."""
-        some = self.n > ROUNDED * whole.n
+        there = self.n > ROUNDED * whole.n
         if (self.n < -ROUNDED * whole.n).any():
             raise ValueError(f"{NOT_THERE}: the weight of a class would be {self.n.min():.3g}")
-        if some.all():
+        if there.all():
             return self
-        wide = some[..., None] if self.vector else some
+        wide = there[..., None] if self.vector else there
         scatter = np.where(wide[..., None] if self.vector else wide, self.scatter, 0.0)
-        return Moments(np.where(some, self.n, 0.0), np.where(wide, self.mean, 0.0), scatter)
+        return Moments(np.where(there, self.n, 0.0), np.where(wide, self.mean, 0.0), scatter)
 
     def check_digits(self, whole: "Moments", variance) -> None:
         """Raise ValueError if these moments, ``whole`` less some rows, have lost digits.

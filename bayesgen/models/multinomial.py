@@ -142,10 +142,10 @@ class DirichletMultinomial(DirichletPrior):
                 base = _log_coefficient(counts, rows.weight)
         else:
             for piece in pieces(len(x), x.shape[1]):
-                part, own = x[piece], rows[piece]
-                part = (part if finite(part) else np.nan_to_num(part)).astype(float, copy=False)
-                sums += own.membership() @ part
-                base += _log_coefficient(part, own.weight)
+                words, grouping = x[piece], rows[piece]
+                words = (words if finite(words) else np.nan_to_num(words)).astype(float, copy=False)
+                sums += grouping.membership() @ words
+                base += _log_coefficient(words, grouping.weight)
         return SumStatistics(sums.reshape(*rows.lead, -1), np.float64(base))
 
     def log_likelihood_rows(self, params, x):
@@ -173,14 +173,14 @@ class DirichletMultinomial(DirichletPrior):
         alpha = np.broadcast_to(self.alpha, (*groups, *x.shape[1:])).reshape(-1, *x.shape[1:])
         result = np.zeros((x.shape[0], len(alpha)))
         for bag in np.ndindex(x.shape[1:-1]):  # one bag, or several side by side
-            own = alpha[:, *bag]
+            prior = alpha[:, *bag]
             key = x.shape[1:], bag
             if key not in self._ways:
-                self._ways[key] = LogWays(own)
+                self._ways[key] = LogWays(prior)
             ways = self._ways[key]
-            for piece, part in row_pieces(x):
-                rows = part if counts is not None else filled(part[:, *bag] if bag else part)
-                result[piece] += ways(rows, counts) - _of_lengths(own.sum(1), lengths(rows))
+            for piece, words in row_pieces(x):
+                rows = words if counts is not None else filled(words[:, *bag] if bag else words)
+                result[piece] += ways(rows, counts) - _of_lengths(prior.sum(1), lengths(rows))
         return result.reshape(x.shape[0], *groups)
 
 

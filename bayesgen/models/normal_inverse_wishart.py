@@ -117,7 +117,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         array(23.)
         """
         given = {"mean": mean, "sd": sd, "correlation": np.eye(len(mean)) if correlation is None else correlation}
-        names = next((own for value in given.values() for own in names_along(value) if own is not None), None)
+        names = next((axis for value in given.values() for axis in names_along(value) if axis is not None), None)
         mean, sd, correlation = (
             np.asarray(by_name(name, value, names, names, expected="one entry for each of the columns"), float)
             for name, value in given.items()
@@ -282,8 +282,8 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
     def _whole(self):
         """Whitener of rows without gaps: dof times the predictive's scale matrix is scale times 1 + 1/kappa."""
         dim, each = self.mean.shape[-1], np.zeros(self.batch_shape)
-        own = Whitener.of(np.linalg.cholesky(self.scale), 1 + 1 / self.kappa + each, self.dof + each, dim)
-        return Whitener(own.matrix.reshape(-1, dim, dim), own.level.reshape(-1), own.power.reshape(-1))
+        whitener = Whitener.of(np.linalg.cholesky(self.scale), 1 + 1 / self.kappa + each, self.dof + each, dim)
+        return Whitener(whitener.matrix.reshape(-1, dim, dim), whitener.level.reshape(-1), whitener.power.reshape(-1))
 
     @functools.cached_property
     def _quadratic(self):
@@ -305,8 +305,8 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         result = program.jnp.zeros((len(x), *self.batch_shape))
         for seen, rows in patterns(~np.isnan(x)):
             if len(seen):
-                own = super(NormalInverseWishart, self.marginal(seen)).log_predictive(x[np.ix_(rows, seen)])
-                result = result.at[rows].set(own)
+                density = super(NormalInverseWishart, self.marginal(seen)).log_predictive(x[np.ix_(rows, seen)])
+                result = result.at[rows].set(density)
         return result
 
     def expected(self):

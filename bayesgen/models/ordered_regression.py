@@ -86,8 +86,6 @@ class OrderedRegression(RowClassifier):
         if self.link not in _LINKS:
             raise ValueError(f"OrderedRegression: link must be one of {list(_LINKS)}, got {self.link!r}")
 
-    # -- the program -------------------------------------------------------------------------------------------------
-
     def latents(self):
         sample, dist = program.numpyro.sample, program.dist
         cuts = sample("cuts", _sorted_normals()(self.intercept_scale, len(self.classes) - 1))
@@ -95,8 +93,6 @@ class OrderedRegression(RowClassifier):
 
     def likelihood(self, params, x):
         return program.dist.CategoricalLogits(self._of_classes(params["cuts"], x @ params["coefficients"]).T)
-
-    # -- densities ---------------------------------------------------------------------------------------------------
 
     def _cut(self, cuts, t):
         """Return the cut points below and above classes t, (..., len(t)), 0 where there is none; and where not."""
@@ -128,8 +124,6 @@ class OrderedRegression(RowClassifier):
         """Return labels along the axes that `dims` names; a cut point has those of the two classes beside it."""
         pairs = zip(self.classes, self.classes[1:], strict=False)
         return super().coords() | {"cut": [f"{low}|{high}" for low, high in pairs]}
-
-    # -- point estimates ---------------------------------------------------------------------------------------------
 
     def map(self, statistics):
         """Find the posterior mode by Newton's method; raise ValueError where a class in the middle has no rows."""
@@ -262,7 +256,10 @@ def _slopes_probit(score, low, high, first, last):
 
 
 def _nearer(score, low, high, first, last):
-    """Return the bound nearer to 0 of the interval or its mirror image left of 0, the width, and which is which."""
+    """Return the upper end of each interval, or of its mirror image where it lies right of 0 or has no upper end.
+
+    Return also its width, 1 where it has one end, a mask of the intervals with two ends, and one of the mirrored.
+    """
     xp, inner = namespace(score), ~(first | last)
     swap = last | (inner & (high + low > 2 * score))
     return xp.where(swap, score - low, high - score), xp.where(inner, high - low, 1.0), inner, swap

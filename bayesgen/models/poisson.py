@@ -74,12 +74,12 @@ class Poisson(ExponentialFamily):
         else:
             base, events = 0.0, np.zeros(seen.shape)
             for piece in pieces(len(x), len(events[0])):
-                part, own = x[piece].reshape(-1, len(events[0])), rows[piece]
-                if not finite(part):
-                    seen = seen - own.sum(np.isnan(part))
-                    part = np.nan_to_num(part)
-                events += own.sum(part)
-                base += log_factorials(part, own.weight)
+                entries, grouping = x[piece].reshape(-1, len(events[0])), rows[piece]
+                if not finite(entries):
+                    seen = seen - grouping.sum(np.isnan(entries))
+                    entries = np.nan_to_num(entries)
+                events += grouping.sum(entries)
+                base += log_factorials(entries, grouping.weight)
         sums = np.stack([np.maximum(seen, 0.0), events], axis=-1)
         return SumStatistics(sums.reshape(*rows.lead, *features, 2), np.float64(-base))
 
@@ -194,11 +194,11 @@ class GammaPoisson(Poisson, ConjugateFamily):
         if x.shape[1:] not in self._ways:
             self._ways[x.shape[1:]] = LogWays(a, -np.log1p(b))
         ways = self._ways[x.shape[1:]]
-        for piece, part in row_pieces(x):
-            part = part if part.ndim == 2 else part.reshape(-1, a.shape[1])
-            result[piece] = ways(filled(part)) - none.sum(0)
-            if not finite(part.data if sparse.issparse(part) else part):
-                result[piece] += (stored_gaps(part) if sparse.issparse(part) else np.isnan(part)) @ none
+        for piece, entries in row_pieces(x):
+            entries = entries if entries.ndim == 2 else entries.reshape(-1, a.shape[1])
+            result[piece] = ways(filled(entries)) - none.sum(0)
+            if not finite(entries.data if sparse.issparse(entries) else entries):
+                result[piece] += (stored_gaps(entries) if sparse.issparse(entries) else np.isnan(entries)) @ none
         return result.reshape(x.shape[0], *groups)
 
     def mode(self):

@@ -39,8 +39,6 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
     leaf: Any
     scale: Hyperparameter = hyperparameter(1.0, positive=True)
 
-    # -- the population ----------------------------------------------------------------------------------------------
-
     def sample_population(self, groups=None, name=""):
         """Sample centre and spreads of each feature, one for all classes."""
         with self.plates(None, name):
@@ -49,8 +47,6 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
     def given_rows(self, params, statistics):
         classes = len(self.leaf.update(statistics).batch_shape) - len(self.features)
         return self.given(params, classes).update(statistics)
-
-    # -- the program -------------------------------------------------------------------------------------------------
 
     def parameters(self):
         """Sample the population, and the parameters given it, as of a single class."""
@@ -74,8 +70,6 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
     def select_class(self, params, group):
         return self.leaf.select_class(self.members(params), group)
 
-    # -- names and shapes --------------------------------------------------------------------------------------------
-
     @property
     def batch_shape(self):  # type: ignore[override]
         return self.columns_of_leaf
@@ -95,8 +89,6 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
     def _repeated(self, columns):
         """Return the prior of one feature as the prior of several columns, each with a population of its own."""
         return replace(self, leaf=self.leaf._repeated(columns))
-
-    # -- rows, as of the leaf ----------------------------------------------------------------------------------------
 
     def check(self, x):
         return self.leaf.check(x)
@@ -138,8 +130,6 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
 
     def back(self, z):
         return self.leaf.back(z)
-
-    # -- points ------------------------------------------------------------------------------------------------------
 
     def ml(self, statistics):
         """Return the leaf's maximum-likelihood parameters: a likelihood does not pool."""

@@ -138,20 +138,20 @@ class PooledGroups(Populated):
         x = x if program.is_abstract(x) else np.asarray(x, float)
         if not program.is_abstract(x) and np.isnan(x[..., -1]).any():
             raise ValueError("PooledGroups: in a program every row must tell its group, 0, 1, ...")
-        own = {}
+        of_rows = {}
         for site, value in self.members(params).items():
             wide = len(self.columns_of_leaf) + len(self.site_dims.get(site, ()))
             code = jnp.asarray(x[..., -1], int).reshape((*x.shape[:-1], *[1] * (1 + wide)))
-            own[site] = jnp.take_along_axis(value, code, axis=-1 - wide).squeeze(-1 - wide)
-        density, values = self.leaf.density_of(own, jnp.asarray(self._values(x)))
+            of_rows[site] = jnp.take_along_axis(value, code, axis=-1 - wide).squeeze(-1 - wide)
+        density, values = self.leaf.density_of(of_rows, jnp.asarray(self._values(x)))
         return density.to_event(len(self.columns_of_leaf)), values
 
     # -- names -------------------------------------------------------------------------------------------------------
 
     def dims(self, site, *, grouped=False):
         """Return the names of the axes of a parameter: "group" and "value", after the class."""
-        own = ("class",) * grouped + ("group",) * self.of_member(site) + self._value_axes
-        return own + tuple(self.site_dims.get(site, ()))
+        axes = ("class",) * grouped + ("group",) * self.of_member(site) + self._value_axes
+        return axes + tuple(self.site_dims.get(site, ()))
 
     def coords(self):
         """Return the labels of the groups, and of the leaf's axes."""
@@ -160,11 +160,11 @@ class PooledGroups(Populated):
     def for_columns(self, columns):
         """Return the model of these columns, the last of which tells the group."""
         several = len(columns) > 2 and not (self.leaf.event_dim or self.columns_of_leaf)
-        own = replace(self, leaf=self.leaf._repeated(len(columns) - 1)) if several else self
-        return super(PooledGroups, own).for_columns(columns[:-1])
+        widened = replace(self, leaf=self.leaf._repeated(len(columns) - 1)) if several else self
+        return super(PooledGroups, widened).for_columns(columns[:-1])
 
     def for_table(self, columns, table):
-        """Return the leaf with the groups that the last of its columns names, where it has none yet, or raise."""
+        """Return the leaf with the labels in its last column as groups, unless they were declared; or raise."""
         if len(columns) < 2:
             raise ValueError(
                 "PooledGroups takes a tuple of columns, the last of which names the group, as in "
@@ -247,8 +247,8 @@ class PooledGroups(Populated):
         if (new := np.isnan(code)).any():
             result[..., new] = np.moveaxis(self.given(params).log_predictive(values[new]), 0, -1)
         for group in np.unique(code[~new]).astype(int):
-            own = {site: v.take(group, axis=len(lead)) for site, v in self.members(params).items()}
-            result[..., code == group] = self.leaf.log_likelihood_rows(own, values[code == group])
+            of_group = {site: v.take(group, axis=len(lead)) for site, v in self.members(params).items()}
+            result[..., code == group] = self.leaf.log_likelihood_rows(of_group, values[code == group])
         return result
 
     def draw(self, params, rng):

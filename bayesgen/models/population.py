@@ -184,9 +184,9 @@ class Populated(Leaf):
 
     def given(self, params: Params, axes: int = 0) -> Any:
         """Return the leaf with the prior of a member given the population, with new ``axes`` before the features."""
-        own = {site: self._with_axes(site, v, axes) for site, v in params.items() if not self.of_member(site)}
-        centre = self.centre(own)
-        rows = {site: own[site] ** -2.0 for site in self.population.spreads}
+        shared = {site: self._with_axes(site, v, axes) for site, v in params.items() if not self.of_member(site)}
+        centre = self.centre(shared)
+        rows = {site: shared[site] ** -2.0 for site in self.population.spreads}
         return self.leaf._revised(**self.population.given(self.leaf, centre, rows))
 
     def _with_axes(self, site, value, axes):
@@ -215,8 +215,8 @@ class Populated(Leaf):
 
     def for_columns(self, columns):
         """Return the model with its hyperparameters in the order of ``columns``."""
-        own = super().for_columns(columns)
-        return own._revised(leaf=self.leaf.for_columns(columns))
+        ordered = super().for_columns(columns)
+        return ordered._revised(leaf=self.leaf.for_columns(columns))
 
     def map(self, statistics):
         """Raise: the joint density has no mode."""

@@ -197,8 +197,8 @@ class RowsByGroup(Statistics):
         rows = padded(np.where(seen, x, 0.0), 0.0), padded(seen, False), padded(weight, 0.0)
         seen = seen if vector else np.ones((len(x), 0), bool)
         whole = np.ones((1, seen.shape[1]), bool)
-        patterns, own = np.unique(np.concatenate([seen, whole]), axis=0, return_inverse=True)
-        return cls(*rows, patterns, padded(own.ravel()[:-1], len(patterns) - 1))
+        patterns, pattern = np.unique(np.concatenate([seen, whole]), axis=0, return_inverse=True)
+        return cls(*rows, patterns, padded(pattern.ravel()[:-1], len(patterns) - 1))
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -239,8 +239,8 @@ class RowsByGroup(Statistics):
         spread = np.where(spread > 0, spread, total)
         constant = ~(spread > 8 * float(np.finfo(float).eps) * np.abs(centre[0]))
         shape = self.x.shape[self.weight.ndim :]
-        parts = centre[0], np.where(constant, 1.0, spread) ** 2, constant
-        return LocationScale(*(part.reshape(shape) for part in parts))
+        values = centre[0], np.where(constant, 1.0, spread) ** 2, constant
+        return LocationScale(*(value.reshape(shape) for value in values))
 
     def _columns(self) -> tuple[np.ndarray, np.ndarray]:
         """Return entries and their weights, (groups, M, columns)."""

@@ -61,7 +61,7 @@ class Contexts:
         """Return the contexts of a chain; equal ones are one object."""
         tuples = [c for m in range(order + 1) for c in itertools.product(range(count), repeat=m)]
         digits = [(count,) * (order - len(c)) + c for c in tuples]
-        cell = np.array([sum(d * (count + 1) ** j for j, d in enumerate(reversed(own))) for own in digits], np.intp)
+        cell = np.array([sum(d * (count + 1) ** j for j, d in enumerate(reversed(row))) for row in digits], np.intp)
         place = np.full((count + 1) ** order, len(tuples), np.intp)
         place[cell] = np.arange(len(tuples))
         return cls(count, order, tuple(tuples), place, cell)
@@ -71,7 +71,9 @@ class Contexts:
         return (cell % (self.count + 1) ** (self.order - 1)) * (self.count + 1) + symbol if self.order else cell
 
     def look_up(self, codes, cell=None) -> tuple[np.ndarray, np.ndarray]:
-        """Return what each symbol is counted under, context * V + symbol or -1, and the cell before it; both (n, L).
+        """Return the place at which each symbol is counted, and the cell of the context before it; both (n, L).
+
+        The place is context * V + symbol; it is -1 where a symbol is not counted.
 
         Parameters
         ----------
@@ -252,12 +254,12 @@ class ChainStatistics(Statistics):
             weights[stretch] = weights.get(stretch, 0.0) + sign * weight
         return ChainStatistics.of(self.sums + sign * other.sums, weights)
 
-    def without(self, part, signed=False):
-        """Return the counts without the rows of ``part``; a rounding error in place of 0 becomes 0."""
-        left = self - part
-        sums = np.where(np.abs(left.sums) <= ROUNDED * np.abs(self.sums), 0.0, left.sums)
+    def without(self, gone, signed=False):
+        """Return the counts without the rows of ``gone``; a rounding error in place of 0 becomes 0."""
+        kept = self - gone
+        sums = np.where(np.abs(kept.sums) <= ROUNDED * np.abs(self.sums), 0.0, kept.sums)
         before = self.by_stretch()
-        weights = {s: np.where(np.abs(w) <= ROUNDED * before.get(s, 0.0), 0.0, w) for s, w in left.by_stretch().items()}
+        weights = {s: np.where(np.abs(w) <= ROUNDED * before.get(s, 0.0), 0.0, w) for s, w in kept.by_stretch().items()}
         if (sums < 0).any() or any((w < 0).any() for w in weights.values()):
             raise ValueError(f"{NOT_THERE}: a count would be below 0")
         return ChainStatistics.of(sums, weights)
@@ -275,8 +277,8 @@ class ChainStatistics(Statistics):
         """
         dim, result = self.sums.shape[-1], []
         weights = self.weights.reshape(-1, len(self.stretches))
-        for own, weight in zip(self.sums.reshape(-1, dim), weights, strict=True):
-            sums, times = own[None], np.ones(1)
+        for counted, weight in zip(self.sums.reshape(-1, dim), weights, strict=True):
+            sums, times = counted[None], np.ones(1)
             for stretch, often in zip(self.stretches, weight, strict=True):
                 if often != np.floor(often):
                     raise NoClosedForm("rows with gaps and a weight that is no whole number have no evidence")
@@ -351,10 +353,10 @@ def sequence_distribution() -> Any:
             shape = (*sample_shape, *self.batch_shape)
 
             def following(cell, key):
-                own = jnp.take_along_axis(
+                probability = jnp.take_along_axis(
                     jnp.broadcast_to(p, (*shape, *p.shape[-2:])), jnp.asarray(chain.place)[cell][..., None, None], -2
                 )[..., 0, :]
-                symbol = jax.random.categorical(key, jnp.log(own))
+                symbol = jax.random.categorical(key, jnp.log(probability))
                 return chain.after(cell, symbol), symbol
 
             cell = jnp.full(shape, int(chain.cell[0]))

@@ -103,7 +103,7 @@ class Structure:
     reference : leaf, optional
         Reference prior.
     made : tuple of classes
-        Leaves of a posterior that a prior has made, which stay as they are.
+        Leaves that a prior has made before, as those of a posterior; `leaf` returns them as they are.
     """
 
     name: str

@@ -54,9 +54,9 @@ class Symbols:
                 unseen[symbol] = unseen.get(symbol, 0) + 1  # pyright: ignore[reportOptionalSubscript, reportOptionalMemberAccess]
             coded.append([np.nan if v is None else v for _, v in known])
         result = np.full((len(coded), max([1, *(len(c) for c in coded if c is not None)])), np.nan)
-        for own, codes in zip(result, coded, strict=True):
+        for row_codes, codes in zip(result, coded, strict=True):
             if codes is not None:
-                own[: len(codes)], own[len(codes) :] = codes, END
+                row_codes[: len(codes)], row_codes[len(codes) :] = codes, END
         return result
 
     def _divided(self, row, place) -> list:

@@ -196,8 +196,8 @@ class PartlyLabelled(Statistics):
         count = count_rows(rows)
         terms, centres, base = {}, {}, np.zeros(count)
         for name, leaf in model.leaves.items():
-            own, missing = rows[name], leaf.missing(rows[name])
-            if leaf.event_dim and (np.isnan(own).reshape(count, -1).any(1) & ~missing.reshape(count, -1).all(1)).any():
+            z, missing = rows[name], leaf.missing(rows[name])
+            if leaf.event_dim and (np.isnan(z).reshape(count, -1).any(1) & ~missing.reshape(count, -1).all(1)).any():
                 raise DataError(
                     f"{name!r}: rows without a {'certain ' if told is not None else ''}label have gaps, which a full "
                     "covariance and a Markov chain do not take: leave them out, or take a diagonal or isotropic "
@@ -206,8 +206,8 @@ class PartlyLabelled(Statistics):
             pooled = getattr((about or labelled).leaves[name], "pooled", None)
             centres[name] = np.zeros(()) if pooled is None else pooled.mean
             with np.errstate(invalid="ignore"):
-                term = np.where(missing[..., None], 0.0, leaf.sufficient_statistic(own, centres[name]))
-                base += np.where(missing, 0.0, leaf.log_base_measure(own)).reshape(count, -1).sum(1)
+                term = np.where(missing[..., None], 0.0, leaf.sufficient_statistic(z, centres[name]))
+                base += np.where(missing, 0.0, leaf.log_base_measure(z)).reshape(count, -1).sum(1)
             terms[name] = term.reshape(count, -1)
         return cls(labelled, rows, terms, centres, base, np.ones(count) if weight is None else weight, told, about)
 

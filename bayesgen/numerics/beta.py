@@ -87,8 +87,8 @@ def _log_beta_binomial(xp, a, b, x, y, known):
     if xp is np and not few.all():  # each entry by its own formula only
         few, *parts = np.broadcast_arrays(few, shape, x, y, p, q, u)
         result = np.empty(parts[0].shape)
-        for own, way in ((few, _plain), (~few, _saddle)):
-            result[own] = way(xp, *(value[own] for value in parts))
+        for places, way in ((few, _plain), (~few, _saddle)):
+            result[places] = way(xp, *(value[places] for value in parts))
         return result
     plain = _plain(xp, shape, x, y, p, q, u)
     if xp is np:
@@ -156,8 +156,8 @@ def _cross(xp, x, b, y, a):
         value, (high, low), (upper, lower) = one * other, halves(one), halves(other)
         return value, ((high * upper - value) + high * lower + low * upper) + low * lower
 
-    (xb, left), (ya, less) = product(x, b), product(y, a)
-    return (xb - ya) + (left - less)
+    (xb, xb_error), (ya, ya_error) = product(x, b), product(y, a)
+    return (xb - ya) + (xb_error - ya_error)
 
 
 def _divergence(xp, x, y, p, q, u):

@@ -29,9 +29,9 @@ def small(counts) -> np.ndarray | None:
     result = np.empty(len(counts), np.int32)
     with np.errstate(invalid="ignore"):
         for piece in pieces(len(counts), 1, rows=_AT_ONCE):
-            own, values = result[piece], counts[piece]
-            np.copyto(own, values, casting="unsafe")
-            if not (own == values).all() or own.min() < 0:
+            converted, values = result[piece], counts[piece]
+            np.copyto(converted, values, casting="unsafe")
+            if not (converted == values).all() or converted.min() < 0:
                 return None
     return result
 
@@ -43,12 +43,12 @@ def spectrum(counts) -> np.ndarray | None:
     with np.errstate(invalid="ignore"):
         for piece in pieces(len(counts), 1, rows=_AT_ONCE):
             values = counts[piece]
-            own = low[: len(values)]
-            np.copyto(own, values, casting="unsafe")
-            if (own == values).all():
-                often = [np.count_nonzero(own == count) for count in range(_LOW)]
+            converted = low[: len(values)]
+            np.copyto(converted, values, casting="unsafe")
+            if (converted == values).all():
+                often = [np.count_nonzero(converted == count) for count in range(_LOW)]
                 result[:_LOW] += often
-                known = own[own >= _LOW] if sum(often) < len(own) else own[:0]
+                known = converted[converted >= _LOW] if sum(often) < len(converted) else converted[:0]
             else:
                 known = small(values)
                 if known is None or known.max() >= len(result):
@@ -75,8 +75,8 @@ def distinct(*counts):
     kinds, place = np.unique(key, return_inverse=True)
     parts = []
     for width in reversed(widths):
-        kinds, part = np.divmod(kinds, width)
-        parts.insert(0, part)
+        kinds, digit = np.divmod(kinds, width)
+        parts.insert(0, digit)
     return parts, place.reshape(np.shape(key))
 
 
@@ -134,9 +134,9 @@ class LogWays:
         cells = len(table)
         cell = place if cells < LARGEST_INDEX else place.astype(np.int64)
         for piece in pieces(len(cell), 1, rows=_AT_ONCE):
-            own = cell[piece]
-            own *= columns
-            own += x.indices[piece].astype(cell.dtype, copy=False)
+            run = cell[piece]
+            run *= columns
+            run += x.indices[piece].astype(cell.dtype, copy=False)
         cell[aside] = cells - 1
         indptr = x.indptr.astype(cell.dtype, copy=False)
         result = sparse.csr_array((ones(len(cell)), cell, indptr), shape=(x.shape[0], cells)) @ table

@@ -53,8 +53,8 @@ def mean_density(model, params, x, *, effective: bool = False) -> tuple[np.ndarr
     while done < count:  # draws in the outer loop, so that terms without rows are computed once
         density_of = model.row_density({site: v[done : done + step] for site, v in params.items()})
         done += step
-        for i, part in enumerate(parts):
-            density = density_of(part)
+        for i, rows in enumerate(parts):
+            density = density_of(rows)
             top = np.maximum(tops[i], density.max(0))
             anchor = np.where(np.isfinite(top), top, 0.0)  # exp(-inf - -inf) is NaN
             step = max(1, DENSITIES // max(density[0].size, 1)) if i == 0 else step
@@ -87,11 +87,11 @@ def choose(weights, rng, size: tuple[int, ...] = ()) -> np.ndarray:
            [1, 0]])
     """
     cumulative = np.cumsum(weights, axis=1)
-    at = rng.random((*size, len(weights))) * cumulative[:, -1]
+    height = rng.random((*size, len(weights))) * cumulative[:, -1]
     if not size:
-        return (at[:, None] > cumulative[:, :-1]).sum(1)
-    places = [np.searchsorted(own, at[..., i]) for i, own in enumerate(cumulative[:, :-1])]
-    return np.stack(places, -1) if places else np.zeros(at.shape, np.intp)
+        return (height[:, None] > cumulative[:, :-1]).sum(1)
+    places = [np.searchsorted(bounds, height[..., i]) for i, bounds in enumerate(cumulative[:, :-1])]
+    return np.stack(places, -1) if places else np.zeros(height.shape, np.intp)
 
 
 def rounds_apart(seen, codes, known) -> int:
@@ -118,7 +118,7 @@ def rounds_apart(seen, codes, known) -> int:
         missing = len(seen) / (len(seen) + known.sum())
     else:
         groups = ((seen[codes == k].astype(float), known[k]) for k in np.unique(codes))
-        missing = max((1 - ((own.T @ own).min() + n) / (len(own) + n) for own, n in groups), default=0.0)
+        missing = max((1 - ((mask.T @ mask).min() + n) / (len(mask) + n) for mask, n in groups), default=0.0)
     return math.ceil(math.log(_LEFT) / math.log(min(max(missing, _LEFT), _LEFT ** (1 / _MOST))))
 
 
@@ -179,14 +179,14 @@ def pareto_shape(log_weight, efficiency: float = 1.0) -> np.ndarray:
     True
     """
     log_weight = np.asarray(log_weight, float)
-    count, rest = len(log_weight), log_weight.shape[1:]
+    count, shape = len(log_weight), log_weight.shape[1:]
     size = int(min(count / 5, 3 * (count / efficiency) ** 0.5))
     if size < 5:
-        return np.full(rest, np.nan)
+        return np.full(shape, np.nan)
     largest = np.sort(np.partition(log_weight.reshape(count, -1), count - size - 1, axis=0)[-size - 1 :], axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):  # where all weights are 0, or all are equal
         largest = np.exp(largest - largest[-1])
-        return _shape((largest[1:] - largest[0]).T).reshape(rest)
+        return _shape((largest[1:] - largest[0]).T).reshape(shape)
 
 
 def _shape(x) -> np.ndarray:

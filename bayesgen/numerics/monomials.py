@@ -25,15 +25,15 @@ def monomials(columns) -> np.ndarray:
     dim, count = columns.shape
     result = scratch("monomials", (1 + dim + dim * (dim + 1) // 2, count))
     result[0], result[1 : 1 + dim] = 1.0, columns
-    own, start = result[1 : 1 + dim], 1 + dim
+    entries, start = result[1 : 1 + dim], 1 + dim
     for i in range(dim):
-        np.multiply(own[i], own[i:], out=result[start : start + dim - i])
+        np.multiply(entries[i], entries[i:], out=result[start : start + dim - i])
         start += dim - i
     return result
 
 
 def polynomials(mean, precision) -> np.ndarray:
-    """Return the coefficients of the monomials in q = (y - m)'P(y - m), from P (D, D, G): (G, monomials)."""
+    """Return the coefficients of q = (y - m)'P(y - m) of each group, (G, monomials), from m (G, D), P (D, D, G)."""
     linear = np.einsum("ijf,fj->fi", precision, mean)
     i, j = np.triu_indices(mean.shape[1])
     pairs = precision[i, j].T * np.where(i == j, 1.0, 2.0)
@@ -81,8 +81,8 @@ class Quadratic(NamedTuple):
         root: Any = np.linalg.qr((np.sqrt(power / groups)[:, None, None] * matrix).reshape(-1, dim), mode="r")
         if not (np.isfinite(root).all() and root.diagonal().all()):
             return None
-        own, m = matrix @ np.linalg.inv(root), (mean - centre) @ root.T
-        precision = own.mT @ own
+        relative, m = matrix @ np.linalg.inv(root), (mean - centre) @ root.T
+        precision = relative.mT @ relative
         reach = longest(np.sqrt((precision**2).sum((1, 2))), m, power).min()
         if not reach > np.sqrt((m * m).sum(1)).max() + _NEAR * dim**0.5:
             return None
@@ -102,7 +102,7 @@ def write_quadratic_log_density(result, x, form: Quadratic, mean, whitener: Whit
             if not np.multiply(y, y, out=centred).sum(0).max() < form.longest**2:
                 write_log_density(result[:, piece], x[piece], mean, whitener)
                 continue
-            own = np.matmul(form.coefficients, monomials(y), out=scratch("quadratic", (len(result), y.shape[1])))
-            (np.log if form.small else np.log1p)(own, out=own)
-            own *= form.power
-            np.subtract(form.level, own, out=result[:, piece])
+            square = np.matmul(form.coefficients, monomials(y), out=scratch("quadratic", (len(result), y.shape[1])))
+            (np.log if form.small else np.log1p)(square, out=square)
+            square *= form.power
+            np.subtract(form.level, square, out=result[:, piece])

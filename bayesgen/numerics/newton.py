@@ -200,22 +200,22 @@ def check_overlap(x, t, classes, columns) -> None:
     """
     count, z = len(classes), np.column_stack([np.ones(len(x)), x])
     blocks, rows = [], []
-    for own in range(count):
+    for code in range(count):
         for other in range(count):
-            if own != other:
-                mine = z[t == own]
+            if code != other:
+                mine = z[t == code]
                 line: list = [sparse.csr_array((len(mine), z.shape[1]))] * count
-                line[own], line[other] = sparse.csr_array(mine), sparse.csr_array(-mine)
+                line[code], line[other] = sparse.csr_array(mine), sparse.csr_array(-mine)
                 blocks.append(line[:-1])
-                rows.append(np.full(len(mine), own))
+                rows.append(np.full(len(mine), code))
     margins, rows = sparse.block_array(blocks, format="csr"), np.concatenate(rows)
     if not (_margins(margins) > _STRICT).any():
         return
     what = "a combination of the columns separates the classes"
-    for code, label in enumerate(classes):
-        mine, rest = x[t == code], x[t != code]
-        if len(mine) and len(rest):
-            alone = np.flatnonzero((mine.min(0) >= rest.max(0)) | (mine.max(0) <= rest.min(0)))
+    for label_code, label in enumerate(classes):
+        mine, others = x[t == label_code], x[t != label_code]
+        if len(mine) and len(others):
+            alone = np.flatnonzero((mine.min(0) >= others.max(0)) | (mine.max(0) <= others.min(0)))
             if len(alone):
                 name = repr(columns[alone[0]]) if columns else alone[0]
                 what = f"column {name} alone separates class {label!r} from the others"
@@ -227,7 +227,7 @@ def check_overlap(x, t, classes, columns) -> None:
 
 
 def check_ordered_overlap(x, t, count: int) -> None:
-    """Raise ValueError if a linear score of the columns and cut points separate ordered classes, or move them apart.
+    """Raise ValueError if a linear score of the columns, with cut points, separates ordered classes.
 
     Parameters
     ----------

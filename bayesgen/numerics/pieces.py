@@ -44,21 +44,21 @@ def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) ->
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size > _LARGEST:
         return np.empty(shape, dtype)
-    own = vars(_kept).get(name)
-    if own is None or own.nbytes < size:
-        own = vars(_kept)[name] = np.empty(-(-size // 8))  # of floats: SciPy copies a view of far fewer entries
-    return np.ndarray(shape, dtype, own)
+    memory = vars(_kept).get(name)
+    if memory is None or memory.nbytes < size:
+        memory = vars(_kept)[name] = np.empty(-(-size // 8))  # of floats: SciPy copies a view of far fewer entries
+    return np.ndarray(shape, dtype, memory)
 
 
 def ones(count: int) -> np.ndarray:
     """Return a vector of ones that is kept and must not be written to: values of a sparse matrix of members."""
     if count * 8 > _LARGEST:
         return np.ones(count)
-    own = vars(_kept).get("ones")
-    if own is None or len(own) < count:
-        own = vars(_kept)["ones"] = np.ones(count)
-        own.flags.writeable = False
-    return own[:count]
+    vector = vars(_kept).get("ones")
+    if vector is None or len(vector) < count:
+        vector = vars(_kept)["ones"] = np.ones(count)
+        vector.flags.writeable = False
+    return vector[:count]
 
 
 def pieces(count: int, width: int, cells: int = CELLS, rows: int = ROWS):
@@ -142,8 +142,8 @@ def grouped_patterns(observed) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     place = np.zeros(len(observed), np.uint16)
     for first in range(0, observed.shape[1], 16):  # the bits of 16 columns make a number that float32 represents
         bits = observed[:, first : first + 16].astype(np.float32)
-        own = (bits @ (2.0 ** np.arange(bits.shape[1], dtype=np.float32))).astype(np.uint16)
-        place = own if first == 0 else np.unique((place.astype(np.intp) << 16) + own, return_inverse=True)[1]
+        number = (bits @ (2.0 ** np.arange(bits.shape[1], dtype=np.float32))).astype(np.uint16)
+        place = number if first == 0 else np.unique((place.astype(np.intp) << 16) + number, return_inverse=True)[1]
     sizes = np.bincount(place)
     order = np.argsort(place.astype(np.min_scalar_type(len(sizes) - 1)), kind="stable")  # 16 bits sort by digits
     bounds = np.concatenate([[0], np.cumsum(sizes[sizes > 0])])

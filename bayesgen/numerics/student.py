@@ -271,9 +271,9 @@ def write_shared_log_density(result, x, whitener: SharedWhitener) -> bool:
             z = np.matmul(whitener.matrix, centred, out=white[:dim])
             np.multiply(z, z, out=centred).sum(0, out=white[dim])
             white[dim + 1] = 1.0
-            own = np.log(whitener.products @ white)
-            own *= whitener.power
-            np.subtract(whitener.level, own, out=result[:, piece])
+            distance = np.log(whitener.products @ white)
+            distance *= whitener.power
+            np.subtract(whitener.level, distance, out=result[:, piece])
     return finite(result)
 
 
@@ -284,10 +284,10 @@ def log_density_with_gaps(x, mean, scale, dof) -> np.ndarray:
     rows = x.take(order, 0)
     np.copyto(rows, 0.0, where=missing.take(order, 0))
     density, result = np.empty((2, len(mean), len(x)))
-    for part in pieces(len(kinds), mean.size * x.shape[1]):
-        own = bounds[part.start : part.stop + 1]
-        some, whitener = slice(own[0], own[-1]), Whitener.of_patterns(kinds[part], scale, dof)
-        write_log_density(density[:, some], rows[some], mean, whitener, own - own[0])
+    for these in pieces(len(kinds), mean.size * x.shape[1]):
+        ends = bounds[these.start : these.stop + 1]
+        run, whitener = slice(ends[0], ends[-1]), Whitener.of_patterns(kinds[these], scale, dof)
+        write_log_density(density[:, run], rows[run], mean, whitener, ends - ends[0])
     for k in range(len(density)):
         result[k, order] = density[k]
     return result
@@ -337,10 +337,10 @@ def conditional_student(x, mean, scale, dof):
         z = x[np.ix_(rows, seen)] - mean[..., None, seen]
         inverse = _inverse(np.linalg.cholesky(scale[..., seen[:, None], seen]))
         across = inverse @ scale[..., seen[:, None], gone]
-        left = np.diagonal(scale, axis1=-2, axis2=-1)[..., gone] - (across * across).sum(-2)
+        unexplained = np.diagonal(scale, axis1=-2, axis2=-1)[..., gone] - (across * across).sum(-2)
         location[..., rows[:, None], gone] = mean[..., None, gone] + z @ (inverse.mT @ across)
         factor = _widening(z, inverse, dof)
-        spread[..., rows[:, None], gone] = np.sqrt(left)[..., None, :] * factor[..., None]
+        spread[..., rows[:, None], gone] = np.sqrt(unexplained)[..., None, :] * factor[..., None]
         freedom[..., rows, 0] = dof + len(seen)
     return location, spread, freedom
 
@@ -375,9 +375,9 @@ def fill_student(x, group, mean, scale, dof, rng) -> np.ndarray:
     root = np.linalg.cholesky(scale[used])
     for seen, rows in patterns(~np.isnan(x)):
         gone = np.setdiff1d(np.arange(x.shape[1]), seen)
-        own, place = np.unique(group[rows], return_inverse=True)  # each is factorised once
-        whiten = _inverse(np.linalg.cholesky(scale[own[:, None, None], seen[:, None], seen]))
-        regress = (whiten.mT @ (whiten @ scale[own[:, None, None], seen[:, None], gone]))[place]
+        groups, place = np.unique(group[rows], return_inverse=True)  # each is factorised once
+        whiten = _inverse(np.linalg.cholesky(scale[groups[:, None, None], seen[:, None], seen]))
+        regress = (whiten.mT @ (whiten @ scale[groups[:, None, None], seen[:, None], gone]))[place]
         z, freedom = x[np.ix_(rows, seen)] - mean[group[rows][:, None], seen], dof[group[rows]]
         noise = (root[place_of[rows]] @ rng.standard_normal((len(rows), x.shape[1], 1)))[..., 0]
         if not np.isinf(freedom).all():

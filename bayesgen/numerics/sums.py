@@ -97,8 +97,8 @@ class Grouping:
             return self.membership(kind) @ values.astype(kind, copy=False)
         for k in np.flatnonzero(np.diff(self.bounds)):
             run = slice(self.bounds[k], self.bounds[k + 1])
-            own, w = values[run], None if self.weight is None else self.weight[run]
-            total[k] = own.sum(0, np.intp if bits else float) if w is None else w @ own
+            members, w = values[run], None if self.weight is None else self.weight[run]
+            total[k] = members.sum(0, np.intp if bits else float) if w is None else w @ members
         return total
 
     def membership(self, dtype: DTypeLike = float) -> sparse.csc_array | np.ndarray:
@@ -131,7 +131,7 @@ def _count_bits(flags: np.ndarray, rows: Grouping) -> np.ndarray:
     """Count the rows of each group that are true in each column of ``flags`` (n, columns), packed eight to a byte."""
     packed = np.packbits(np.ascontiguousarray(flags.T), axis=1)
     members = np.packbits(rows.codes == np.arange(rows.count)[:, None], axis=1)
-    return np.stack([np.bitwise_count(packed & own).sum(1, dtype=np.intp) for own in members])
+    return np.stack([np.bitwise_count(packed & bits).sum(1, dtype=np.intp) for bits in members])
 
 
 def with_data(x, data) -> Any:
@@ -151,17 +151,17 @@ def sparse_sum(x: Any, rows: Grouping, values=None) -> np.ndarray:
         step = max(1, int(_SPARSE * x.shape[0] / max(x.nnz, 1)))
     for start in range(0, x.shape[0], step):
         piece = slice(start, min(start + step, x.shape[0]))
-        own = rows[piece]
-        w = np.ones(len(own)) if own.weight is None else own.weight
+        grouping = rows[piece]
+        w = np.ones(len(grouping)) if grouping.weight is None else grouping.weight
         if rows.count > 4:
             stored, length = slice(x.indptr[start], x.indptr[piece.stop]), np.diff(x.indptr[start : piece.stop + 1])
-            cell = np.repeat(own.codes * x.shape[1], length)
+            cell = np.repeat(grouping.codes * x.shape[1], length)
             cell += x.indices[stored]
-            data = x.data[stored] if own.weight is None else x.data[stored] * np.repeat(w, length)
+            data = x.data[stored] if grouping.weight is None else x.data[stored] * np.repeat(w, length)
             total += np.bincount(cell, data, total.size).reshape(total.shape)
         else:
             member = np.zeros((len(w), rows.count))
-            member[np.arange(len(w)), own.codes] = w
+            member[np.arange(len(w)), grouping.codes] = w
             total += ((x if len(w) == x.shape[0] else x[piece]).T @ member).T
     return total
 
@@ -223,13 +223,13 @@ def _by_pieces(x, rows: Grouping, vector: bool):
     whole = columns and beside and finite(x)
     size = len(x) if whole else min(ROWS, count * product_rows(dim * dim)) if vector else ROWS
     for piece in pieces(len(x), 1 if whole else dim, rows=size):
-        part, own = x[piece], rows[piece]
-        if own.weight is not None and not own.weight.all():  # rows of weight 0 are not read
-            part, own = part[own.weight > 0], own[own.weight > 0]
-        if whole or (columns and finite(part)):
-            _add_columns(n, mean, scatter, part.T, own)
+        entries, grouping = x[piece], rows[piece]
+        if grouping.weight is not None and not grouping.weight.all():  # rows of weight 0 are not read
+            entries, grouping = entries[grouping.weight > 0], grouping[grouping.weight > 0]
+        if whole or (columns and finite(entries)):
+            _add_columns(n, mean, scatter, entries.T, grouping)
         else:
-            add(n, mean, scatter, part, own)
+            add(n, mean, scatter, entries, grouping)
     return n, mean, scatter
 
 
@@ -266,8 +266,8 @@ def _start(n, mean, x, codes, groups):
     for k in groups:
         entry = x[first[k]].astype(float)
         if np.isnan(entry).any():
-            own = x[codes == k]
-            entry = np.take_along_axis(own, (~np.isnan(own)).argmax(0)[None], 0)[0]
+            members = x[codes == k]
+            entry = np.take_along_axis(members, (~np.isnan(members)).argmax(0)[None], 0)[0]
         np.copyto(mean[k], entry, where=(n[k] == 0) & ~np.isnan(entry))
 
 

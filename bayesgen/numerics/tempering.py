@@ -52,38 +52,38 @@ def log_probability(density, log_prior, exponents, least=None) -> np.ndarray:
     first = np.moveaxis(density, 2, 0) * exponents[:, None]  # a sum over few classes is fast along the first axis only
     first += np.moveaxis(np.broadcast_to(log_prior, density.shape[1:]), 1, 0)[:, None]
     log_q = np.moveaxis(_normalised(first), 0, 2)
-    if least is not None and (some := np.flatnonzero(least)).size:
-        own = least[some, None, None]
-        log_q[some] = np.logaddexp(log_q[some], np.log(own) + log_prior) - np.log1p(own)
+    if least is not None and (bounded := np.flatnonzero(least)).size:
+        share = least[bounded, None, None]
+        log_q[bounded] = np.logaddexp(log_q[bounded], np.log(share) + log_prior) - np.log1p(share)
     return log_q
 
 
 def log_probability_of(codes, density, log_prior, exponents, least) -> np.ndarray:
     """Return `log_probability` of one class of each row alone, (M, n)."""
-    result, own = np.empty(density.shape[:2]), log_prior[np.arange(len(codes)), codes]
+    result, own_prior = np.empty(density.shape[:2]), log_prior[np.arange(len(codes)), codes]
     step = max(1, _CELLS // max(density[0].size, 1))
     for first in range(0, len(density), step):
-        part = slice(first, first + step)
-        ratio, prior = _ratios(density[part], log_prior, codes)
-        ratio *= exponents[part, None]
+        members = slice(first, first + step)
+        ratio, prior = _ratios(density[members], log_prior, codes)
+        ratio *= exponents[members, None]
         ratio += prior
         top = ratio.max(0, initial=0.0)
         ratio -= top
-        result[part] = -top - np.log(np.exp(ratio, out=ratio).sum(0) + np.exp(-top))
-    if (some := np.flatnonzero(least)).size:
-        share = least[some, None]
-        result[some] = np.logaddexp(result[some], np.log(share) + own) - np.log1p(share)
+        result[members] = -top - np.log(np.exp(ratio, out=ratio).sum(0) + np.exp(-top))
+    if (bounded := np.flatnonzero(least)).size:
+        share = least[bounded, None]
+        result[bounded] = np.logaddexp(result[bounded], np.log(share) + own_prior) - np.log1p(share)
     return result
 
 
 def _ratios(density, log_prior, codes) -> tuple[np.ndarray, np.ndarray]:
     """Return the log ratios of the other K - 1 classes to that of each row, (K - 1, M, n), and of their priors."""
     rows, classes = np.arange(len(codes)), log_prior.shape[1]
-    own = density[:, rows, codes]
-    ratio, prior = np.empty((classes - 1, *own.shape)), np.empty((classes - 1, 1, len(rows)))
+    true_density = density[:, rows, codes]
+    ratio, prior = np.empty((classes - 1, *true_density.shape)), np.empty((classes - 1, 1, len(rows)))
     for place in range(classes - 1):
         other = (codes + 1 + place) % classes
-        ratio[place] = density[:, rows, other] - own
+        ratio[place] = density[:, rows, other] - true_density
         prior[place] = log_prior[rows, other] - log_prior[rows, codes]
     return ratio, prior
 
@@ -107,12 +107,8 @@ def sharpening(probability, log_prior, codes, weight) -> float:
     ----------
     probability : array, shape (n, K)
         The average of rows that chose neither exponents nor weights.
-    log_prior : array, shape (n, K)
-        Log of the class probabilities without the row.
-    codes : int array, shape (n,)
-        The class of each row.
-    weight : array, shape (n,)
-        The weight of each row; they sum to the number of independent rows.
+    log_prior, codes, weight
+        As of `exponents`; the weights sum to the number of independent rows.
     """
     mode, spread = _SHARPENING
     evidence = np.log(np.maximum(probability, _LEAST)) - log_prior
@@ -152,8 +148,8 @@ def exponents(density, log_prior, codes, weight, mode, start=None, spread=_SPREA
     result = (mode if start is None else start).copy()
     step = max(1, _CELLS // max(density[0].size, 1))
     for first in range(0, len(density), step):
-        part = slice(first, first + step)
-        result[part] = _newton(density[part], log_prior, codes, weight, mode[part], result[part], spread)
+        members = slice(first, first + step)
+        result[members] = _newton(density[members], log_prior, codes, weight, mode[members], result[members], spread)
     return result
 
 
