@@ -139,26 +139,14 @@ _LONGEST = 60  # characters of one label
 
 
 def listed(items: Iterable) -> str:
-    """Return labels as Python writes them: ``['a', 'b']``, or ``['a', 'b', 'c', 'd', 'e', 'f'] and 4 more``.
-
-    Parameters
-    ----------
-    items : iterable
-        Labels, names or numbers, NumPy scalars included.
-    """
+    """Return labels as Python writes them: ``['a', 'b']``, or ``['a', 'b', 'c', 'd', 'e', 'f'] and 4 more``."""
     items = list(items)
     plain = [item.item() if isinstance(item, np.generic) else item for item in items[:MOST]]
     return f"[{', '.join(_short(repr(item)) for item in plain)}]{_more(items)}"
 
 
 def named(names: Iterable) -> str:
-    """Join names for a sentence, in quotes where a blank or a comma would blur the end of one.
-
-    Parameters
-    ----------
-    names : iterable of str
-        Columns, labels or classes.
-    """
+    """Join names for a sentence, in quotes where a blank or a comma would blur the end of one."""
     return several(_short(quoted(name)) for name in names)
 
 

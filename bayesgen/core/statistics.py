@@ -179,14 +179,8 @@ def all_but_one(summed, parts, outside):
     Each of n rows is summed log2 n times. To subtract a part from the sum of all would be as fast, and loses the whole
     answer if that part has most of the scatter.
 
-    Parameters
-    ----------
-    summed : callable
-        ``summed(places)`` returns the statistics of some rows.
-    parts : list of int array
-        Places of the rows of each part; see `departures`.
-    outside : Statistics, or 0
-        Statistics of all other rows.
+    ``summed(places)`` returns the statistics of some rows, ``parts`` are places as of `departures`, and ``outside`` the
+    statistics of all other rows, or 0.
     """
     if len(parts) <= _FEW:
         rows, ends = np.concatenate([*parts, []]).astype(np.intp), np.cumsum([len(held) for held in parts])

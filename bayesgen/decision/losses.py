@@ -1,17 +1,17 @@
 """Decisions from class probabilities p(t = i | x), given what mistakes cost.
 
-``loss[i, j]`` is the loss of taking action j when the truth is class i: rows are truths, columns
-are actions. There may be more actions than classes (take another measurement), and a loss may be
-negative (a gain). Rows and columns of a DataFrame are found by their labels, in whatever order they
-stand. The Bayes decision is the action of least expected loss,
+``loss[i, j]`` is the loss of taking action j when the truth is class i: rows are truths, columns are actions. There may
+be more actions than classes (take another measurement), and a loss may be negative (a gain). Rows and columns of a
+DataFrame are found by their labels, in whatever order they stand. The Bayes decision is the action of least expected
+loss,
 
     a(x) = argmin_j  sum_i p(t = i | x) loss[i, j].
 
-The action may also be the report of a probability vector itself. `squared_loss` and `cross_entropy`
-are proper: their expectation is least for the report of one's belief, the posterior.
+The action may also be the report of a probability vector itself. `squared_loss` and `cross_entropy` are proper: their
+expectation is least for the report of one's belief, the posterior.
 
-Arguments are checked everywhere: a wrong kind of value is a TypeError, a wrong shape or value a
-ValueError, and the message names the argument.
+Arguments are checked everywhere: a wrong kind of value is a TypeError, a wrong shape or value a ValueError, and the
+message names the argument.
 """
 
 from typing import TYPE_CHECKING, Any, overload
@@ -119,14 +119,14 @@ def decide(
         Finite losses, as of `expected_loss`. Left out, every mistake costs 1 (`zero_one`): the action is the most
         probable class, and its expected loss one minus that probability.
     reject_cost : float, optional
-        Cost of declining to decide, in the unit of `loss`. A row is rejected where this is strictly
-        lower than the expected loss of every action.
+        Cost of declining to decide, in the unit of `loss`. A row is rejected where this is strictly lower than the
+        expected loss of every action.
     typicality : array_like, shape (n,), optional
         Tail probability of each row, ``bayesgen.inspection.typicality(classifier, X).overall``.
     none_of_these : float, optional
-        Level, between 0 and 1: a row of a lower typicality is of none of the classes,
-        whatever its class probabilities. If the model is right, so is one in 1/level rows of the
-        classes. `risk` knows no loss of such rows; leave them out of it.
+        Level, between 0 and 1: a row of a lower typicality is of none of the classes, whatever its class probabilities.
+        If the model is right, so is one in 1/level rows of the classes. `risk` knows no loss of such rows; leave them
+        out of it.
     labels : sequence, shape (K,), optional
         The classes in the order of the columns of `y_proba`; see `expected_loss`.
 
@@ -236,9 +236,9 @@ def threshold(loss: "ArrayLike | pd.DataFrame", *, labels: Labels | None = None)
         p > false_alarm / (false_alarm + miss),    false_alarm = loss[0, 1] - loss[0, 0],
                                                           miss = loss[1, 0] - loss[1, 1].
 
-    At the threshold both actions cost the same, and `decide` takes action 0. If a correct decision
-    costs more than the wrong one, or nothing depends on the decision, it is a ValueError. A DataFrame
-    whose rows and columns are named by the classes needs ``labels``, the two classes in their order.
+    At the threshold both actions cost the same, and `decide` takes action 0. If a correct decision costs more than the
+    wrong one, or nothing depends on the decision, it is a ValueError. A DataFrame whose rows and columns are named by
+    the classes needs ``labels``, the two classes in their order.
 
     >>> threshold([[0, 1], [9, 0]])
     0.1
@@ -306,8 +306,8 @@ def risk(
 def squared_loss(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None = None) -> Floats:
     """Compute the squared loss of reported probabilities q, sum_k (1[y_true = k] - q_k)^2, row by row.
 
-    With belief p its expectation is sum_k p_k (1 - p_k) + |p - q|^2, least at q = p alone: under
-    squared loss the best report is the mean of the unknown, here of 1[y_true = k].
+    With belief p its expectation is sum_k p_k (1 - p_k) + |p - q|^2, least at q = p alone: under squared loss the best
+    report is the mean of the unknown, here of 1[y_true = k].
 
     Parameters
     ----------
@@ -376,9 +376,9 @@ def ranked_loss(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None 
 def cross_entropy(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None = None) -> Floats:
     """Compute the logarithmic loss of reported probabilities q, -log q[y_true] in nats, row by row.
 
-    With belief p its expectation is the entropy of p plus the Kullback-Leibler divergence
-    sum_k p_k log(p_k / q_k), which is zero at q = p alone. Reporting 0 for what happens costs
-    infinitely much; nothing is clipped. Parameters and shapes as `squared_loss`.
+    With belief p its expectation is the entropy of p plus the Kullback-Leibler divergence sum_k p_k log(p_k / q_k),
+    which is zero at q = p alone. Reporting 0 for what happens costs infinitely much; nothing is clipped. Parameters and
+    shapes as `squared_loss`.
 
     >>> cross_entropy([0, 1], [[0.5, 0.5], [1.0, 0.0]])
     array([0.69314718,        inf])

@@ -202,9 +202,6 @@ class LogGammas(LeafCoordinates):
         return {"log_gamma": log_gammas(rng, self.leaf.alpha, (*size, *self.leaf.alpha.shape))}
 
 
-# -- populations -----------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Collapsed(Coordinates):
     """A pooled leaf whose program has the sites of the population alone: what it is a population of is integrated out.
@@ -393,9 +390,6 @@ def _product(inverse, matrix):
     if inverse.shape[-1] <= _SMALL:
         return (inverse[..., None] * matrix[..., None, :, :]).sum(-2)
     return inverse @ matrix
-
-
-# -- lines -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

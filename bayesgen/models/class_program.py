@@ -266,20 +266,9 @@ class ClassProgram(Model):
         return result
 
     def sample_rows(self, params: Params, seed) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Draw one row for each draw of the parameters: from the posterior predictive if these are posterior draws.
+        """Draw one row for each of n draws of the parameters: of posterior draws, from the posterior predictive.
 
-        Parameters
-        ----------
-        params : mapping to arrays (n, ...)
-            Draws of the parameters.
-        seed : int
-            Source of randomness.
-
-        Returns
-        -------
-        t : int array, shape (n,)
-            Class codes.
-        x : mapping from leaf to array (n, ...)
+        Return the class codes (n,), and the rows by leaf.
         """
         rng = np.random.default_rng(seed)
         cumulative = np.cumsum(params[f"{self.CLASSES}.probability"], axis=-1)[:, :-1]

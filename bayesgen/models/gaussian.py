@@ -83,7 +83,7 @@ class Gaussian(ExponentialFamily):
         params = self._expand(params)
         return rng.normal(params["mean"], np.sqrt(params["variance"]))
 
-    def student(self, x, params=None):
+    def student(self, x, params=None) -> Any:
         """Return the Gaussian or Student-t of each entry, which the other entries do not move."""
         if params is None:
             parts = self._student()

@@ -76,17 +76,8 @@ def begun(
 ) -> PartlyLabelled:
     """Return the statistics with the best of several starts; see the module.
 
-    Parameters
-    ----------
-    model : ClassConditional
-        Conjugate, with its prior.
-    statistics : PartlyLabelled
-        With rows of unknown class.
-    starts : int
-        Number of starts, where two classes or more are `free`; else the labels or the prior give the one that there is.
-    rng : Generator
-    likelihood : bool
-        True to compare starts by the highest likelihood near them.
+    There are ``starts`` where two classes or more are `free`; else the labels or the prior give the one that there is.
+    With ``likelihood`` starts are compared by the highest likelihood near them.
     """
     known = [softmax(model.update(statistics.labelled).log_predictive(statistics.rows), axis=1)]
     tried = (
@@ -138,10 +129,8 @@ def bound(model: ClassConditional, statistics: PartlyLabelled, labels: np.ndarra
 def ordered(model: ClassConditional, statistics: PartlyLabelled, values=None) -> PartlyLabelled:
     """Return the statistics with the `free` classes of the start in order.
 
-    Parameters
-    ----------
-    values : array, shape (m,), optional
-        Numbers of a column, NaN where missing: the lowest mean comes first. By default the most frequent class does.
+    Of ``values`` (m,), numbers of a column, NaN where missing, the lowest mean comes first; by default the most
+    frequent class does.
     """
     lone, labels = free(model, statistics), statistics.start * statistics.weight[:, None]
     if values is None:

@@ -262,18 +262,10 @@ class ExponentialFamily(Leaf):
         return (self.natural_parameters(params, statistics.centre) * statistics.total()).sum() + statistics.base
 
     def log_likelihood_rows(self, params: Params, x) -> np.ndarray:
-        """Return log p(row | params) for every row and every leading index of ``params``.
+        """Return log p(row | params) for every row and every leading index of ``params``, missing entries left out.
 
-        Parameters
-        ----------
-        params : mapping to arrays (lead..., features..., event...)
-            ``lead`` is (draws,) or (draws, classes).
-        x : array, shape (n, features..., event...)
-            Rows; features are independent given the parameters, and missing ones are left out.
-
-        Returns
-        -------
-        array, shape (lead..., n)
+        Parameters (lead..., features..., event...), where ``lead`` is (draws,) or (draws, classes), and rows
+        (n, features..., event...) give an array (lead..., n).
         """
         return self._product(params, x)
 

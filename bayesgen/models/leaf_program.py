@@ -102,19 +102,9 @@ class LeafProgram(Model):
     def observe(self, site: str, params: Params, x, size: int, features: tuple[int, ...]):
         """Sample or observe rows at ``site`` in the plate "obs"; missing entries are integrated out.
 
-        Features are axes of the event, so the plates of the program are the rows and those of the user.
-
-        Parameters
-        ----------
-        site : str
-        params : mapping
-            Parameters of each row, or of all: arrays (rows..., features..., event...) or (features..., event...).
-        x : array, shape (rows..., features..., event...), or None
-            Rows to observe; it may hold fewer than ``size``, a subsample, see `program.subsampled`. None draws them.
-        size : int
-            Number of rows.
-        features : tuple of int
-            Shape of the features.
+        Features are axes of the event, so the plates of the program are the rows and those of the user. Parameters are
+        those of each row, or of all: arrays (rows..., features..., event...) or (features..., event...). ``x`` are
+        ``size`` rows, or a subsample of so many, see `program.subsampled`; None draws them.
         """
         dim = program.Layout.now().dim
         count = size if x is None else x.shape[dim - len(features) - self.event_dim]

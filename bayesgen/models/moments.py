@@ -181,20 +181,10 @@ def _require_finite(squares) -> None:
 
 
 def moments(x, group=None, groups=None, weight=None, *, vector=False) -> Moments:
-    """Sum the rows of ``x`` to their `Moments`, in one pass.
+    """Sum rows (n, features...) to their `Moments`, in one pass; with ``vector`` rows (n, D), with a scatter matrix.
 
-    Parameters
-    ----------
-    x : array, shape (n, features...), or (n, D) with ``vector``
-        NaN is missing: an entry where features are scalars, a whole row where they are vectors.
-    group : int array, shape (n,), optional
-        Class code of each row.
-    groups : int, optional
-        Number of groups; needed with ``group``.
-    weight : array, shape (n,), optional
-        Row weights >= 0.
-    vector : bool
-        If True, keep the full scatter matrix.
+    NaN is missing: an entry where features are scalars, a whole row where they are vectors. ``group`` and ``weight``
+    are as of `Grouping.of`.
     """
     return grouped_moments(x, Grouping.of(len(x), group, groups, weight), vector=vector)
 
@@ -223,14 +213,7 @@ def centre_and_scale(x, weight=None) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and standard deviation of each column in any units, the latter 1 where the column is constant.
 
     Squares of numbers beyond 1e154 or within 1e-154 leave float64. Where they do, columns are taken in units of a power
-    of two, which rounds nothing.
-
-    Parameters
-    ----------
-    x : array, shape (n, D)
-        Finite rows.
-    weight : array, shape (n,), optional
-        Row weights > 0.
+    of two, which rounds nothing. Rows (n, D) are finite, and their weights > 0.
 
     Examples
     --------

@@ -82,10 +82,6 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
         """Return the names of the axes of a parameter; the population has no axis of classes."""
         return super().dims(site, grouped=grouped and self.of_member(site))
 
-    def _for_classes(self, groups):
-        """Return itself: the classes have one population."""
-        return self
-
     def _repeated(self, columns):
         """Return the prior of one feature as the prior of several columns, each with a population of its own."""
         return replace(self, leaf=self.leaf._repeated(columns))

@@ -197,10 +197,6 @@ class PooledGroups(Populated):
         values = label_array(self.categories)[values.astype(np.intp)] if self.coded else values
         return [*values.T, label_array((*self.groups, None))[codes]]
 
-    def _for_classes(self, groups):
-        """Return itself: each class has a population of its own, under the same prior."""
-        return self
-
     # -- rows --------------------------------------------------------------------------------------------------------
 
     def _values(self, x):

@@ -213,6 +213,10 @@ class Populated(Leaf):
         """Return the labels along the leaf's axes."""
         return self.leaf.coords()
 
+    def _for_classes(self, groups):
+        """Return itself: all classes have one population, or populations of their own under the same prior."""
+        return self
+
     def for_columns(self, columns):
         """Return the model with its hyperparameters in the order of ``columns``."""
         ordered = super().for_columns(columns)

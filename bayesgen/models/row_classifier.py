@@ -155,21 +155,11 @@ class RowClassifier(Discriminative):
 
 
 def search(statistics, sums, precision, start, tolerance: float) -> tuple[np.ndarray, float]:
-    """Minimise -log p(t | x, v) + Σ precision v²/2 over v by Newton's method; return v and its decrement.
+    """Minimise -log p(t | x, v) + Σ precision v²/2 over v (p,) by Newton's method; return v and its decrement.
 
-    Sums over rows are added over pieces. Where rows are slow to read, the derivatives are summed together with the
-    value, since the next step mostly needs them: then a step is one pass.
-
-    Parameters
-    ----------
-    statistics : Rows or DistantRows
-        The rows.
-    sums : callable (v, rows, derivatives)
-        Returns (-log p of the rows,); with ``derivatives`` also its gradient and Hessian.
-    precision, start : array, shape (p,)
-        Inverse prior variances of v, and where the search begins.
-    tolerance : float
-        As of `minimise`.
+    ``sums(v, rows, derivatives)`` returns (-log p of the rows,), with derivatives also its gradient and Hessian; they
+    are added over pieces. Where rows are slow to read, the derivatives are summed together with the value, since the
+    next step mostly needs them: then a step is one pass.
     """
 
     def added(one, other):

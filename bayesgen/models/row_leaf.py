@@ -166,20 +166,9 @@ class RowsByGroup(Statistics):
 
     @classmethod
     def of(cls, x, codes, weight, lead: tuple[int, ...], vector: bool = False) -> Self:
-        """Return rows (n, ...) by group; those without weight or entries are left out.
+        """Return rows (n, features..., event...), NaN where missing, by group, less those without weight or entries.
 
-        Parameters
-        ----------
-        x : array, shape (n, features..., event...)
-            NaN where missing.
-        codes : int array, shape (n,)
-            Group of each row.
-        weight : array, shape (n,), or None
-            Weight of each row.
-        lead : tuple of int
-            (number of groups,), or () where all rows are of one.
-        vector : bool
-            True if a row (n, D) is one observation, for which patterns are kept.
+        ``lead`` is (number of groups,), or () where all rows are of one. Patterns are kept if a row is a ``vector``.
         """
         weight = np.ones(len(x)) if weight is None else weight
         kept = (weight > 0) & ~np.isnan(x).all(tuple(range(1, x.ndim)))

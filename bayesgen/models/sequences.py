@@ -164,13 +164,9 @@ class Contexts:
         return self.log_probability(p[..., None, :, :], start, stretches[:, 1:])
 
     def expected(self, p, stretches, weights) -> np.ndarray:
-        """Return the expected counts (..., contexts * V) of stretches, by a forward and a backward recursion.
+        """Return the expected counts (..., contexts * V) of stretches (s, 1 + L) of weights (..., s).
 
-        Parameters
-        ----------
-        p : array, shape (..., contexts, V)
-        stretches : int array, shape (s, 1 + L)
-        weights : array, shape (..., s)
+        They come from probabilities (..., contexts, V) by a forward and a backward recursion.
         """
         cube, count = self.cube(p)[..., None, :, :], self.count
         states = [(stretches[:, :1] == np.arange(len(self.place))) * np.ones((*p.shape[:-2], 1, 1))]

@@ -165,22 +165,10 @@ class PartlyLabelled(Statistics):
 
     @classmethod
     def of(cls, model, labelled, x, weight=None, told=None, about=None) -> "PartlyLabelled":
-        """Combine rows, as the model takes them, with the statistics of the labelled rows.
+        """Combine rows ``x``, as the model or its template takes them, with the statistics of the labelled rows.
 
-        Parameters
-        ----------
-        model : ClassConditional
-            The model, or its template.
-        labelled : ClassStatistics
-            Statistics of the rows with a label.
-        x : rows
-            Rows without a label; all rows where labels may be wrong.
-        weight : array, shape (m,), optional
-            Weights of these rows, > 0.
-        told : int array, shape (m,), optional
-            Codes of the recorded labels, -1 for none, of a model with a confusion matrix.
-        about : ClassStatistics, optional
-            Statistics of all rows, which weak priors follow; default: those of the rows with a label.
+        They are the rows without a label, or all rows where labels may be wrong: then ``told`` (m,) holds the codes of
+        the recorded labels, -1 for none. The other arguments are attributes of the class.
         """
         if told is not None:
             check_identifiable(model)

@@ -51,20 +51,9 @@ def log_beta_ratio(a, b, x, y):
 
 
 def log_beta_binomial(a, b, x, y):
-    r"""Return log C(x + y, x) B(a + x, b + y)/B(a, b), for the probability of x heads in x + y tosses.
+    """Return log C(x + y, x) B(a + x, b + y)/B(a, b), for the probability of x heads in x + y tosses.
 
-    Parameters
-    ----------
-    a, b : float or array
-        Prior counts of heads and tails, > 0.
-    x, y : float or array
-        Counts of heads and tails, >= 0.
-
-    Returns
-    -------
-    array
-        Accurate to 2e-13 max(1, \|value\|) in float64 and 1e-4 max(1, \|value\|) in float32, for a, b from 1e-8
-        to 2^53 and counts from 0 to 2^53.
+    Arguments and accuracy are those of `log_beta_ratio`; counts may be 0.
 
     Examples
     --------

@@ -51,14 +51,8 @@ def check_positive(name: str, value) -> None:
 def check_shares(name: str, values, kind: Any = None) -> NDArray[np.float64]:
     """Return probabilities that sum to 1 along the last axis; raise unless they do within the rounding of their type.
 
-    Parameters
-    ----------
-    name : str
-        Name of the argument.
-    values : array_like
-        The probabilities.
-    kind : dtype, optional
-        Type in which they were given, by default that of ``values``: a sum of float16 may miss 1 by 1e-3, others 1e-6.
+    ``kind`` is the type in which they were given, by default that of ``values``: a sum of float16 may miss 1 by 1e-3,
+    others 1e-6.
 
     Examples
     --------
@@ -99,16 +93,7 @@ def check_weight(weight, count: int, name: str = "weight") -> NDArray[np.float64
 
 
 def check_memory(what: str, size: int, cure: str) -> None:
-    """Raise MemoryError if an array would take more memory than there is.
-
-    Parameters
-    ----------
-    what : str
-        Name of the array, which begins the message.
-    size : int
-        Size of the array in bytes.
-    cure : str
-        Remedy, which ends the message.
+    """Raise MemoryError if an array, called ``what``, of ``size`` bytes takes more than there is; say the ``cure``.
 
     Examples
     --------

@@ -59,12 +59,9 @@ def spectrum(counts) -> np.ndarray | None:
 
 
 def distinct(*counts):
-    """Return the distinct tuples of counts, one array per member of a tuple, and the index of each entry among them.
+    """Return the distinct tuples of counts, an array for each member, and the index of each entry among them.
 
-    Parameters
-    ----------
-    counts : float arrays that broadcast
-        Whole numbers >= 0.
+    Counts are float arrays that broadcast, of whole numbers >= 0.
     """
     key, widths = 0.0, [float(value.max(initial=0)) + 1 for value in counts]
     if math.prod(widths) > LARGEST_COUNT:  # no float64 can encode a tuple: all are taken as distinct
@@ -150,14 +147,8 @@ class LogWays:
     def _grown(self, table, place, aside) -> tuple[np.ndarray, np.ndarray]:
         """Return the table, larger if that pays off and kept for later, and which entries it lacks.
 
-        Parameters
-        ----------
-        table : array, shape (columns * levels + 1, groups)
-            The table so far, and a row of zeros.
-        place : int32 array
-            Counts less 1, so that 0 is -1, the largest as an unsigned number.
-        aside : int array
-            Places of entries that the table lacks.
+        ``table`` (columns * levels + 1, groups) ends in a row of zeros; ``place`` are counts less 1, so that 0 is -1,
+        the largest as an unsigned number; ``aside`` are the places of entries that the table lacks.
         """
         columns = len(self.a)
         levels, above = (len(table) - 1) // columns, place[aside]

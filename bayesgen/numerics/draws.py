@@ -98,16 +98,8 @@ def rounds_apart(seen, codes, known) -> int:
     """Return the rounds of Gibbs' sampler, of rows and parameters in turn, after which draws hardly correlate.
 
     In a round the correlation falls by at least the part of the information that is missing: the largest part of the
-    rows of a class, over pairs of columns, that lack one of the two; all rows lack all where classes are not known.
-
-    Parameters
-    ----------
-    seen : bool array, shape (n, D)
-        False where an entry is missing.
-    codes : int array, shape (n,), optional
-        Classes, where they are known.
-    known : array, shape (K,)
-        Number of other rows of each class, which lack nothing.
+    rows of a class, over pairs of columns, that lack one of the two; all rows lack all where ``codes`` is None, as
+    classes are not known. ``seen`` (n, D) is False where an entry is missing; ``known`` (K,) other rows lack nothing.
 
     Examples
     --------
@@ -212,13 +204,6 @@ def uniformity(ranks, draws: int) -> float:
     j, and its own distribution follows by recursion over j. The acceptance region of the test is the simultaneous band
     of Säilynoja, Bürkner and Vehtari (2022, *Statistics and Computing* 32), here without simulation.
 
-    Parameters
-    ----------
-    ranks : int array, shape (n,)
-        Ranks.
-    draws : int
-        Largest possible rank.
-
     Examples
     --------
     >>> uniformity(np.arange(100), 99)
@@ -232,20 +217,9 @@ def uniformity(ranks, draws: int) -> float:
 
 
 def band(simulations: int, draws: int, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return the least and largest counts of ranks below 1..draws that `uniformity` does not reject at ``level``.
+    """Return the least and largest counts of ranks below 1..draws that `uniformity` accepts, (draws,) each.
 
-    Parameters
-    ----------
-    simulations : int
-        Number of ranks.
-    draws : int
-        Largest possible rank.
-    level : float
-        Probability that uniform ranks leave the band anywhere.
-
-    Returns
-    -------
-    low, high : int array, shape (draws,)
+    ``simulations`` uniform ranks leave the band somewhere with the probability ``level``.
     """
     low, high = 1e-20, 1.0  # brackets the pointwise p value at which the overall p value passes the level
     while high / low > 1 + 1e-6:

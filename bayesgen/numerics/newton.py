@@ -180,19 +180,8 @@ def check_rank(x, noise, columns, tolerance: float = 1e-10) -> np.ndarray:
 
 
 def check_overlap(x, t, classes, columns) -> None:
-    """Raise ValueError if linear scores of the columns separate the classes, wholly or up to ties.
+    """Raise ValueError if linear scores of the columns (n, D), scaled to about 1, separate the classes, up to ties.
 
-    Parameters
-    ----------
-    x : array, shape (n, D)
-        Rows, scaled to about 1.
-    t : int array, shape (n,)
-        Class codes.
-    classes, columns : tuple
-        Labels of the classes, names of the columns.
-
-    Notes
-    -----
     Classes are separated if there are b_1..b_K, b_K = 0, with z_i'(b_t - b_k) >= 0 for every row i of class t and every
     k != t, and > 0 for one of them (Albert and Anderson 1984, *Biometrika* 71). Linear programming maximises the sum of
     these margins over -1 <= b <= 1 (Konis 2007); it is 0 if the classes overlap. An overlap within 1e-12 of the spread
@@ -227,19 +216,8 @@ def check_overlap(x, t, classes, columns) -> None:
 
 
 def check_ordered_overlap(x, t, count: int) -> None:
-    """Raise ValueError if a linear score of the columns, with cut points, separates ordered classes.
+    """Raise ValueError if a linear score of the columns (n, D), with cut points, separates ``count`` ordered classes.
 
-    Parameters
-    ----------
-    x : array, shape (n, D)
-        Rows, scaled to about 1.
-    t : int array, shape (n,)
-        Class codes.
-    count : int
-        Number of classes K.
-
-    Notes
-    -----
     The likelihood grows without end along (c, b) if c_t - x b >= 0 and x b - c_{t-1} >= 0 for every row, and > 0 for
     one of them: no row leaves its interval, and one moves further in. The sum of these margins is maximised as in
     `check_overlap`.

@@ -32,14 +32,7 @@ _libraries = functools.cache(ThreadpoolController)  # finding the libraries take
 def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:
     """Return an uninitialised array that the next call with this name on this thread overwrites.
 
-    Parameters
-    ----------
-    name : str
-        Name of the use; arrays of two names never overlap.
-    shape : tuple of int
-        Shape; beyond 64 MB the array is fresh.
-    dtype : dtype
-        Type of the entries.
+    Arrays of two names never overlap; beyond 64 MB the array is fresh.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     if size > _LARGEST:

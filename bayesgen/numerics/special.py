@@ -165,14 +165,8 @@ def _stirling_step(xp, low, step):
 def multivariate_log_gamma_ratio(nu, d, dim: int):
     r"""Return log Γ_D((nu + d)/2) - log Γ_D(nu/2), as in evidence and predictive of a Wishart.
 
-    Γ_D(z) = π^(D(D-1)/4) ∏_{j<D} Γ(z - j/2) (Muirhead 1982, theorem 2.1.12); its power of π cancels.
-
-    Parameters
-    ----------
-    nu, d : float or array
-        Degrees of freedom, > dim - 1, and their increase.
-    dim : int
-        D.
+    Γ_D(z) = π^(D(D-1)/4) ∏_{j<D} Γ(z - j/2) (Muirhead 1982, theorem 2.1.12); its power of π cancels. ``nu`` are degrees
+    of freedom, > D - 1, and ``d`` their increase.
 
     Examples
     --------
@@ -214,19 +208,10 @@ def _betaln(xp, a, b):
 
 
 def log_multichoose(a, x):
-    r"""Return log Γ(a + x)/(Γ(a) x!), the coefficient in every predictive of counts: -log B(a, x + 1) - log(a + x).
+    """Return log Γ(a + x)/(Γ(a) x!), the coefficient in every predictive of counts: -log B(a, x + 1) - log(a + x).
 
-    Parameters
-    ----------
-    a : float or array
-        Concentration, > 0; n - x + 1 gives log of the binomial coefficient of x out of n.
-    x : float or array
-        Count, >= 0.
-
-    Returns
-    -------
-    array
-        Accurate to 1e-13 max(1, \|value\|) in float64, whichever of the two is the larger.
+    For concentrations a > 0 and counts x >= 0; a = n - x + 1 gives the log of the binomial coefficient of x out of n.
+    It is accurate to 1e-13 max(1, |value|) in float64, whichever of the two is the larger.
 
     Examples
     --------
@@ -241,19 +226,8 @@ def log1p_sum_squares(z, axis: int | tuple[int, ...] = -1):
     """Return log(1 + Σ z²) over an axis without overflow, for the log density of a Student-t far from its centre.
 
     With c = max(1, max |z|) it is 2 log c + log(1/c² + Σ (z/c)²), in which nothing overflows; with NumPy this form is
-    used only for the sums that did overflow.
-
-    Parameters
-    ----------
-    z : array
-        Distances, in units of the scale.
-    axis : int or tuple of int, default -1
-        Axes to sum over; () for none.
-
-    Returns
-    -------
-    array
-        NaN where an entry is NaN, inf where one is infinite.
+    used only for the sums that did overflow. ``axis`` () sums over none. The result is NaN where an entry is NaN, and
+    infinite where one is infinite.
 
     Examples
     --------

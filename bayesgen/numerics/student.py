@@ -186,19 +186,10 @@ def log_product(u) -> np.ndarray:
 
 @np.errstate(under="ignore")
 def write_log_density(result, x, mean, whitener: Whitener, bounds=None) -> None:
-    """Write the log density of rows to ``result``.
+    """Write the log density of rows (n, D), 0 where missing, about means (groups, D) to ``result`` (groups, n).
 
-    Parameters
-    ----------
-    result : array, shape (groups, n)
-    x : array, shape (n, D)
-        Rows, 0 where missing.
-    mean : array, shape (groups, D)
-        Centres.
-    whitener : Whitener
-        Constants by group; with ``bounds`` by pattern of gaps and group.
-    bounds : int array, shape (P + 1,), optional
-        Starts of the rows of each pattern, where there are several.
+    The constants are by group; with ``bounds`` (P + 1,), the starts of the rows of each of P patterns of gaps, they are
+    by pattern and group.
     """
     dim, mean = x.shape[1], mean[:, :, None]
     pattern = np.zeros(0, int) if bounds is None else np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
@@ -311,23 +302,10 @@ def tail_with_gaps(x, mean, scale, dof) -> np.ndarray:
 
 
 def conditional_student(x, mean, scale, dof):
-    """Return the Student-t of each missing entry, given the observed entries of its row.
+    """Return the Student-t of each missing entry of rows (n, D), given the observed entries of its row.
 
-    Parameters
-    ----------
-    x : array, shape (n, D)
-        Rows, NaN where missing.
-    mean : array, shape (..., D)
-    scale : array, shape (..., D, D)
-        Scale matrices, or covariances where ``dof`` is infinite.
-    dof : array, shape (...)
-
-    Returns
-    -------
-    location, spread : array, shape (..., n, D)
-        Centre of the Student-t of each missing entry, and square root of its squared scale; NaN where it is observed.
-    freedom : array, shape (..., n, 1)
-        Degrees of freedom.
+    It takes means (..., D), scale matrices (..., D, D), which are covariances where ``dof`` (...) is infinite, and
+    returns centre and scale (..., n, D), NaN where an entry is observed, and degrees of freedom (..., n, 1).
     """
     lead = mean.shape[:-1]
     location, spread = np.full((2, *lead, *x.shape), np.nan)
@@ -357,18 +335,10 @@ def _widening(z, whiten, dof):
 
 
 def fill_student(x, group, mean, scale, dof, rng) -> np.ndarray:
-    """Draw the missing entries of rows, each a Student-t or Gaussian vector, given the observed entries of the row.
+    """Draw the missing entries of rows (n, D), each a Student-t or Gaussian vector, given the observed ones.
 
-    Parameters
-    ----------
-    x : array, shape (n, D)
-        Rows, NaN where missing.
-    group : int array, shape (n,)
-        The distribution of each row.
-    mean : array, shape (G, D)
-    scale : array, shape (G, D, D)
-        Scale matrices, or covariances where ``dof`` is infinite.
-    dof : array, shape (G,)
+    Row i has the distribution ``group[i]`` of G, with means (G, D), scale matrices (G, D, D), which are covariances
+    where degrees of freedom (G,) are infinite.
     """
     result, dof = x.copy(), np.broadcast_to(dof, len(mean))
     used, place_of = np.unique(group, return_inverse=True)

@@ -37,17 +37,10 @@ _CELLS = 1 << 16  # densities worked on at a time, that they stay in the cache
 
 
 def log_probability(density, log_prior, exponents, least=None) -> np.ndarray:
-    """Return log q(k | x) under every member, (M, n, K), or log (q + s π)/(1 + s).
+    """Return log q(k | x) under every member, (M, n, K), from log p(x | k) and log π (n, K) or (K,).
 
-    Parameters
-    ----------
-    density : array, shape (M, n, K)
-        Log p(x | k).
-    log_prior : array, shape (n, K) or (K,)
-        Log of the class probabilities.
-    exponents : array, shape (M,)
-    least : array, shape (M,), optional
-        The s of each member, by which no row costs more than log(1 + 1/s) above the class prior.
+    With ``least``, the s (M,) of each member, it is log (q + s π)/(1 + s): no row costs more than log(1 + 1/s) above
+    the class prior.
     """
     first = np.moveaxis(density, 2, 0) * exponents[:, None]  # a sum over few classes is fast along the first axis only
     first += np.moveaxis(np.broadcast_to(log_prior, density.shape[1:]), 1, 0)[:, None]
@@ -101,14 +94,9 @@ def expected_exponent(columns: int, rows: float) -> float:
 
 
 def sharpening(probability, log_prior, codes, weight) -> float:
-    """Return the exponent β of an average.
+    """Return the exponent β of an average, from its probabilities (n, K) of rows that chose nothing else.
 
-    Parameters
-    ----------
-    probability : array, shape (n, K)
-        The average of rows that chose neither exponents nor weights.
-    log_prior, codes, weight
-        As of `exponents`; the weights sum to the number of independent rows.
+    The other arguments are as of `exponents`; the weights sum to the number of independent rows.
     """
     mode, spread = _SHARPENING
     evidence = np.log(np.maximum(probability, _LEAST)) - log_prior
