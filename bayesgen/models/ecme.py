@@ -147,19 +147,10 @@ class Vectors(Rows):
 
 
 def search(rows: Numbers | Vectors, gaussian, dof: float | None, maximise, prior):
-    """Return the parameters where ECME ends, with the degrees of freedom where these are learned.
+    """Return the parameters of a Gaussian leaf where ECME ends, with the degrees of freedom where ``dof`` is None.
 
-    Parameters
-    ----------
-    rows : Numbers or Vectors
-    gaussian : NormalInverseGamma or NormalInverseWishart
-        The Gaussian leaf, whose parameters are sought.
-    dof : float or None
-        Known degrees of freedom.
-    maximise : callable
-        Takes what ``rows.sums`` returns to the parameters of the Gaussian.
-    prior : tuple of float, or None
-        Shape and rate of the gamma prior of the degrees of freedom less 1, if any.
+    ``maximise`` takes what ``rows.sums`` returns to the parameters of the Gaussian; ``prior`` is (shape, rate) of the
+    gamma prior of the degrees of freedom less 1, or None.
     """
 
     def advance(state):

@@ -27,23 +27,9 @@ def log_mean_density(model, params, x) -> np.ndarray:
 def mean_density(model, params, x, *, effective: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
     """Return the log of the mean over draws of p(row, t = k | params), by log-sum-exp over pieces of draws and rows.
 
-    Parameters
-    ----------
-    model : Model
-        A model with `row_density`.
-    params : mapping to arrays (S, ...)
-        Draws of the parameters.
-    x : rows, checked
-        An array, or a mapping to arrays.
-    effective : bool
-        Return the effective number of draws too.
-
-    Returns
-    -------
-    array, shape (n, K), or (n,) for a model without classes
-        Log of the mean.
-    array of the same shape, or None
-        (Σ w)²/Σ w² of the densities w; 1 where all are 0.
+    ``params`` are S draws, arrays (S, ...); ``x`` are checked rows. The mean is an array (n, K), or (n,) for a model
+    without classes; beside it stands None or, if ``effective``, the effective number of draws: (Σ w)²/Σ w² of the
+    densities w, 1 where all are 0.
     """
     count = len(next(iter(params.values())))
     parts = list(split_rows(x, 1024))
@@ -150,19 +136,8 @@ def pareto_shape(log_weight, efficiency: float = 1.0) -> np.ndarray:
     The mean of the weights converges as if their distribution had 1/k moments: an average over draws can be trusted
     below k = 0.7 (Vehtari, Simpson, Gelman, Yao and Gabry 2024, *Journal of Machine Learning Research* 25). The tail is
     the largest min(S/5, 3 sqrt(S/efficiency)) of S weights. The fit follows Zhang and Stephens (2009, *Technometrics*
-    51), shrunk to 1/2 as by ten weights.
-
-    Parameters
-    ----------
-    log_weight : array, shape (S, ...)
-        Log weights, up to a constant.
-    efficiency : float, default 1
-        Effective draws for each draw.
-
-    Returns
-    -------
-    array, shape (...)
-        NaN where the tail has fewer than five different weights.
+    51), shrunk to 1/2 as by ten weights. Log weights (S, ...) give an array (...), NaN where the tail has fewer than
+    five different weights. ``efficiency`` is the number of effective draws for each draw.
 
     Examples
     --------

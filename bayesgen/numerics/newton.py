@@ -91,22 +91,13 @@ def _solve(hessian, gradient):
 def fixed_point(advance: Callable, state, tolerance: float, problem: str, limit: int = 20_000):
     """Repeat a map, such as a step of expectation-maximisation, until its argument moves no more; return that.
 
-    Parameters
-    ----------
-    advance : callable
-        ``advance(state)`` returns the next state, and the size of the step to it.
-    state
-        Starting point.
-    tolerance : float
-        Largest distance from the fixed point, in the units of the steps; see `reached`.
-    problem : str
-        Message of the `DataError` that is raised after ``limit`` steps.
-    limit : int
+    ``advance(state)`` returns the next state, and the size of the step to it. The search ends within ``tolerance`` of
+    the fixed point, see `reached`; after ``limit`` steps a `DataError` tells the problem.
 
     Examples
     --------
-    >>> round(fixed_point(lambda x: (np.cos(x), abs(np.cos(x) - x)), 1.0, 1e-10, "no end"), 9)
-    0.739085133
+    >>> fixed_point(lambda x: (np.sqrt(x), abs(np.sqrt(x) - x)), 2.0, 1e-10, "no end").round(9).item()
+    1.0
     """
     last = np.inf
     for _ in range(limit):
@@ -121,14 +112,8 @@ def reached(step: float, last: float, tolerance: float) -> bool:
     """Return True if a search that repeats one map is within ``tolerance`` of the fixed point.
 
     Such a search converges at a linear rate r, the ratio of two steps; after a step s, a distance of about
-    s (r + r² + ...) = s r/(1 - r) remains. A small step alone does not show that the end is near.
-
-    Parameters
-    ----------
-    step, last : float
-        Sizes of this step and of the one before, >= 0; ``last`` is infinite at the first.
-    tolerance : float
-        Largest distance, in the units of the steps.
+    s (r + r² + ...) = s r/(1 - r) remains. A small step alone does not show that the end is near. ``last`` is the size
+    of the step before, infinite at the first.
 
     Examples
     --------
@@ -142,16 +127,9 @@ def reached(step: float, last: float, tolerance: float) -> bool:
 def check_rank(x, noise, columns, tolerance: float = 1e-10) -> np.ndarray:
     """Return the spread (D,) of centred columns; raise if the others or the intercept determine one.
 
-    Parameters
-    ----------
-    x : array, shape (n, D)
-        Rows less their mean, or a triangular factor of them.
-    noise : array, shape (D,)
-        Root sum of squares that rounding alone may give a column, or its residual from the others.
-    columns : tuple of str
-        Names of the columns, or () where they have none.
-    tolerance : float
-        Share of a column's spread that the others must leave unexplained.
+    ``x`` holds rows (n, D) less their mean, or a triangular factor of them; ``noise`` (D,) is the root sum of squares
+    that rounding alone may give a column, or its residual from the others, and ``tolerance`` the share of a column's
+    spread that the others must leave unexplained. Columns without names have ().
 
     Examples
     --------

@@ -168,25 +168,11 @@ def sparse_sum(x: Any, rows: Grouping, values=None) -> np.ndarray:
 
 @np.errstate(invalid="ignore", over="ignore", under="ignore")
 def mean_and_scatter(x, rows: Grouping, *, vector: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return weight, mean and scatter of rows by group.
+    """Return weight, mean and scatter of rows (n, D) by group, (groups, D) each.
 
-    Parameters
-    ----------
-    x : array, shape (n, D)
-        NaN is missing: an entry, or with ``vector`` a whole row.
-    rows : Grouping
-        Group and weight of each row.
-    vector : bool
-        Return scatter as a matrix, of all columns with each other.
-
-    Returns
-    -------
-    n : array, shape (groups, D), or (groups,) with ``vector``
-        Sum of weights of observed entries.
-    mean : array, shape (groups, D)
-        Mean, 0 where nothing is observed.
-    scatter : array, shape (groups, D), or (groups, D, D) with ``vector``
-        Sum of squares about the mean, not finite where squares leave float64.
+    NaN is a missing entry. With ``vector`` it is a missing row, the weight is (groups,), and the scatter a matrix
+    (groups, D, D) of all columns with each other. The mean is 0 where nothing is observed; the sum of squares about it
+    is not finite where squares leave float64.
     """
     few = len(x) * rows.count * max(x.shape[1], 8) <= _AT_ONCE
     return (_at_once(x, rows, vector) if few else None) or _by_pieces(x, rows, vector)

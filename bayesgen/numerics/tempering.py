@@ -109,28 +109,10 @@ def sharpened(probability, prior, exponent: float) -> np.ndarray:
 
 
 def exponents(density, log_prior, codes, weight, mode, start=None, spread=_SPREAD) -> np.ndarray:
-    """Return the exponent of every member.
+    """Return the exponent of every member, (M,), from leave-one-out log p(x_i | k) (M, n, K).
 
-    Parameters
-    ----------
-    density : array, shape (M, n, K)
-        Leave-one-out log p(x_i | k).
-    log_prior : array, shape (n, K)
-        Log of the class probabilities without the row.
-    codes : int array, shape (n,)
-        The class of each row.
-    weight : array, shape (n,)
-        The weight of each row.
-    mode : array, shape (M,)
-        The exponent to expect from each member, e^μ.
-    start : array, shape (M,), optional
-        Initial exponents; by default the mode.
-    spread : float
-        The s of the prior.
-
-    Returns
-    -------
-    array, shape (M,)
+    ``log_prior`` (n, K) holds the log class probabilities without the row, ``codes`` and ``weight`` (n,) the class and
+    weight of each row, ``mode`` (M,) the exponents e^μ to expect, where the search begins unless ``start`` is given.
     """
     mode = np.broadcast_to(np.asarray(mode, float), len(density))
     result = (mode if start is None else start).copy()
