@@ -48,7 +48,7 @@ class Additive(Estimator, abc.ABC):
         """Raise ValueError if another fitted estimator has other columns, categories or classes."""
 
     def _signed(self) -> Any:
-        """Return the statistics that may be negative, as ``signed`` of `Statistics.without`."""
+        """Return the names of the leaves whose sums may be negative, or False for none; see `Statistics.without`."""
         return False
 
     def __add__(self, other):
@@ -71,11 +71,11 @@ class Additive(Estimator, abc.ABC):
     def forget(self, X, y, sample_weight=None) -> Self:
         """Learn as if some rows of the fit had never been there.
 
-        Statistics are those without the rows, scatters to 1e-8 of themselves and one row's variance. Where digits would
-        be lost, or the rows are seen not to be among those of the fit, it is refused and the fit kept. It cannot always
-        be seen that rows were not among them. Weak priors and what is standardised follow what is left; schema,
-        categories and classes stay. This is no promise of privacy: categories and saved files may hold traces of the
-        rows.
+        The rows are taken out of the statistics. Scatters then differ from those of a fit without the rows by 1e-8 of
+        themselves and of one row's variance, at most: where more digits would be lost it is an error, and the fit
+        stays. So it is where the statistics show that the rows were not among those of the fit, which they do not
+        always show. Weak priors and the standardisation follow the rows that remain; schema, categories and classes
+        stay. This is no promise of privacy: categories and saved files may hold traces of the rows.
 
         Parameters
         ----------

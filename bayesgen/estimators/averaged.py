@@ -16,14 +16,7 @@ from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.outside import Given, refuse_changed, refuse_long
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
-from bayesgen.estimators import consistency
-from bayesgen.estimators.averaged_settings import (
-    check_settings,
-    concentration_of,
-    known_priors,
-    learn_leaves,
-    warn_of_fit,
-)
+from bayesgen.estimators import averaged_settings, consistency
 from bayesgen.estimators.callbacks import CallbackSupport
 from bayesgen.estimators.estimator import Estimator, sample, score_samples
 from bayesgen.estimators.workers import stages
@@ -207,7 +200,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
             left out together, so that exponents and weights suit rows of new groups. A row whose label is missing
             stands for itself.
         """
-        check_settings(self)
+        averaged_settings.check_settings(self)
         return self._told(X, y, sample_weight, groups)
 
     def _learn(self, X, y, sample_weight, groups, tell):
@@ -217,7 +210,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
             labels, (table, y, weight) = y, existing(table, y, sample_weight)
             self.classes_, codes = class_codes(y)
             warn_of_weightless(labels, self.classes_, sample_weight)
-            concentration = concentration_of(self)
+            concentration = averaged_settings.concentration_of(self)
             self.schema_ = Schema.learn(table, self.features)
             blocks = self.schema_.read(table)
             self.constant_ = column_blocks.constant(self.schema_, blocks)
@@ -240,7 +233,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
             if len(far.row):
                 wild.tell(far, rows.x, names, places)
                 rows = wild.completed(rows, far, self.bend)
-            leaves = learn_leaves(self, rows)
+            leaves = averaged_settings.learn_leaves(self, rows)
             if leaves is not None and pairs:
                 raise ValueError(
                     f"members={listed(name for name, _ in pairs)} are classifiers of your own, which see no columns "
@@ -272,7 +265,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
                 wild.refuse_far(rows.x, names, places)
                 raise
         warn_of_labels(self.classes_, codes, self.schema_, blocks)
-        warn_of_fit(self, rows)
+        averaged_settings.warn_of_fit(self, rows)
         return self
 
     @property
@@ -281,7 +274,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
         return {} if leaves is None else leaves.model.leaves
 
     def _known(self, priors):
-        return known_priors(priors, self.classes_)
+        return averaged_settings.known_priors(priors, self.classes_)
 
     def _check_parts(self):
         consistency.check_average(self)

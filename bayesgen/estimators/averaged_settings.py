@@ -20,7 +20,7 @@ _VALUES = 20  # of a number; a table whose numbers all have fewer has repeats by
 
 
 def check_settings(classifier) -> None:
-    """Raise where a setting that does not depend on the rows is none."""
+    """Raise an error for a setting that is invalid whatever the rows are."""
     classifier._check_options(weights=("stacking", "evidence"), unseen=("error", "missing"))
     check_flag("bend", classifier.bend)
     jobs = classifier.n_jobs
@@ -32,7 +32,7 @@ def check_settings(classifier) -> None:
 
 
 def concentration_of(classifier) -> np.ndarray:
-    """Return the Dirichlet concentration of each class, (K,), or raise; ``priors`` are checked with it."""
+    """Return the Dirichlet concentration of each class, (K,); raise where it, or ``priors``, do not fit the classes."""
     classes, expected = classifier.classes_, "a number > 0 for each of the classes"
     value = _numbers(by_name("class_concentration", classifier.class_concentration, classes, expected=expected))
     if value.shape not in ((), classes.shape) or not (value > 0).all():

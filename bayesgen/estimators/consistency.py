@@ -200,11 +200,11 @@ def _check_own_leaves(leaves, blocks, labels) -> np.ndarray | None:
     _require(isinstance(leaves, ColumnModels), f"leaves are a {type(leaves).__name__}")
     model, statistics = leaves.model, leaves.statistics
     _require(isinstance(model, NaiveBayes), f"the leaves are those of a {type(model).__name__}")
-    _require(isinstance(statistics, ClassStatistics), f"statistics of leaves are {type(statistics).__name__}")
-    _check_leaves(model, statistics, blocks, labels)
     right = [(name, model.columns_of(name)) for name in model.leaves] == [(b.name, b.columns) for b in blocks]
     _require(right, "the leaves have other columns than schema_")
     _require({*leaves.single} == {b.name for b in blocks if b.single}, "the leaves take entries of another shape")
+    _require(isinstance(statistics, ClassStatistics), f"statistics of leaves are {type(statistics).__name__}")
+    _check_leaves(model, statistics, blocks, labels)
     _require(model.conjugate, "a leaf has no posterior in closed form")
     rows = [_possible(model.leaves[block.name], np.full((1, len(block.columns)), np.nan)) for block in blocks]
     return np.concatenate(rows, axis=1)

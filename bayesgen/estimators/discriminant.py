@@ -35,29 +35,13 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
         SeparationPrior (full, diagonal; by NUTS, Laplace and MAP), StudentT (student). "weak" follows the location and
         scale of the data. "reference" is the improper limit whose predictive densities are the classical ones of QDA
         and LDA (`bayesgen.models.reference`), for more rows than columns, with no evidence, NUTS or Laplace.
-    class_concentration : float, array of shape (K,), or mapping or Series from class to float, default 1.0
-        Dirichlet concentration of the class probabilities.
-    priors : array, shape (K,), or mapping or Series from class to float, optional
-        Known class probabilities, in place of learned ones; a classifier of this kind has no ``class_weight``.
-    inference : {"ml", "map", "exact", "nuts", "laplace"} or Inference, default "exact"
-        Method of inference.
-    unlabelled : {"error", "missing"} or label, default "error"
-        Mark of rows without a label, from which "map", "ml" and "nuts" can learn; see `NaiveBayesClassifier`.
-    label_noise : LabelNoise, optional
-        Model of wrong labels, for "map", "ml" and "nuts"; see `NaiveBayesClassifier`.
-    random_state : int, RandomState or None
-        Source of randomness for NUTS and for draws.
+    class_concentration, priors, inference, unlabelled, label_noise, random_state
+        As for `NaiveBayesClassifier`.
 
     Attributes
     ----------
-    classes_ : array
-        Class labels.
-    model_ : GaussianDiscriminant
-        The model with its prior.
-    statistics_ : ClassStatistics
-        Sufficient statistics of the rows.
-    posterior_ : Posterior
-        The posterior of the parameters.
+    classes_, model_, statistics_, posterior_
+        As for `NaiveBayesClassifier`.
     coef_ : array, shape (1, D) for two classes, else (K, D)
         With ``shared=True`` alone: posterior mean, or point estimate, of the weights Σ⁻¹μ_k of the linear scores; with
         two classes, the second less the first.

@@ -11,18 +11,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputError, listed
-from bayesgen.estimators import streaming
+from bayesgen.estimators import settings, streaming
 from bayesgen.estimators.additive import Additive
 from bayesgen.estimators.estimator import sample, score_samples
-from bayesgen.estimators.settings import (
-    DOUBTED,
-    check_statistics,
-    confusion_prior,
-    first_difference,
-    known_classes,
-    sums_suffice,
-    warn_of_constant_columns,
-)
 from bayesgen.inference import MAP, ML, Inference, resolve
 from bayesgen.inspection.data_tree import to_arviz
 from bayesgen.inspection.explain import explain, terms_of_model
@@ -82,9 +73,9 @@ class GenerativeClassifier(ClassifierMixin, Additive):
     _fitted_names = ("n_features_in_", "model_", "statistics_", "posterior_", "classes_", "schema_")
     _models: ClassVar[tuple[type, ...]]  # that it may have
 
-    def __new__(cls, *args: Any, **settings: Any) -> Self:
+    def __new__(cls, *args: Any, **options: Any) -> Self:
         """Refuse ``class_weight`` with a word on what there is instead; `__init__` only keeps its arguments."""
-        if "class_weight" in settings:
+        if "class_weight" in options:
             raise TypeError(
                 f"{cls.__name__} has no class_weight: give the probabilities of the classes by priors=, to the "
                 "classifier or to predict_proba, and what each mistake costs to bayesgen.decision.decide"
@@ -121,7 +112,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             blocks = schema.read(labelled)
             template, statistics = self._summarise(schema, blocks, codes, weights)
             if self.label_noise is not None:
-                template = replace(template, confusion=confusion_prior(self))
+                template = replace(template, confusion=settings.confusion_prior(self))
                 given = np.full(len(known), -1)
                 given[known] = codes
                 rows = self._as_model_takes(schema.read(table))
@@ -137,7 +128,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
             warn_of_harm(self, X, y)
         return self
 
-    @available_if(sums_suffice)
+    @available_if(settings.sums_suffice)
     def partial_fit(self, X, y, classes=None, sample_weight=None) -> Self:
         """Learn from more rows: pieces of the data, in any order, teach what the whole would.
 
@@ -204,12 +195,12 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         True
         """
         if self.label_noise is not None:
-            raise ValueError(DOUBTED)
+            raise ValueError(settings.DOUBTED)
         with self._whole():
             self._learn_statistics(schema, statistics, classes)
         return self
 
-    fit_batches = available_if(sums_suffice)(streaming.fit_batches)
+    fit_batches = available_if(settings.sums_suffice)(streaming.fit_batches)
     row_schema = streaming.row_schema
 
     @property
@@ -238,7 +229,8 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         if fingerprint(self.schema_, self.classes_) != fingerprint(other.schema_, other.classes_):
             cure = "declare them the same at the fit, by schema= and classes= of fit_batches or classes= of partial_fit"
             raise InputError(
-                f"these classifiers have different columns, categories or classes: {first_difference(self, other)}; ",
+                "these classifiers have different columns, categories or classes: "
+                f"{settings.first_difference(self, other)}; ",
                 Argument("schema", self.schema_, cure),
             )
 
@@ -256,7 +248,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         inference = resolve(self.inference)
         model = template.with_prior(statistics)
         if self._weak:
-            warn_of_constant_columns(schema, statistics)
+            settings.warn_of_constant_columns(schema, statistics)
         posterior = inference(model, statistics, seed=self.random_state)
         self.schema_, self.statistics_, self.model_, self.posterior_ = (schema, statistics, model, posterior)
 
@@ -266,7 +258,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         if not np.array_equal(self.classes_, np.asarray(classes)):
             raise ValueError(f"classes must be distinct labels in order, got {listed(classes)}")
         template = self._template(schema)
-        check_statistics(schema, statistics, self.classes_, template)
+        settings.check_statistics(schema, statistics, self.classes_, template)
         unnamed = schema.columns == numbered(len(schema.columns))
         self._expect(schema.columns, not unnamed if named is None else named)
         self._learn(schema, template, statistics)
@@ -287,7 +279,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
 
     def _known(self, priors):
         """Return known class probabilities, checked."""
-        return known_classes(priors, self.classes_)
+        return settings.known_classes(priors, self.classes_)
 
     def _temper(self, *rows) -> None:
         """Learn the exponent of the features from the rows of fit, where there are any."""

@@ -45,10 +45,8 @@ class LatentClassClassifier(GenerativeClassifier):
     order_by : column, optional
         Column by whose mean, from low to high, the classes are named that have neither a label nor a prior of their
         own. By default the most frequent class is the first.
-    class_concentration : float, array of shape (K,), or mapping or Series from class to float, default 1.0
-        Dirichlet concentration of the class probabilities.
-    priors : array, shape (K,), or mapping or Series from class to float, optional
-        Known class probabilities, in place of learned ones.
+    class_concentration, priors
+        As for `NaiveBayesClassifier`.
     inference : {"ml", "map", "nuts", "laplace"} or Inference, default "map"
         Method of inference; where every row has a label, "exact" too.
     starts : int, default 20
@@ -202,7 +200,7 @@ class LatentClassClassifier(GenerativeClassifier):
 
 
 def named_classes(classes) -> np.ndarray:
-    """Return the names of the classes, given them or their number, or raise."""
+    """Return the names of the classes from their names or their number; raise an error for anything else."""
     if isinstance(classes, bool | str) or not isinstance(classes, int | np.integer | Sequence | np.ndarray):
         raise TypeError(f"classes must be their number, or their names, got {classes!r}")
     if isinstance(classes, int | np.integer):

@@ -196,7 +196,7 @@ class _Batches:
     weight: str | None
 
     def total(self, work, progress, workers, add=added) -> Any:
-        """Sum ``work(x, y, weight)`` over all batches, of columns of a score (n, D), NaN where missing."""
+        """Sum ``work(x, y, weight)`` over all batches; x are the columns of a score, (n, D), NaN where missing."""
         named = self.target is not None
 
         def worked(batch):

@@ -76,13 +76,8 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         The same for the intercept.
     variance_ : float
         The same for the noise variance.
-    schema_ : Schema
-        Types and categories of the table's columns. Each category is one of the D columns of the line, of 0 and 1, with
-        a name such as "island == Dream".
-    model_, statistics_, posterior_
-        The model with its prior, the sufficient statistics and the posterior, all for the standardised columns.
-    centre_, scale_ : array, shape (D,)
-        Location and scale of the standardisation (x - centre_) / scale_; a constant column has scale 1.
+    schema_, model_, statistics_, posterior_, centre_, scale_
+        As for `LogisticClassifier`; the statistics are sums, and a column of 0 and 1 has the scale of any other.
 
     Examples
     --------
@@ -174,14 +169,9 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
 
     @available_if(lambda self: self.noise == self.prior == "normal")
     def partial_fit(self, X, y, sample_weight=None) -> Self:
-        """Learn from further rows, with the same result as ``fit`` on these and all rows before.
+        """Learn from further rows, given as to ``fit``, with the same result as ``fit`` on these and all rows before.
 
         Only one thread at a time may call it; a second one gets a RuntimeError.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in ``fit``.
         """
         with self._whole():
             if not hasattr(self, "posterior_"):

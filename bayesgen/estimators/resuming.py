@@ -42,8 +42,8 @@ class _Sums(NamedTuple):
 class Checkpoint:
     """The sums so far of a fit of an estimator to a source, kept in a file if a path is given.
 
-    ``arguments`` are those that change a sum, by name. A checkpoint of another fit is refused with the differences, and
-    so is a file that is damaged or no checkpoint. ``schema`` and ``classes`` are those of the checkpoint, None without.
+    ``arguments`` are the arguments of the fit that change a sum, by name. A file of another fit is refused with the
+    differences; so is one that is damaged or no checkpoint. ``schema`` and ``classes`` are as in the file, or None.
     """
 
     def __init__(self, path, estimator, source: Source, arguments: Mapping[str, Any]):
@@ -146,7 +146,7 @@ class Checkpoint:
 
 
 def row_schema_of(estimator, schema: Schema, classes, target, weight=None) -> RowSchema:
-    """Return what sums rows for an estimator, which stays as it is, under a schema and classes."""
+    """Return the `RowSchema` by which workers sum rows for an estimator; the estimator stays as it is."""
     unfitted: Any = clone(estimator)
     unfitted.classes_ = classes
     return RowSchema(schema, classes, unfitted._template(schema), target, weight)

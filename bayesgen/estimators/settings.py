@@ -5,23 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen import models
 from bayesgen.core.errors import listed, warn
 from bayesgen.core.names import by_name
 from bayesgen.inference import Laplace, resolve
-from bayesgen.models import (
-    BetaBernoulli,
-    DirichletCategorical,
-    DirichletMultinomial,
-    GammaPoisson,
-    KnownCategorical,
-    LabelNoise,
-    LogNormal,
-    NaiveBayes,
-    NormalInverseGamma,
-    ReferenceGaussian,
-    ReferencePoisson,
-    StudentT,
-)
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.leaf import Leaf
 from bayesgen.models.structures import WeakGaussian, WeakLogGaussian, WeakPoisson, WeakStudentT
@@ -50,24 +37,24 @@ def sums_suffice(classifier) -> bool:
     return True
 
 
-def class_prior(classifier) -> DirichletCategorical | KnownCategorical:
+def class_prior(classifier) -> models.DirichletCategorical | models.KnownCategorical:
     """Return the prior of the classes that ``priors`` or ``class_concentration`` gives."""
     if classifier.priors is not None:
         return known_classes(classifier.priors, classifier.classes_)
     try:
         alpha, labels = classifier.class_concentration, classifier.classes_.tolist()
-        return _symmetric(alpha, *labels) if type(alpha) is float else DirichletCategorical(alpha, labels)
+        return _symmetric(alpha, *labels) if type(alpha) is float else models.DirichletCategorical(alpha, labels)
     except (TypeError, ValueError) as error:
         raise type(error)(f"class_concentration: {error}") from None
 
 
 @functools.lru_cache(16, typed=True)
-def _symmetric(alpha: float, *labels) -> DirichletCategorical:
+def _symmetric(alpha: float, *labels) -> models.DirichletCategorical:
     """Return a prior of classes, which many fits share in a cross-validation: its checks are a tenth of a small fit."""
-    return DirichletCategorical(alpha, list(labels))
+    return models.DirichletCategorical(alpha, list(labels))
 
 
-def known_classes(priors, classes) -> KnownCategorical:
+def known_classes(priors, classes) -> models.KnownCategorical:
     """Return the known class probabilities ``priors``, one for each of ``classes``, or raise."""
     labels = classes.tolist()
     priors = by_name("priors", priors, labels, expected="one probability for each of the classes")
@@ -75,12 +62,12 @@ def known_classes(priors, classes) -> KnownCategorical:
         got = f"; got {priors!r}" if np.ndim(priors) == 0 else ""
         expected = f"one probability for each of the {len(labels)} classes {listed(labels)}"
         raise ValueError(f"priors must hold {expected}{got}")
-    return KnownCategorical(check_shares("priors", priors), labels)
+    return models.KnownCategorical(check_shares("priors", priors), labels)
 
 
-def confusion_prior(classifier) -> DirichletCategorical:
+def confusion_prior(classifier) -> models.DirichletCategorical:
     """Return the prior of the confusion matrix that ``label_noise`` gives, or raise where it cannot be learned."""
-    if not isinstance(classifier.label_noise, LabelNoise):
+    if not isinstance(classifier.label_noise, models.LabelNoise):
         raise TypeError(
             f"label_noise must be a LabelNoise such as LabelNoise(rate=0.1), got {classifier.label_noise!r}"
         )
@@ -159,10 +146,10 @@ def warn_of_constant_columns(schema, statistics) -> None:
             )
 
 
-def naive_bayes_of(classifier, schema) -> NaiveBayes:
+def naive_bayes_of(classifier, schema) -> models.NaiveBayes:
     """Return the model of a naive Bayes classifier, weak priors still to come."""
     leaves = {block.name: leaf_of(block, classifier.prior) for block in schema.blocks}
-    return NaiveBayes(class_prior(classifier), leaves, columns={b.name: b.columns for b in schema.blocks})
+    return models.NaiveBayes(class_prior(classifier), leaves, columns={b.name: b.columns for b in schema.blocks})
 
 
 def leaf_of(block: Block, prior: str = "weak") -> Leaf:
@@ -183,33 +170,33 @@ def leaf_of(block: Block, prior: str = "weak") -> Leaf:
 def _counted(alpha: float):
     """Return leaves of coins, dice and bags of words by family, with ``alpha`` prior counts of each outcome."""
     return {
-        "bernoulli": lambda block, shape: BetaBernoulli(np.full(shape, alpha), alpha),
-        "categorical": lambda block, shape: DirichletCategorical(
+        "bernoulli": lambda block, shape: models.BetaBernoulli(np.full(shape, alpha), alpha),
+        "categorical": lambda block, shape: models.DirichletCategorical(
             np.full((*shape, len(block.categories)), alpha), block.categories
         ),
-        "multinomial": lambda block, shape: DirichletMultinomial(alpha, block.columns),
+        "multinomial": lambda block, shape: models.DirichletMultinomial(alpha, block.columns),
     }
 
 
-_WEAK = WeakGaussian(NormalInverseGamma.weak)
+_WEAK = WeakGaussian(models.NormalInverseGamma.weak)
 
 
 def _log_gaussian(shift: float):
-    return lambda block, shape: WeakLogGaussian(functools.partial(LogNormal.weak, shift=shift), shift=shift)
+    return lambda block, shape: WeakLogGaussian(functools.partial(models.LogNormal.weak, shift=shift), shift=shift)
 
 
 PRIORS: dict[str, dict[str, Any]] = {  # by prior and family
     "weak": {
         **_counted(1.0),
         **dict.fromkeys(("gaussian", "date"), lambda block, shape: _WEAK),
-        "poisson": lambda block, shape: WeakPoisson(GammaPoisson.weak),
-        "student": lambda block, shape: WeakStudentT(StudentT.weak),
+        "poisson": lambda block, shape: WeakPoisson(models.GammaPoisson.weak),
+        "student": lambda block, shape: WeakStudentT(models.StudentT.weak),
         "log": _log_gaussian(0.0),
         "log1p": _log_gaussian(1.0),
     },
     "reference": {
         **_counted(0.5),
-        **dict.fromkeys(("gaussian", "date"), lambda block, shape: ReferenceGaussian()),
-        "poisson": lambda block, shape: ReferencePoisson(),
+        **dict.fromkeys(("gaussian", "date"), lambda block, shape: models.ReferenceGaussian()),
+        "poisson": lambda block, shape: models.ReferencePoisson(),
     },
 }

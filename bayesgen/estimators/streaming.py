@@ -181,7 +181,7 @@ def _row_schema(estimator, source: Source, target, weight, schema, classes, prog
 
 
 def surveyed(learn, source: Source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray]:
-    """Return schema and classes, by passes over the columns from which they are learned where they are not declared.
+    """Return schema and classes as declared, else learned by passes over the columns that they need.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
 def pack(kind: str, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Return the bytes of a file of a format with values of JSON and arrays, which are contiguous and little-endian."""
+    """Return the bytes of a file of format ``kind`` with values of JSON and contiguous, little-endian arrays."""
     from safetensors import numpy
 
     text = json.dumps({"format": kind, "version": VERSION, "library": __version__, **values})

@@ -1,5 +1,6 @@
 """Inspection of an averaged classifier: a table of its members, explanations, and posteriors of the members."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -108,25 +109,23 @@ def _terms(average, x, c, e=None) -> np.ndarray:
         log_q = log_probability(density, average.log_class_prior, exponents, least)
         gain = log_mixture(log_q, weights) - average.log_class_prior  # finite where p itself is 0
         result[piece, :, -1] = average.sharpening * gain + log_prior
-        for j in range(x.shape[1]):
-            without = x[piece].copy()
-            without[:, j] = np.nan
-            result[piece, :, 1 + j] = whole - np.tensordot(
-                share, average.log_density(without, c[piece], used, entries), 1
-            )
-        for j in range(c.shape[1]):
-            without = c[piece].copy()
-            without[:, j] = -1
-            term = whole - np.tensordot(share, average.log_density(x[piece], without, used, entries), 1)
-            result[piece, :, 1 + x.shape[1] + j] = term
-        for j, (_, _, places) in enumerate(parts):
-            whole_entries: Any = entries
-            without = whole_entries.copy()
-            without[:, places] = np.nan
-            term = leaves.log_density(whole_entries) - leaves.log_density(without)
+        numbers = ((without, c[piece]) for without in _each_missing(x[piece], np.nan))
+        categories = ((x[piece], without) for without in _each_missing(c[piece], -1))
+        for j, blocks in enumerate((*numbers, *categories), 1):
+            result[piece, :, j] = whole - np.tensordot(share, average.log_density(*blocks, used, entries), 1)
+        for j, without in enumerate(_each_missing(entries, np.nan, [places for _, _, places in parts])):
+            term = leaves.log_density(entries) - leaves.log_density(without)
             result[piece, :, 1 + x.shape[1] + c.shape[1] + j] = carried * term
     result[..., -1] -= result[..., :-1].sum(2)
     return result - result.mean(1, keepdims=True)
+
+
+def _each_missing(values, missing, places: Iterable[Any] | None = None) -> Iterator[np.ndarray]:
+    """Yield copies of the rows without the columns at one of the ``places``; by default without one column."""
+    for place in range(values.shape[1]) if places is None else places:
+        without = values.copy()
+        without[:, place] = missing
+        yield without
 
 
 def to_arviz(classifier):

@@ -278,12 +278,12 @@ def _each(function, *statistics):
 
 
 def _take(statistics, rows):
-    """Return the statistics by leaf, (n, ...), of some rows."""
+    """Select rows of statistics (n, ...) by leaf."""
     return {name: _each(lambda a: a[rows], s) for name, s in statistics.items()}
 
 
 def _own_class(leave_one_out, codes):
-    """Select the class of each row from the statistics of all rows but it, by leaf: (n, ...)."""
+    """Return for each row the statistics of the other rows of its class, by leaf, (n, ...)."""
     selected = [
         {name: _each(lambda a, k=k: a[[k]], s) for name, s in others.leaves.items()}
         for k, others in zip(codes, leave_one_out, strict=True)

@@ -30,9 +30,9 @@ from bayesgen.posterior.likelihoods import possible
 def predict_proba_draws(classifier, X, size: int = 1000) -> np.ndarray:
     """Return class probabilities under single draws of the parameters, the uncertainty of the probability itself.
 
-    Their plain average is the predictive probability of a discriminative model, but *not* of a generative one: its
-    x itself is evidence of θ, and ``predict_proba`` averages by it. In an averaged classifier each draw is a
-    member, by weight, and its parameters; a discriminative member is a point.
+    Their plain average is the predictive probability of a discriminative model, but *not* of a generative one: there
+    x itself is evidence of θ, by which ``predict_proba`` weighs the draws. In an averaged classifier a draw picks a
+    member by its weight, and then parameters of the member; a discriminative member has one point.
 
     Parameters
     ----------

@@ -116,6 +116,12 @@ class Summary:
             else:
                 yield column, quantity, [f"{v:.0f}" if 1000 <= abs(v) < 1e6 else f"{v:.3g}" for v in values]
 
+    def _table(self):
+        """Yield the cells of every line: column, quantity, the text of each class, gaps and prior."""
+        for column, quantity, cells in self._lines():
+            gaps = f"{self.gaps[column]:g}" if column in self.gaps else ""
+            yield column, quantity, *cells, gaps, self.prior.get(column, "")
+
     def __rich__(self):
         from rich import box
         from rich.table import Table
@@ -125,11 +131,8 @@ class Summary:
         for heading in ("column", "", *(f"{label}\n{n:g} rows" for label, n in self.rows.items()), "gaps", "prior"):
             table.add_column(Text(heading), justify="left" if heading in ("column", "", "prior") else "right")
         last = None
-        for column, quantity, cells in self._lines():
-            first = column != last
-            ends = (f"{self.gaps[column]:g}" if column in self.gaps else "", self.prior.get(column, ""))
-            row = [column if first else "", quantity, *cells, *(ends if first else ("", ""))]
-            table.add_row(*map(Text, row))
+        for column, *cells in self._table():
+            table.add_row(*map(Text, ("", *cells[:-2], "", "") if column == last else (column, *cells)))
             last = column
         return table
 
@@ -142,10 +145,7 @@ class Summary:
 
     def _repr_html_(self):
         heads = ("column", "", *(f"{label}, {n:g} rows" for label, n in self.rows.items()), "gaps", "prior")
-        lines = [_html_row("th", heads)]
-        for column, quantity, cells in self._lines():
-            ends = (f"{self.gaps[column]:g}" if column in self.gaps else "", self.prior.get(column, ""))
-            lines.append(_html_row("td", (column, quantity, *cells, *ends)))
+        lines = [_html_row("th", heads), *(_html_row("td", cells) for cells in self._table())]
         return f"<table><caption>{html.escape(self.title)}</caption>{''.join(lines)}</table>"
 
 
@@ -170,28 +170,29 @@ def _date(mean: float, deviation: float, brackets: bool) -> str:
 def _quantities(leaf, sites, j: int, block) -> dict[str, np.ndarray]:
     """Return the quantities of one column, each by class (K,)."""
 
-    def own(site, trailing=0):
+    def of_column(site, trailing=0):
         value = np.asarray(sites[site])
         return value[:, j] if value.ndim - trailing == 2 else value
 
     if isinstance(leaf, StudentT):
         found = _quantities(leaf.gaussian, {site: v for site, v in sites.items() if site != "dof"}, j, block)
         found = {"mean": found["mean"], "scale": found["sd"]}
-        return found if "dof" not in sites else {**found, "degrees of freedom": own("dof")}
+        return found if "dof" not in sites else {**found, "degrees of freedom": of_column("dof")}
     if "covariance" in sites:
         covariance = np.broadcast_to(sites["covariance"], (len(sites["mean"]), *np.shape(sites["covariance"])[-2:]))
         return {"mean": sites["mean"][:, j], "sd": np.sqrt(covariance[:, j, j])}
     if "variance" in sites:
         of = " of log" if isinstance(leaf, LogGaussian) else ""
-        return {f"mean{of}": own("mean"), f"sd{of}": np.sqrt(own("variance"))}
+        return {f"mean{of}": of_column("mean"), f"sd{of}": np.sqrt(of_column("variance"))}
     if set(sites) == {"mean"}:
-        return {"mean count": own("mean")}
+        return {"mean count": of_column("mean")}
     if set(sites) == {"probability"} and block.categories is not None:
-        levels = own("probability", trailing=1)
+        levels = of_column("probability", trailing=1)
         return {f"P({label})": levels[:, c] for c, label in enumerate(block.categories[:MOST])}
     if set(sites) == {"probability"} and block.leaf == "multinomial":
         return {"share of words": np.asarray(sites["probability"])[:, j]}
-    return {site: own(site) for site in sites if np.ndim(own(site)) == 1}
+    columns = {site: of_column(site) for site in sites}
+    return {site: column for site, column in columns.items() if column.ndim == 1}
 
 
 def _prior(leaf, j: int) -> str:

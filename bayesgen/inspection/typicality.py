@@ -107,7 +107,7 @@ def _ranks(joint: Joint, rows: Rows, drawn: Rows, ties):
 
 
 def _rank(value, others, weight, ties):
-    """Return the weight below, plus the share ``ties`` of the equal weight: (n,)."""
+    """Return the share of the others' weight below each value, plus ``ties`` of the weight that equals it: (n,)."""
     order = np.argsort(others)
     below = np.concatenate([[0.0], np.cumsum(weight[order])])
     width = _SAME * (1 + np.abs(np.where(np.isfinite(value), value, 0.0)))

@@ -8,15 +8,7 @@ from numpy.typing import ArrayLike
 
 from bayesgen.comparison import Comparison, over_time
 from bayesgen.comparison.calibration import Calibration
-from bayesgen.decision.outcomes import (
-    REJECT,
-    Labels,
-    action_codes,
-    classes_by_code,
-    finite,
-    truth_and_loss,
-    truth_and_probability,
-)
+from bayesgen.decision import outcomes
 from bayesgen.evaluation import reliability_table
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, QUIET, VERMILION, axes, date_ticks, legend
 
@@ -32,7 +24,7 @@ def reliability(
     probability: ArrayLike,
     *,
     bins: int = 10,
-    labels: Labels | None = None,
+    labels: outcomes.Labels | None = None,
     groups: ArrayLike | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
@@ -57,7 +49,7 @@ def reliability(
         Label of what a row belongs to, where rows belong together: the bars then resample groups.
     ax : matplotlib Axes, default: the current Axes
     """
-    (truth, probability), ax = truth_and_probability(y_true, probability, labels), axes(ax)
+    (truth, probability), ax = outcomes.truth_and_probability(y_true, probability, labels), axes(ax)
     top = probability.max(1)
     right = probability.argmax(1) == truth
     table = reliability_table(right.astype(int), np.stack([1 - top, top], axis=1), bins, groups=groups)
@@ -84,7 +76,7 @@ def probabilities(
     probability: ArrayLike,
     reference: ArrayLike | None = None,
     *,
-    labels: Labels | None = None,
+    labels: outcomes.Labels | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Draw the predicted probability of the true class, row by row, against a reference's prediction.
@@ -101,7 +93,7 @@ def probabilities(
         Probabilities of another prediction, in the form of ``probability``.
     ax : matplotlib Axes, default: the current Axes
     """
-    (truth, probability), ax = truth_and_probability(y_true, probability, labels), axes(ax)
+    (truth, probability), ax = outcomes.truth_and_probability(y_true, probability, labels), axes(ax)
     rows = np.arange(len(truth))
     right = probability.argmax(1) == truth
     y = np.clip(probability[rows, truth], _FLOOR, 1 - _FLOOR)
@@ -109,7 +101,7 @@ def probabilities(
         x = (y.argsort().argsort() + 0.5) / len(y)
         ax.set(xlabel="fraction of rows")
     else:
-        against = truth_and_probability(y_true, reference, labels)[1]
+        against = outcomes.truth_and_probability(y_true, reference, labels)[1]
         x = np.clip(against[rows, truth], _FLOOR, 1 - _FLOOR)
         ax.axline((0, 0), (1, 1), transform=ax.transAxes, color="0.6", linewidth=1, linestyle="--", zorder=1)
         _log_odds(ax, "x")
@@ -128,8 +120,8 @@ def confusion(
     action: ArrayLike,
     loss: ArrayLike,
     *,
-    classes: Labels | None = None,
-    actions: Labels | None = None,
+    classes: outcomes.Labels | None = None,
+    actions: outcomes.Labels | None = None,
     reject_cost: float | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
@@ -151,18 +143,18 @@ def confusion(
         Cost of a rejected row, needed if there is any.
     ax : matplotlib Axes, default: the current Axes
     """
-    ax, (truth, matrix, classes, actions) = axes(ax), truth_and_loss(y_true, loss, classes, actions)
+    ax, (truth, matrix, classes, actions) = axes(ax), outcomes.truth_and_loss(y_true, loss, classes, actions)
     if classes is None:
-        classes = classes_by_code(y_true, truth, len(matrix))
+        classes = outcomes.classes_by_code(y_true, truth, len(matrix))
     if actions is None:
         actions = classes if len(matrix) == matrix.shape[1] else range(matrix.shape[1])
-    codes = action_codes(action, actions, matrix.shape[1], len(truth))
+    codes = outcomes.action_codes(action, actions, matrix.shape[1], len(truth))
     actions = [str(name) for name in actions]
-    if (codes == REJECT).any():
+    if (codes == outcomes.REJECT).any():
         if reject_cost is None:
             raise ValueError("reject_cost is needed: some rows were rejected, and their cost is part of the mean loss.")
-        matrix = np.column_stack([matrix, np.full(len(matrix), finite(reject_cost))])
-        codes, actions = np.where(codes == REJECT, len(actions), codes), [*actions, "asked"]
+        matrix = np.column_stack([matrix, np.full(len(matrix), outcomes.finite(reject_cost))])
+        codes, actions = np.where(codes == outcomes.REJECT, len(actions), codes), [*actions, "asked"]
     count = np.zeros(matrix.shape, int)
     np.add.at(count, (truth, codes), 1)
     cost = count * matrix

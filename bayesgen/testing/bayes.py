@@ -50,7 +50,7 @@ def evidence_is_a_mean_over_the_prior(case):
 
 
 def _mean_is_one(ratio, most, what):
-    """Require a mean over independent draws of 1 within five standard errors, which ``most`` bounds."""
+    """Require that means over independent draws are 1 within five standard errors, each of them below ``most``."""
     mean, error = ratio.mean(0), ratio.std(0) / np.sqrt(len(ratio))
     require(error < most, f"{what}: a standard error of {error.max():.2g}, where {most} is allowed: a stronger prior?")
     off = np.abs(mean - 1) > 5 * error + 1e-12
