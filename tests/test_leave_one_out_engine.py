@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from bayesgen.averaging import fitted_view, member_rows
 from bayesgen.averaging.categories import CategoryMembers
-from bayesgen.averaging.densities import RADIUS, Marginals, Rotations
+from bayesgen.averaging.densities import RADIUS, Marginals
 from bayesgen.averaging.fitted_view import FittedView
 from bayesgen.averaging.gaussians import GaussianMember
 from bayesgen.averaging.member_rows import HeldOut, Rows
@@ -257,8 +257,6 @@ def test_rows_that_all_lack_the_same_are_complete_rows_of_fewer_columns(count, s
     rows[:, seen] = x[:20, seen]
     rows[0, seen] *= 1e3  # not near
     y, some = fitted.view.read(rows)[0], EVERY
-    [(own, _)], _ = fitted.forms(some, np.array(seen))
-    assert len(own)
     alone = fit(fitted.view, x, codes, weight)  # asked for all patterns of gaps, one after the other
     for other in ([0], [1], [2], [0, 1], [0, 2]):
         lacking = np.full_like(x[:9], np.nan)
@@ -285,15 +283,12 @@ def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, mon
     found = fit(view, x, codes, weights)
     some = np.array([0, 3, 5, 20, 25, 28, 34, 38, 39])
     every = found.log_density(rows, NONE, some)
-    forms, others = found.forms(some)
-    own = np.concatenate([np.empty(0, int), *(places for places, _ in forms)])
-    assert sorted([*own, *(place for places, _ in others for place in places)]) == [*range(len(some))]
-    assert all(found.members[some[place]].diagonal for place in own)
-    assert bool(forms) == (weight == 1.0)  # a large power magnifies the rounding of a product
-    assert sum(isinstance(model, NormalInverseWishart) for _, model in others) == 1
+    models = found.models(some)
+    assert sorted(place for places, _ in models for place in places) == [*range(len(some))]
+    assert sum(isinstance(model, NormalInverseWishart) for _, model in models) == 1
+    assert len(models) == 2
     alone = found.log_density(rows[:1], NONE, some)
     np.testing.assert_allclose(alone, every[:, :1], rtol=0, atol=1e-12)
-    monkeypatch.setattr(fitted_view, "within", lambda y: np.zeros(len(y), bool))
     monkeypatch.setattr(NormalInverseWishart, "_quadratic", None)  # whitens, group by group
     plain = fit(view, x, codes, weights).log_density(rows, NONE, some)
     np.testing.assert_allclose(every, plain, rtol=1e-9, atol=1e-9)  # rows far out and with gaps among them
@@ -314,9 +309,9 @@ def test_what_rows_lack_is_eliminated_for_all_groups_at_once(count, columns, mon
     new = np.where(np.random.default_rng(6).random(x.shape) < 0.4, np.nan, x)
     new[0], new[1, 1:], new[2, 1:], new[2, 0] = np.nan, np.nan, np.nan, 1e4  # nothing, one entry, one that is far out
     fitted = fit(view, x, codes, weight)
-    served = {type(form): some[places] for places, form in fitted._with_gaps(some, len(new))}
-    assert {fitted.members[m].diagonal for m in served[Marginals]} == {False}
-    assert len(served[Marginals]) > 4
+    kind = np.flatnonzero([not fitted.members[m].diagonal for m in some])
+    served = next(places for places, form in fitted._marginals(some, kind, len(new)) if form is not None)
+    assert len(served) > 4
     found = fitted.log_density(new, NONE, some)
     np.testing.assert_allclose(found[:, 0], 0.0, atol=1e-14)
     alone = [fitted.log_density(row, NONE, some) for row in new[:, None]]
@@ -326,9 +321,9 @@ def test_what_rows_lack_is_eliminated_for_all_groups_at_once(count, columns, mon
     np.testing.assert_allclose(found, fitted.mix(plain, fitted.log_share, 2), rtol=1e-13, atol=4e-12)
     monkeypatch.setattr(fitted_view, "_BYTES", 100 * columns**2)  # what is too large to keep is derived anew, in parts
     other = fit(view, x, codes, weight)
-    parts = [places for places, form in other._with_gaps(some, len(new)) if isinstance(form, Marginals)]
-    assert len(parts) > 3 and some[np.concatenate(parts)].tolist() == served[Marginals].tolist()
-    assert not any(isinstance(form, Marginals) for _, form in other._with_gaps(some, 10))
+    parts = [places for places, form in other._marginals(some, kind, len(new)) if form is not None]
+    assert len(parts) > 3 and np.concatenate(parts).tolist() == served.tolist()
+    assert not any(form for _, form in other._marginals(some, kind, 10))
     np.testing.assert_allclose(other.log_density(new, NONE, some), found, rtol=1e-13, atol=4e-12)
     np.testing.assert_allclose(other.log_density(new[:10], NONE, some), found[:, :10], rtol=1e-13, atol=4e-12)
 
@@ -363,8 +358,7 @@ def test_one_rotation_serves_all_full_covariances_of_a_shrinkage(count, columns,
     view = viewed(x, codes, weight, count)
     fitted = fit(view, x, codes, weight)
     some = np.array([0, 1, 3, 6, 9, 16, 17, 27, 33])  # ragged: not every kappa of every rho
-    forms, _ = fitted.forms(some)
-    own, rotations = next((places, form) for places, form in forms if isinstance(form, Rotations))
+    own, rotations = fitted._rotations(some)
     assert {fitted.members[m].structure for m in some[own]} == {"full"}
     assert all(fitted.members[m].structure != "full" for m in np.delete(some, own))
     y = fitted.view.read(x)[0]
@@ -374,8 +368,7 @@ def test_one_rotation_serves_all_full_covariances_of_a_shrinkage(count, columns,
     every = fitted.log_density(x, NONE, some)
     one = np.concatenate([fitted.log_density(x[i : i + 1], NONE, some) for i in range(0, rows, 7)], axis=1)
     np.testing.assert_allclose(one, every[:, ::7], rtol=1e-12, atol=4e-12)
-    heavy, _ = fit(view, x, codes, 1e4 * weight).forms(some)  # a large power magnifies the rounding
-    assert not any(isinstance(form, Rotations) for _, form in heavy)
+    assert fit(view, x, codes, 1e4 * weight)._rotations(some)[1] is None  # a large power magnifies the rounding
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -1,11 +1,5 @@
 r"""Predictive densities of rows under many Gaussian groups at once, by matrix products.
 
-**Independent columns.** Where the columns of a group are independent, and their powers the same, the density is level -
-power log Π_j (1 + q_j), where q_j = w_j² (y_j - m_j)² has the three monomials 1, y_j, y_j². It errs by rounding of at
-most max_j w_j² (|y| + |m|)², times power. Since that is less than `ERROR`, Σ_j q_j is below c = `ERROR`/eps, and the
-product below (1 + c/D)^D: 1e226 for the hundred columns that views have at most. Members for which this could exceed
-`ERROR`, within `RADIUS` standard deviations a column, are left to their models, and so are rows beyond.
-
 **Rotations**, of complete rows of many columns: one for members that differ in rho and kappa. As in `students`, the
 posterior scale of a "full" covariance is A = ρU + S_g + βδδ', U = (1 - l) V + l diag V. For one l, with U = LL' and
 L⁻¹ S_g L'⁻¹ = QΛQ', the rotation R = Q'L⁻¹ turns U into 1 and S_g into Λ, whatever ρ and κ are. Let u = R (x - m_g),
@@ -43,76 +37,14 @@ import numpy as np
 
 from bayesgen.averaging.preparation import complete
 from bayesgen.averaging.students import Reference
-from bayesgen.models.gaussian import NormalInverseGamma
 from bayesgen.models.moments import Moments
-from bayesgen.numerics.monomials import ERROR, SMALL, longest, monomials, polynomials
+from bayesgen.numerics.monomials import longest, monomials, polynomials
 from bayesgen.numerics.pieces import blas_threads, pieces, scratch
 from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.numerics.student import triangular_inverse
 
 RADIUS = 3.0  # times the root of the columns: length of the longest row, in standardised columns
 _CELLS = 1 << 19  # entries worked on at a time: smaller products keep two threads waiting for each other
-
-
-class IndependentColumns(NamedTuple):
-    """Densities of G groups whose columns are independent.
-
-    Attributes
-    ----------
-    factors : array, shape (D, G, 3)
-        Coefficients of 1, y_j and y_j² in 1 + q_j.
-    level : array, shape (G, D)
-        The part of each column in the level of a group.
-    power : array, shape (G, 1)
-    """
-
-    factors: np.ndarray
-    level: np.ndarray
-    power: np.ndarray
-
-    @classmethod
-    def of_models(cls, models) -> "tuple[np.ndarray, IndependentColumns | None]":
-        """Return the places of the models whose columns are independent, and their densities, or None if none has.
-
-        Parameters
-        ----------
-        models : list of NormalInverseWishart and NormalInverseGamma
-            Posteriors of members, of the same number of groups.
-        """
-        known = [_factors(m) if isinstance(m, NormalInverseGamma) and m.mean.shape[-1] else None for m in models]
-        places = np.array([place for place, form in enumerate(known) if form is not None], np.intp)
-        if not len(places):
-            return places, None
-        factors, level, power = zip(*(known[place] for place in places), strict=True)
-        return places, cls(np.concatenate(factors, axis=1), np.concatenate(level), np.concatenate(power)[:, None])
-
-    def marginal(self, columns) -> "IndependentColumns":
-        """Return the densities of some columns (d,)."""
-        return self._replace(factors=self.factors[columns], level=self.level[:, columns])
-
-    def near(self, y, seen) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows (n, D), 0 where not ``seen``, and True for those that `log_density` takes."""
-        return y, within(y)
-
-    def log_density(self, y, seen=None) -> np.ndarray:
-        """Return the log density of rows (n, D), 0 where they are not ``seen``, (G, n)."""
-        result, level = np.empty((len(self.power), len(y))), self.level.sum(1, keepdims=True)
-        for batch in pieces(len(y), self.factors[..., 0].size, _CELLS):
-            columns = y[batch].T
-            powers = scratch("powers", (len(columns), 3, columns.shape[1]))
-            powers[:, 0], powers[:, 1] = 1.0, columns
-            np.multiply(columns, columns, out=powers[:, 2])
-            each = scratch("factors", (*self.factors.shape[:2], columns.shape[1]))
-            np.matmul(self.factors, powers, out=each)
-            if seen is not None:
-                np.copyto(each, 1.0, where=~seen[batch].T[:, None])
-            logs = np.multiply.reduce(each, axis=0)
-            np.log(logs, out=logs)
-            logs *= self.power
-            np.subtract(level, logs, out=result[:, batch])
-            if seen is not None:
-                result[:, batch] -= self.level @ ~seen[batch].T
-        return result
 
 
 def within(y) -> np.ndarray:
@@ -126,17 +58,7 @@ def level_of(dof, dim: int) -> np.ndarray:
     return log_gamma_ratio(dof / 2, dim / 2) - 0.5 * dim * np.log(np.pi)
 
 
-def _factors(model):
-    """Return factors (D, G, 3), levels (G, D) and powers of a model's groups; None where these would lose digits."""
-    mean, width, level, power = model.columns_alike()
-    square = width * width
-    if power is None or (power >= SMALL).any() or not exact(square.max(1), mean, power):
-        return None
-    factors = np.stack([1 + square * mean * mean, -2 * square * mean, square], axis=2)
-    return factors.swapaxes(0, 1), level, power
-
-
-def exact(norm, mean, power, error: float = ERROR) -> bool:
+def exact(norm, mean, power, error: float) -> bool:
     """Return True if groups of some norm ‖P‖, mean and power err by no more than ``error`` within `RADIUS`."""
     return bool((longest(norm, mean, power, error) > RADIUS * mean.shape[1] ** 0.5).all())
 

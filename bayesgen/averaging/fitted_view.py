@@ -3,10 +3,10 @@
 A `FittedView` adds to a `View` the statistics of its groups, which can be subtracted. Its members are conjugate models
 of the bent columns, whose priors follow these statistics. The posteriors are worked out at first use. Members with a
 covariance matrix are one model with an axis of members, from which complete rows have their densities: by whitening or
-polynomials (`bayesgen.models.normal_inverse_wishart`), of many columns by `Rotations`. Those of independent columns
-have products of polynomials. Rows with gaps are complete rows of fewer columns where many share a pattern; else they go
-through `Marginals`. Rows of the fit that are left out, and rows that lack many entries, go through `students`, where
-one factorisation serves every kappa. What predictions need is kept from the first on.
+polynomials (`bayesgen.models.normal_inverse_wishart`), of many columns by `Rotations`; so are those of independent
+columns. Rows with gaps are complete rows of fewer columns where many share a pattern; else they go through `Marginals`.
+Rows of the fit that are left out, and rows that lack many entries, go through `students`, where one factorisation
+serves every kappa. What predictions need is kept from the first on.
 """
 
 import functools
@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesgen.averaging.densities import FEWEST, IndependentColumns, Marginals, Rotations, within
+from bayesgen.averaging.densities import FEWEST, Marginals, Rotations, within
 from bayesgen.averaging.member import NUMBERS, FittedFactors
 from bayesgen.averaging.member_rows import HeldOut, Rows
 from bayesgen.averaging.students import (
@@ -198,27 +198,41 @@ class FittedView(FittedFactors):
 
     @functools.cached_property
     def _prepared(self) -> dict:
+        """What `_marginals` and `_rotations` keep."""
+        return {}
+
+    @functools.cached_property
+    def _models(self) -> dict:
+        """What `models` keeps."""
         return {}
 
     def models(self, used, columns=None) -> list[tuple[np.ndarray, Any]]:
         """Return the posteriors of some members, and their places among ``used``: members alike as one model.
 
-        Alike are those with a covariance matrix, and those of one structure of independent columns. Of many columns, a
-        model whose groups share a matrix whitens rows once, so members of that structure stay apart. The models of some
-        ``columns`` are the marginal ones.
+        Alike are those with a covariance matrix, and those of independent columns. Of many columns, a model whose
+        groups share a matrix whitens rows once, so members of that structure stay apart. The models of some ``columns``
+        are the marginal ones.
         """
+        key = used.tobytes(), None if columns is None else columns.tobytes()
+        if key in self._models:
+            return self._models[key]
         if columns is not None:
-            return [(places, model.marginal(columns)) for places, model in self.models(used)]
-        key = used.tobytes()
-        if key not in self._prepared:
-            structures, kinds = np.array([self.members[m].structure for m in used], str), []
-            if self.statistics.mean.shape[1] < FEWEST:
-                structures[structures == "shared"] = "full"
-            for name in np.unique(structures):
-                alike = np.flatnonzero(structures == name)
-                kinds += np.split(alike, len(alike)) if name == "shared" else [alike]
-            self._prepared[key] = [(alike, _stacked([self.posterior(m) for m in used[alike]])) for alike in kinds]
-        return self._prepared[key]
+            found = [(places, model.marginal(columns)) for places, model in self.models(used)]
+            size = 4 * sum(
+                array.nbytes for _, model in found for array in vars(model).values() if hasattr(array, "nbytes")
+            )
+            if len(self._models) > max(_PATTERNS, _KEPT // max(size, 1)):
+                self._models.clear()
+        else:
+            kinds, few = [], self.statistics.mean.shape[1] < FEWEST
+            for place, member in enumerate(self.members[m] for m in used):
+                kinds.append(
+                    "diagonal" if member.diagonal else "full" if few or not member.shared else f"shared {place}"
+                )
+            alike = [np.flatnonzero(np.array(kinds) == kind) for kind in dict.fromkeys(kinds)]
+            found = [(places, _stacked([self.posterior(m) for m in used[places]])) for places in alike]
+        self._models[key] = found
+        return found
 
     def log_density(self, x, c, used) -> np.ndarray:
         return self.of_read(x, self.view.read_near(x), used)
@@ -264,11 +278,17 @@ class FittedView(FittedFactors):
     def _write_gaps(self, result, y, seen, used, rows):
         """Write densities, (m, K, n), of rows with gaps that few others share.
 
-        Those that are not far out and lack few entries are worked out under many members at once.
+        Under members with a covariance matrix, rows that are not far out and lack few entries are worked out under many
+        members at once.
         """
         classes, groups = np.arange(self.view.classes), len(self.view.owner)
         y, seen = y[rows], seen[rows]
-        for places, form in self._with_gaps(used, len(rows)):
+        flat = np.array([self.members[m].diagonal for m in used])
+        if flat.any():
+            density = np.empty((flat.sum(), len(classes), len(rows)))
+            self._write(density, np.where(seen, y, np.nan), used[flat])
+            result[np.ix_(flat, classes, rows)] = density
+        for places, form in self._marginals(used, np.flatnonzero(~flat), len(rows)):
             near = np.zeros(len(rows), bool)
             if form is not None:
                 turned, near = form.near(y, seen)
@@ -278,113 +298,66 @@ class FittedView(FittedFactors):
                     density = form.log_density(turned[chosen], seen[chosen]).reshape(len(places), groups, -1)
                     result[np.ix_(places, classes, rows[chosen])] = self.mix(density, self.log_share, 1)
             members, others = [self.members[m] for m in used[places]], np.flatnonzero(~near)
-            if not len(others):
-                continue
-            if members[0].diagonal:
-                density = np.empty((len(places), len(classes), len(others)))
-                self._write(density, np.where(seen, y, np.nan)[others], used[places])
-                result[np.ix_(places, classes, rows[others])] = density
-                continue
             for batch in self._pieces(len(others)):
                 chosen = others[batch]
                 density = self.mix(log_density(members, self.reference, y[chosen], seen[chosen]), self.log_share, 2)
                 result[np.ix_(places, classes, rows[chosen])] = density.swapaxes(1, 2)
 
-    def _with_gaps(self, used, rows: int) -> Iterator[tuple[np.ndarray, Any]]:
-        """Yield the densities of so many rows with gaps, or None, with the places among ``used`` of their members.
+    def _marginals(self, used, kind, rows: int) -> Iterator[tuple[np.ndarray, Marginals | None]]:
+        """Yield `Marginals` for so many rows, or None, with the places of their members, which are of one ``kind``.
 
-        Members with a covariance matrix stand apart from those without. What would take much memory is not kept but
-        derived anew, some members at a time, where there are rows enough.
+        What would take much memory is not kept but derived anew, some members at a time, where there are rows enough.
         """
-        flat, shape = np.array([self.members[m].diagonal for m in used]), self.statistics.mean.shape
-        for kind, size in ((np.flatnonzero(flat), 0), (np.flatnonzero(~flat), Marginals.size(*shape))):
-            if not len(kind):
-                continue
-            if self.view.by_column or (size * len(kind) > _BYTES and rows < _DERIVED):
-                yield kind, None
-            elif size * len(kind) > _BYTES:
-                step = max(1, _BYTES // size)
-                for first in range(0, len(kind), step):
-                    yield from self._form(used, kind[first : first + step])
-            else:
-                key = used.tobytes(), "gaps", kind.tobytes()
-                if key not in self._prepared:
-                    self._prepared[key] = self._form(used, kind)
-                yield from self._prepared[key]
+        size = Marginals.size(*self.statistics.mean.shape)
+        if size * len(kind) <= _BYTES:
+            key = used.tobytes(), kind.tobytes()
+            if key not in self._prepared:
+                self._prepared[key] = self._derived(used, kind)
+            yield from self._prepared[key]
+        elif rows < _DERIVED:
+            yield kind, None
+        else:
+            step = max(1, _BYTES // size)
+            for first in range(0, len(kind), step):
+                yield from self._derived(used, kind[first : first + step])
 
-    def _form(self, used, places) -> list[tuple[np.ndarray, Any]]:
-        """Return `_with_gaps` of some places among ``used``."""
-        models, diagonal = [self.posterior(m) for m in used[places]], self.members[used[places[0]]].diagonal
-        known, form = IndependentColumns.of_models(models) if diagonal else Marginals.of_models(models, self.reference)
+    def _derived(self, used, places) -> list[tuple[np.ndarray, Marginals | None]]:
+        """Return `_marginals` of members with a covariance matrix, at some places among ``used``."""
+        if not len(places):
+            return []
+        known, form = Marginals.of_models([self.posterior(m) for m in used[places]], self.reference)
         return [entry for entry in ((places[known], form), (np.delete(places, known), None)) if len(entry[0])]
 
-    @functools.cached_property
-    def _kept(self) -> dict:
-        return {}
-
-    def forms(self, used, columns=None) -> tuple[list, list]:
-        """Return the densities of complete rows, or of rows that have nothing but the same ``columns``.
-
-        Returns
-        -------
-        forms : list
-            `Rotations` and `IndependentColumns`, with the places of their members among ``used``.
-        others : list
-            The models of all others, with their places; see `models`.
-        """
-        key = used.tobytes(), None if columns is None else columns.tobytes()
-        found = self._kept.get(key)
-        if found is None:
-            forms, others = [], np.arange(len(used))
-            for make in (self._rotations, self._independent) if not self.view.by_column else ():
-                known, form = make(used[others], columns)
-                if form is not None:
-                    forms.append((others[known], form))
-                    others = np.delete(others, known)
-            found = forms, [(others[places], model) for places, model in self.models(used[others], columns)]
-            kept = [array for _, form in forms for array in form]
-            kept += 4 * [getattr(model, field.name) for _, model in found[1] for field in fields(model)]  # and derived
-            size = sum(array.nbytes for array in kept if isinstance(array, np.ndarray))
-            if len(self._kept) > max(_PATTERNS, _KEPT // max(size, 1)):
-                self._kept.clear()
-            self._kept[key] = found
-        return found
-
-    def _rotations(self, used, columns) -> tuple[np.ndarray, Rotations | None]:
-        if columns is not None or len(self.reference.centre[0]) < FEWEST:
+    def _rotations(self, used, columns=None) -> tuple[np.ndarray, Rotations | None]:
+        """Return `Rotations` of rows that have all of many columns, with the places of their members among ``used``."""
+        if columns is not None or self.view.by_column or self.statistics.mean.shape[1] < FEWEST:
             return np.empty(0, np.intp), None
-        return Rotations.of_members([self.members[m] for m in used], self.statistics, self.reference)
-
-    def _independent(self, used, columns) -> tuple[np.ndarray, IndependentColumns | None]:
-        key = used.tobytes(), "independent"
+        key = used.tobytes(), b"rotations"
         if key not in self._prepared:
-            self._prepared[key] = IndependentColumns.of_models([self.posterior(m) for m in used])
-        places, form = self._prepared[key]
-        return places, form if form is None or columns is None else form.marginal(columns)
+            members = [self.members[m] for m in used]
+            self._prepared[key] = Rotations.of_members(members, self.statistics, self.reference)
+        return self._prepared[key]
 
     def _write(self, result, y, used, columns=None):
-        """Write densities, (m, K, n), of rows, NaN where missing, or of complete rows of some ``columns``.
-
-        Complete rows that are not far out are worked out under many members at once.
-        """
-        forms, others = self.forms(used, columns)
-        near = within(y) if forms else np.zeros(len(y), bool)
-        if near.any() and not near.all():
-            for rows in (near, ~near):
-                density = np.empty((*result.shape[:2], rows.sum()))
-                self._write(density, y[rows], used, columns)
-                result[:, :, rows] = density
-            return
-        groups = len(self.view.owner)
-        for places, form in forms if near.any() else ():
-            for batch in pieces(len(y), len(places) * groups, _CELLS):
-                density = form.log_density(y[batch]).reshape(len(places), groups, -1)
-                result[places, :, batch] = self.mix(density, self.log_share, 1)
-        models = others if near.any() else self.models(used, columns)
-        for batch in pieces(len(y), len(used) * groups, _CELLS):
-            for places, model in models:
-                density = _log_predictive(model, y[batch]).reshape(len(places), groups, -1)
-                result[places, :, batch] = self.mix(density, self.log_share, 1)
+        """Write densities, (m, K, n), of rows, NaN where missing, or of complete rows of some ``columns``."""
+        groups, every = len(self.view.owner), np.arange(len(used))
+        known, form = self._rotations(used, columns)
+        near = np.zeros(len(y), bool) if form is None else within(y)
+        for inside, turned in ((near, form), (~near, None)):
+            if not inside.any():
+                continue
+            others = every if turned is None else np.delete(every, known)
+            answers: list[Any] = [] if turned is None else [(known, turned.log_density)]
+            for places, model in self.models(used[others], columns):
+                answers.append((others[places], functools.partial(_log_predictive, model)))
+            rows = y if inside.all() else y[inside]
+            density = result if inside.all() else np.empty((*result.shape[:2], len(rows)))
+            for batch in pieces(len(rows), len(used) * groups, _CELLS):
+                for places, log_density_of in answers:
+                    by_group = log_density_of(rows[batch]).reshape(len(places), groups, -1)
+                    density[places, :, batch] = self.mix(by_group, self.log_share, 1)
+            if density is not result:
+                result[:, :, inside] = density
 
     def loo_log_density(self, held: HeldOut) -> np.ndarray:
         """Return log p(x_i | k) of rows held out, each without the rows that leave with it, (M, n, K).

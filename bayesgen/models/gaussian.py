@@ -151,8 +151,7 @@ def beside_rows(value, x):
 
 
 _LARGE = 1e6  # powers of 1 + u
-_MANY, _FEW = 16, 1 << 14  # groups, and entries of all of them, that are faster at once than one by one
-_SMALL = 4, 1 << 9  # groups, and entries of rows: the same, where the calls take longer than the work
+_CELLS = 1 << 17  # entries of all groups that are worked on at a time
 
 
 class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
@@ -303,17 +302,6 @@ class NormalInverseGamma(NormalInverseGammaPrior):
         gammas = 0.0 if "feature" in self.tied else log_gamma_ratio(self.alpha, 0.5)
         return gammas - 0.5 * np.log(np.pi * square), square**-0.5
 
-    def columns_alike(self):
-        """Return mean, width and level of each column, and the power, for log p = Σ level - power Σ log(1 + z²).
-
-        A column has z = width (x - mean). All are by group: mean, width and level (G, D), power (G,); the power is None
-        if it differs between columns.
-        """
-        groups = math.prod(self.batch_shape[:-1])
-        parts = (self.mean, self._normaliser[1], self._normaliser[0], self.alpha + 0.5)
-        mean, width, constant, power = (np.broadcast_to(a, self.batch_shape).reshape(groups, -1) for a in parts)
-        return mean, width, constant, power[:, 0] if (power == power[:, :1]).all() else None
-
     @functools.cached_property
     def _prepared(self) -> dict:
         """Constants of `log_predictive` for each entry of a row, by the shape of rows."""
@@ -335,13 +323,9 @@ class NormalInverseGamma(NormalInverseGammaPrior):
         groups, mean, alpha, width, constant, whole, power, alike, products = self._prepared[x.shape[1:]]
         rows, result = x.reshape(len(x), mean.shape[1]), np.empty((len(mean), len(x)))
 
-        def density(columns, room, k, seen=None):
-            """Return log densities of columns (D, n); with a mask ``seen`` of their entries, squares may overflow."""
+        def density(columns, room, k, seen):
+            """Return log densities of columns (D, n) in one group; with a mask ``seen``, squares may overflow."""
             z = np.subtract(columns, mean[k][:, None], out=room)
-            if products is not None and seen is None:
-                far = products.log(z, k)
-                far *= power[k, 0]
-                return np.subtract(whole[k], far, out=far)
             z *= width[k][:, None]
             if seen is not None:
                 z[~seen] = 0.0
@@ -357,19 +341,25 @@ class NormalInverseGamma(NormalInverseGammaPrior):
             return np.subtract(level, far, out=far)
 
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            few = len(mean) >= _MANY and rows.size * len(mean) <= _FEW
-            if not joint and (few or (len(mean) >= _SMALL[0] and rows.size <= _SMALL[1])):
-                z = (rows - mean[:, None]) * width[:, None]
-                result[:] = whole[:, None] - (power[:, None] * np.log1p(z * z)).sum(2)
-                if finite(result):
-                    return result.T.reshape(len(x), *groups)
-            for piece in pieces(len(rows), mean.shape[1]):
-                columns = as_columns(rows[piece])
+            for piece in pieces(len(rows), mean.size if products is not None else mean.shape[1], _CELLS):
+                columns, seen = as_columns(rows[piece]), None
+                if not finite(rows[piece]):  # some entry is missing or infinite
+                    self.check(rows[piece].reshape(-1, *x.shape[1:]))
+                    seen = ~np.isnan(columns)
+                if products is not None:
+                    away = np.subtract(columns, mean[:, :, None], out=scratch("away", (*mean.shape, columns.shape[1])))
+                    if seen is not None:
+                        np.copyto(away, 0.0, where=~seen)
+                    far = products.log(away)
+                    far *= power[:, :1]
+                    np.subtract(whole[:, None] if seen is None else constant @ seen, far, out=result[:, piece])
+                    if finite(far):
+                        continue
+                    seen = ~np.isnan(columns)  # some entry is very far away
                 room = scratch("centred", columns.shape)
                 for k in range(len(mean)):
-                    result[k, piece] = density(columns, room, k)
-                if not finite(result[:, piece]):  # some entry is missing, infinite, or very far
-                    self.check(rows[piece].reshape(-1, *x.shape[1:]))
+                    result[k, piece] = density(columns, room, k, seen)
+                if seen is None and not finite(result[:, piece]):
                     for k in range(len(mean)):
                         result[k, piece] = density(columns, room, k, ~np.isnan(columns))
         return result.T.reshape(len(x), *groups)

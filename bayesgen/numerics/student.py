@@ -155,14 +155,14 @@ class ColumnProducts(NamedTuple):
         runs.append(slice(start, width.shape[1]))
         return cls(floor, runs, np.stack([1 / np.multiply.reduce(floor[:, run, 0], 1) for run in runs], axis=1))
 
-    def log(self, d, k: int) -> np.ndarray:
-        """Return the logarithms for group k from distances (D, n), which are overwritten; not finite if far away."""
+    def log(self, d) -> np.ndarray:
+        """Return the logarithms (groups, n) from distances (groups, D, n), overwritten; not finite if far away."""
         d *= d
-        d += self.floor[k]
-        result = np.zeros(d.shape[1])
-        for run, unit in zip(self.runs, self.unit[k], strict=True):
-            product = np.multiply.reduce(d[run])
-            product *= unit
+        d += self.floor
+        result = np.zeros((len(d), d.shape[2]))
+        for run, unit in zip(self.runs, self.unit.T, strict=True):
+            product = np.multiply.reduce(d[:, run], axis=1)
+            product *= unit[:, None]
             result += np.log(product, out=product)
         return result
 
