@@ -12,8 +12,9 @@ from bayesgen.averaging.gaussians import GaussianMember
 from bayesgen.averaging.member import Product
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.softmax import SoftmaxMember
-from bayesgen.averaging.weights import PRIORS, LeftOut, by_stacking, prior_mass, stack, strength
+from bayesgen.averaging.weights import PRIORS, LeftOut, by_stacking, prior_mass, strength
 from bayesgen.numerics import tempering
+from bayesgen.numerics.stacking import stack
 
 
 def densities(members=4, n=60, classes=3, seed=0):

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import logsumexp
 
-from bayesgen.averaging import fitted_view, member_rows
+from bayesgen.averaging import fitted_view
 from bayesgen.averaging.categories import CategoryMembers
 from bayesgen.averaging.densities import RADIUS, Marginals
 from bayesgen.averaging.fitted_view import FittedView
@@ -15,10 +15,11 @@ from bayesgen.averaging.gaussians import GaussianMember
 from bayesgen.averaging.member_rows import HeldOut, Rows
 from bayesgen.averaging.preparation import Filling, YeoJohnson
 from bayesgen.averaging.students import Reference, log_density
-from bayesgen.averaging.view import Setting, Training, View, fit_components, nearest_group
+from bayesgen.averaging.view import Setting, Training, View
 from bayesgen.models.moments import moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.numerics import folds
+from bayesgen.numerics import content_order, folds
+from bayesgen.numerics.components import fit_components, nearest_group
 
 NONE = np.empty((0, 0), int)
 
@@ -462,13 +463,13 @@ def test_rows_come_in_an_order_of_their_own():
     x = rng.integers(0, 3, (40, 2)).astype(float)
     x[3, 0] = np.nan
     codes, weight = rng.integers(0, 2, 40), rng.uniform(0.5, 2, 40)
-    first, total, which = member_rows.distinct(x, codes, weight)
+    first, total, which = content_order.distinct(x, codes, weight)
     np.testing.assert_array_equal(x[first][which], x)
     order = rng.permutation(40)
-    again, same, _ = member_rows.distinct(x[order], codes[order], weight[order])
+    again, same, _ = content_order.distinct(x[order], codes[order], weight[order])
     np.testing.assert_array_equal(x[first], x[order][again])
     np.testing.assert_allclose(total, same)
-    twice, doubled, _ = member_rows.distinct(np.repeat(x, 2, 0), np.repeat(codes, 2), np.repeat(weight, 2))
+    twice, doubled, _ = content_order.distinct(np.repeat(x, 2, 0), np.repeat(codes, 2), np.repeat(weight, 2))
     assert len(twice) == len(first) == len({(*map(str, r), c) for r, c in zip(x, codes, strict=True)})
     np.testing.assert_allclose(doubled, 2 * total)
 

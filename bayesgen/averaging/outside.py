@@ -22,11 +22,11 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from bayesgen.averaging import column_blocks
 from bayesgen.averaging.member import FittedMembers, Member
 from bayesgen.averaging.member_rows import Rows, log_frequencies, without_entries
 from bayesgen.core.errors import listed, warn
 from bayesgen.numerics.pieces import taken
+from bayesgen.tables import arrays
 from bayesgen.tables.schema import Schema, side_by_side
 from bayesgen.tables.table import Table
 
@@ -71,8 +71,8 @@ class Given:
 
     def shape(self) -> "Shape":
         """Return what other rows are rebuilt by."""
-        x, _ = column_blocks.arrays(self.schema, self.schema.read(self.table))
-        held = dict(zip(column_blocks.numbers(self.schema), np.fmax.reduce(x, 0), strict=True))
+        x, _ = arrays.numbers_and_codes(self.schema, self.schema.read(self.table))
+        held = dict(zip(arrays.numbers(self.schema), np.fmax.reduce(x, 0), strict=True))
         first = self.table.rows(np.arange(len(self.table)) < 1).native
         return Shape(self.schema, {name: float(held[name]) for name in self.constant}, first)
 
@@ -97,11 +97,11 @@ class Shape:
 
     def rebuilt(self, x, c) -> Any:
         """Return rows (n, D) and (n, F) as a table or array, in the types of the fit where these hold the values."""
-        blocks = column_blocks.blocks(self.schema, x, c, left_out=tuple(self.constant))
+        blocks = arrays.blocks(self.schema, x, c, left_out=tuple(self.constant))
         whole = {name: values if values.dtype.kind == "f" else values.clip(0) for name, values in blocks.items()}
         result, first = self.schema.write(whole), Table(self.first)
         result |= {name: np.full(len(x), value) for name, value in self.constant.items()}
-        for name, codes in zip(column_blocks.categories(self.schema), c.T, strict=True):
+        for name, codes in zip(arrays.categories(self.schema), c.T, strict=True):
             if (codes < 0).any():
                 result[name] = result[name].astype(object)
                 result[name][codes < 0] = None
@@ -148,7 +148,7 @@ def refuse_changed(names, table: Table, schema: Schema) -> None:
 
 def refuse_long(names, table: Table, schema: Schema) -> None:
     """Raise if a whole number beyond 2^53 is no float64, by which classifiers of the user's see later rows."""
-    for column in column_blocks.numbers(schema) if table.names is not None else table.columns:
+    for column in arrays.numbers(schema) if table.names is not None else table.columns:
         values = table.labels(column)
         if values.dtype.kind not in "iuO" or (values.dtype.kind == "O" and column in schema.dates):
             continue

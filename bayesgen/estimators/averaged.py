@@ -9,11 +9,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.averaging import column_blocks, families, wild
+from bayesgen.averaging import families, wild
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.learning import fit_average
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.outside import Given, refuse_changed, refuse_long
+from bayesgen.averaging.view import refuse_large
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import averaged_settings, consistency
@@ -24,6 +25,7 @@ from bayesgen.inspection.explain import explain
 from bayesgen.inspection.joint_of_average import JointOfAverage, refuse_far
 from bayesgen.inspection.members import averaged_terms, summary, to_arviz
 from bayesgen.posterior.posterior import generator
+from bayesgen.tables import arrays
 from bayesgen.tables.description import SPARSE_FAMILIES
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, existing, warn_of_labels, warn_of_weightless
@@ -213,21 +215,21 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
             concentration = averaged_settings.concentration_of(self)
             self.schema_ = Schema.learn(table, self.features)
             blocks = self.schema_.read(table)
-            self.constant_ = column_blocks.constant(self.schema_, blocks)
+            self.constant_ = arrays.constant(self.schema_, blocks)
             pairs = families.pairs(self.members)
             given = Given(table, y, self.classes_, weight, self.schema_, self.constant_) if pairs else None
-            numeric = len(column_blocks.numbers(self.schema_, self.constant_))
-            column_blocks.refuse_large(len(codes), numeric, len(self.classes_))
+            numeric = len(arrays.numbers(self.schema_, self.constant_))
+            refuse_large(len(codes), numeric, len(self.classes_))
             rows = Rows(
-                *column_blocks.arrays(self.schema_, blocks, self.constant_, column_blocks.LARGEST),
+                *arrays.numbers_and_codes(self.schema_, blocks, self.constant_, arrays.LARGEST),
                 codes,
                 np.ones(len(codes)) if weight is None else weight,
-                tuple(column_blocks.levels(self.schema_)),
+                tuple(arrays.levels(self.schema_)),
                 len(self.classes_),
                 group,
-                column_blocks.entries(self.schema_, blocks),
+                arrays.entries(self.schema_, blocks),
             )
-            names = column_blocks.numbers(self.schema_, self.constant_)
+            names = arrays.numbers(self.schema_, self.constant_)
             places = np.arange(len(labels)) if sample_weight is None else np.flatnonzero(np.asarray(sample_weight))
             far = wild.find(rows.x, codes)
             if len(far.row):
@@ -285,8 +287,8 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
         if pairs := families.pairs(self.members):
             refuse_long([name for name, _ in pairs], table.renamed(self.schema_.columns), self.schema_)
         blocks = self.schema_.read(table, self.unseen)
-        x, c = column_blocks.arrays(self.schema_, blocks, self.constant_)
-        rows, e = {"numbers": x, "categories": c}, column_blocks.entries(self.schema_, blocks)
+        x, c = arrays.numbers_and_codes(self.schema_, blocks, self.constant_)
+        rows, e = {"numbers": x, "categories": c}, arrays.entries(self.schema_, blocks)
         if self.average_.leaves is None or e is None:
             return rows
         self.average_.leaves.check(e)

@@ -5,7 +5,7 @@ from numbers import Integral
 
 import numpy as np
 
-from bayesgen.averaging import column_blocks, families
+from bayesgen.averaging import families
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.core.errors import InputTypeError, listed, warn
@@ -13,6 +13,7 @@ from bayesgen.core.names import by_name
 from bayesgen.estimators.settings import known_classes, leaf_of, warn_of_constant_columns
 from bayesgen.models import DirichletCategorical, MarkovChain, NaiveBayes
 from bayesgen.numerics.checks import check_flag
+from bayesgen.tables import arrays
 from bayesgen.tables.groups import warn_of_names, warn_of_undivided
 
 _REPEATS = 0.5  # share of repeats to warn of
@@ -62,7 +63,7 @@ def learn_leaves(classifier, rows: Rows) -> ColumnModels | None:
     """Return the leaves of the columns that have their own, with their statistics; None where there are none."""
     if rows.e is None:
         return None
-    blocks = column_blocks.leaves(classifier.schema_)
+    blocks = arrays.leaves(classifier.schema_)
     if sequences := [block.columns[0] for block in blocks if isinstance(block.leaf, MarkovChain)]:
         raise InputTypeError(
             f"columns {listed(sequences)} hold sequences, whose length differs from row to row, which an average does "
@@ -107,7 +108,7 @@ def warn_of_fit(classifier, rows: Rows) -> None:
         )
     if rows.group is None:
         schema = classifier.schema_
-        names = column_blocks.numbers(schema, classifier.constant_) + column_blocks.categories(schema)
+        names = arrays.numbers(schema, classifier.constant_) + arrays.categories(schema)
         warn_of_names(names, (*rows.x.T, *rows.c.T), rows.codes)
     else:
         warn_of_undivided(classes, rows.codes, rows.group)

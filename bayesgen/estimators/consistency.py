@@ -7,7 +7,6 @@ import dataclasses
 
 import numpy as np
 
-from bayesgen.averaging import column_blocks
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.core.registry import ours
@@ -16,7 +15,7 @@ from bayesgen.models import LogNormal, NaiveBayes
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.linear_model import LineStatistics
 from bayesgen.posterior.posterior import Posterior, log_mean_density
-from bayesgen.tables import design
+from bayesgen.tables import arrays, design
 from bayesgen.tables.schema import Schema
 
 
@@ -163,11 +162,11 @@ def check_average(estimator) -> None:
     """Raise where the parts of an averaged classifier do not fit its columns and classes, or one another."""
     _check_columns(estimator)
     schema, fitted, left_out = estimator.schema_, estimator.average_, estimator.constant_
-    numeric = isinstance(left_out, tuple) and {*left_out} <= {*column_blocks.numbers(schema)}
+    numeric = isinstance(left_out, tuple) and {*left_out} <= {*arrays.numbers(schema)}
     _require(numeric, "constant_ are no numbers")
     _require(isinstance(fitted, Average), f"average_ is a {type(fitted).__name__}")
-    classes, levels = len(estimator.classes_), column_blocks.levels(schema)
-    dim = len(column_blocks.numbers(schema, left_out))
+    classes, levels = len(estimator.classes_), arrays.levels(schema)
+    dim = len(arrays.numbers(schema, left_out))
     _require(all(family.members for family in fitted.parts), "a part has no members")
     for family in fitted.parts:
         for problem, value, shape in family.claims(dim, tuple(levels), classes):
@@ -177,7 +176,7 @@ def check_average(estimator) -> None:
         known = bool(fitted.modelling(kind))
         right = bool(count) == known if density else count or not known
         _require(right, f"the members are not of {count} {what}")
-    e = _check_own_leaves(fitted.leaves, column_blocks.leaves(schema), estimator.classes_.tolist())
+    e = _check_own_leaves(fitted.leaves, arrays.leaves(schema), estimator.classes_.tolist())
     for name in ("class_weight", "concentration"):
         _require(_is_numbers(getattr(fitted, name), (classes,)), f"{name} is not one number a class")
         _require((getattr(fitted, name) >= 0).all(), f"{name} has entries below 0")

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.averaging import column_blocks
 from bayesgen.averaging.categories import codes_of
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member import CATEGORIES, NUMBERS
@@ -20,6 +19,7 @@ from bayesgen.inspection.one_model import labels_of, totals_of
 from bayesgen.numerics.pieces import select_rows
 from bayesgen.posterior.component import Components, Factor, Rows
 from bayesgen.posterior.leaf_factor import joined, leaf_factors
+from bayesgen.tables import arrays
 
 LEAF = "leaf."  # stands before the name of a leaf's block
 
@@ -41,10 +41,7 @@ class JointOfAverage(Joint):
 
     def nothing(self):
         schema, constant = self.classifier.schema_, self.classifier.constant_
-        widths = {
-            "numbers": len(column_blocks.numbers(schema, constant)),
-            "categories": len(column_blocks.categories(schema)),
-        }
+        widths = {"numbers": len(arrays.numbers(schema, constant)), "categories": len(arrays.categories(schema))}
         rows = {name: np.full((1, width), np.nan) for name, width in widths.items()}
         return rows if self.leaves is None else rows | leaf_blocks(self.leaves, np.full((1, self.leaves.width), np.nan))
 
@@ -55,13 +52,13 @@ class JointOfAverage(Joint):
     def blocks(self, rows):
         """Return the entries by block of the schema, NaN in the columns that were left out."""
         x, _, e = self.arrays(rows)
-        return column_blocks.blocks(self.classifier.schema_, x, rows["categories"], e, self.classifier.constant_)
+        return arrays.blocks(self.classifier.schema_, x, rows["categories"], e, self.classifier.constant_)
 
     def column(self, gap):
         """Return the place of a number, a category, or a column with a leaf."""
         schema, constant = self.classifier.schema_, self.classifier.constant_
-        names: dict[str, Any] = {LEAF + block.name: block.columns for block in column_blocks.leaves(schema)}
-        names |= {"numbers": column_blocks.numbers(schema, constant), "categories": column_blocks.categories(schema)}
+        names: dict[str, Any] = {LEAF + block.name: block.columns for block in arrays.leaves(schema)}
+        names |= {"numbers": arrays.numbers(schema, constant), "categories": arrays.categories(schema)}
         return schema.columns.index(names[gap.block][gap.place])
 
     def totals(self):
@@ -157,7 +154,7 @@ def refuse_far(classifier, x, question: str) -> None:
     y = bend.forward(x)
     for row in far_rows(np.where(np.isnan(y), 0.0, y))[:1]:
         place = np.nanargmax(np.abs(y[row]))
-        name = column_blocks.numbers(classifier.schema_, classifier.constant_)[place]
+        name = arrays.numbers(classifier.schema_, classifier.constant_)[place]
         raise ValueError(
             f"column {name!r}: value {x[row, place]:g} in row {row} is too far from the rows of the fit for "
             f"{question}: give NaN in its place, or leave the row out"

@@ -6,12 +6,12 @@ from typing import Any, cast
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.averaging import column_blocks
 from bayesgen.inspection.joint_of_average import refuse_far
 from bayesgen.numerics.pieces import taken
 from bayesgen.numerics.special import log_mixture
 from bayesgen.numerics.tempering import log_probability
 from bayesgen.posterior.posterior import generator
+from bayesgen.tables import arrays
 
 _SETTINGS = ("kind", "components", "covariance", "rho", "kappa", "shrinkage", "categories", "strength")
 _LEAST = 0.01  # least weight of a member whose posterior is returned
@@ -74,11 +74,7 @@ def averaged_terms(classifier, X):
     terms = _terms(classifier.posterior_, *rows.values())
     schema, left_out, leaves = classifier.schema_, classifier.constant_, classifier.average_.leaves
     leaf_parts = [] if leaves is None else leaves.parts()
-    first = [
-        *column_blocks.numbers(schema, left_out),
-        *column_blocks.categories(schema),
-        *(of[0] for _, of, _ in leaf_parts),
-    ]
+    first = [*arrays.numbers(schema, left_out), *arrays.categories(schema), *(of[0] for _, of, _ in leaf_parts)]
     names = [*first[: len(first) - len(leaf_parts)], *(name for name, _, _ in leaf_parts)]
     order = sorted(range(len(first)), key=lambda j: schema.columns.index(first[j]))
     return [*(names[j] for j in order), "remainder"], [terms[..., j] for j in (0, *(1 + j for j in order), -1)]
@@ -163,8 +159,8 @@ def to_arviz(classifier):
 def _labels(classifier, member) -> dict[str, list]:
     """Return the names along each axis that the parameters of a member may have."""
     schema, classes = classifier.schema_, classifier.classes_.tolist()
-    numeric = column_blocks.numbers(schema, classifier.constant_)
-    labels = {"class": classes, "feature": numeric, "feature2": numeric, "level": column_blocks.level_names(schema)}
+    numeric = arrays.numbers(schema, classifier.constant_)
+    labels = {"class": classes, "feature": numeric, "feature2": numeric, "level": arrays.level_names(schema)}
     for fit, place in classifier.average_.places(member):
         owner = fit.factor(place).owner.tolist()
         if len(owner) > len(classes):

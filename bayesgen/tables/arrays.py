@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.averaging.preparation import WIDE
 from bayesgen.core.errors import listed
 from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.pieces import count_rows, pieces
@@ -20,7 +19,6 @@ from bayesgen.tables.schema import Block, Schema
 _SMALLEST, LARGEST = 1e-150, 1e150  # limits at fit: squares beyond lose digits, or leave float64
 _FINITE = float(np.finfo(float).max)
 _NUMBERS, _CATEGORIES = ("gaussian", "date"), ("categorical", "bernoulli")
-_COPIES, _BY_CLASS = 40, 60  # numbers that a fit holds at most, for each of a wide table, and of a mean of a class
 
 
 def numbers(schema: Schema, constant=()) -> list[str]:
@@ -78,19 +76,7 @@ def constant(schema: Schema, blocks) -> tuple[str, ...]:
     return tuple(name for name, flag in zip(names, varies, strict=True) if not flag)
 
 
-def refuse_large(rows: int, dim: int, classes: int) -> None:
-    """Raise before anything is learned if so many rows and columns take more memory than there is."""
-    if dim <= WIDE:
-        return
-    size = 8 * dim * (_COPIES * rows + _BY_CLASS * classes)
-    cure = "choose columns by sklearn.feature_selection, project them by PCA, or give fewer rows"
-    try:
-        check_memory(f"a fit to X with {rows} rows of {dim} numeric columns", size, cure)
-    except MemoryError as error:
-        raise ValueError(str(error)) from None
-
-
-def arrays(schema: Schema, blocks, left_out=(), largest=_FINITE) -> tuple[np.ndarray, np.ndarray]:
+def numbers_and_codes(schema: Schema, blocks, left_out=(), largest=_FINITE) -> tuple[np.ndarray, np.ndarray]:
     """Return numbers (n, D) up to ``largest``, NaN where missing, and category codes (n, F), -1 where missing."""
     x = _numbers(schema, blocks)
     if not _small(x) and (np.fmin.reduce(x, None) < -largest or np.fmax.reduce(x, None) > largest):
@@ -118,7 +104,7 @@ def entries(schema: Schema, blocks) -> np.ndarray | None:
 
 
 def blocks(schema: Schema, x, c, e=None, left_out=()) -> dict[str, np.ndarray]:
-    """Return the entries by block, the inverse of `arrays` and `entries`; columns left out are missing."""
+    """Return the entries by block, the inverse of `numbers_and_codes` and `entries`; columns left out are missing."""
     whole = np.full((len(x), len(numbers(schema))), np.nan)
     whole[:, _kept(schema, left_out)] = x
     result = {}
