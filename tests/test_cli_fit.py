@@ -327,17 +327,12 @@ def test_update_learns_what_all_rows_together_teach(tmp_path):
 
 def test_pipes_and_the_module(tmp_path):
     mixed().to_csv(tmp_path / "train.csv", index=False)
-    environment = os.environ | {"NO_COLOR": "1"}
-
-    def ask(*arguments, given=None):
-        call = [sys.executable, "-m", "bayesgen", *arguments]
-        return subprocess.run(call, cwd=tmp_path, env=environment, capture_output=True, check=False, input=given)
-
     assert run(command="--version")[1] == f"bayesgen {bg.__version__}"
-    content = (tmp_path / "train.csv").read_bytes()
-    result = ask("fit", "-", "--target", "t", "--model", "nb", "--output", "m.safetensors", given=content)
-    assert (result.returncode, result.stderr) == (0, b"") and b"the standard input: 60 rows" in result.stdout
-    result = ask("predict", "m.safetensors", "-", "--output", "-", given=content)
+    content, saved = (tmp_path / "train.csv").read_bytes(), tmp_path / "m.safetensors"
+    result = CliRunner().invoke(app, f"fit - --target t --model nb --output {saved}", input=content)
+    assert (result.exit_code, result.stderr) == (0, "") and "the standard input: 60 rows" in result.stdout
+    call = [sys.executable, "-m", "bayesgen", "predict", saved, "-", "--output", "-"]
+    result = subprocess.run(call, env=os.environ | {"NO_COLOR": "1"}, capture_output=True, check=False, input=content)
     assert result.returncode == 0 and b"\x1b" not in result.stdout + result.stderr
     assert len(pd.read_csv(io.BytesIO(result.stdout))) == 60
 

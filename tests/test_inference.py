@@ -204,11 +204,11 @@ def test_nuts_over_gaps_integrates_them_out(shared):
 
     whole = quad_vec(lambda u: joint(2.0 + u), -np.inf, np.inf, epsrel=1e-9)[0]
     exact = (whole[:-1] / whole[-1]).reshape(3, 2)
-    settings = NUTS(num_samples=1500, num_warmup=500, num_chains=2)
+    settings = NUTS(num_samples=600, num_warmup=300, num_chains=2)
     found = fit(model, (ROWS, CLASSES), settings, seed=1)
     flat = {site: v.reshape(-1, *v.shape[2:]) for site, v in found.samples.items()}
     ratio = np.exp(model.log_likelihood_rows(flat, model.check(new))) / exact.T
-    assert (np.abs(laws.z_scores(ratio.reshape(2, 1500, 2, 3), 1.0)) < 5).all()
+    assert (np.abs(laws.z_scores(ratio.reshape(2, 600, 2, 3), 1.0)) < 5).all()
     np.testing.assert_allclose(np.exp(found.log_predictive(new)), (ratio.mean(0) * exact.T).T, rtol=1e-9)
 
 

@@ -40,6 +40,7 @@ from bayesgen.testing.marginalisation import (
 from bayesgen.testing.points import map_maximises, ml_maximises
 from bayesgen.testing.programs import nuts_is_exact, nuts_is_the_reweighted_prior, row_program_is_statistics_program
 from bayesgen.testing.sufficiency import likelihood_of_statistics_is_that_of_rows
+from bayesgen.testing.value_semantics import is_a_pytree
 from laws.priors import log_prior
 from laws.rows import (
     bits,
@@ -75,7 +76,9 @@ NO_ML = {ml_maximises: "maximum likelihood under Laplace noise is not offered"}
 
 # -- left to the slow tests, since another line runs the same code -----------------------------------------------------
 
-NUTS_AGAIN = (nuts_is_exact,)  # of a leaf: naive Bayes, and `test_vague_priors`, sample all kinds in one program each
+NUTS_AGAIN = (nuts_is_exact,)  # naive Bayes samples all kinds of leaves; `test_vague_priors` structures and a line
+VALUE_AGAIN = (is_a_pytree,)  # leaves have it line by line, and naive Bayes and a discriminant of few parameters
+AGAIN = NUTS_AGAIN + VALUE_AGAIN
 WEIGHTED_AGAIN = (nuts_is_the_reweighted_prior,)
 COMPILED = (nuts_is_the_reweighted_prior, map_maximises, missing_at_fit_is_marginal, row_program_is_statistics_program)
 COMPILED_AGAIN = (*COMPILED, likelihood_of_statistics_is_that_of_rows)
@@ -162,15 +165,15 @@ CASES = [
     leaf("gaussian line", NormalInverseWishart([1.0], 1.5, 8.0, [[12.0]]), normals(1), slow=NUTS_AGAIN),
     leaf("gaussian plane", NIW2, normals(2), slow=NUTS_AGAIN),
     leaf("gaussian space", NIW3, normals(3), slow=NUTS_AGAIN),
-    leaf("naive Bayes", NaiveBayes(THREE, MIXED), classed(3, **MIXED_ROWS), CLASSIFIER),
+    leaf("naive Bayes", NaiveBayes(THREE, MIXED), classed(3, **MIXED_ROWS), CLASSIFIER, VALUE_AGAIN),
     leaf("naive Bayes, known classes", NaiveBayes(KnownCategorical([0.3, 0.7]), {"size": NIG}),
          classed(2, size=normals()), CLASSIFIER, NUTS_AGAIN),
-    leaf("naive Bayes of counts", NaiveBayes(TWO, COUNTS), classed(2, **COUNTS_ROWS), CLASSIFIER, NUTS_AGAIN),
-    discriminant("full", TWO, NIW2),
-    discriminant("full shared", TWO, NIW2, NUTS_AGAIN, shared=True),
-    discriminant("diagonal", TWO, PLANE, covariance="diagonal", slow=NUTS_AGAIN),
-    discriminant("diagonal shared", TWO, PLANE, covariance="diagonal", shared=True),
-    discriminant("isotropic", TWO, ROUND, NUTS_AGAIN, covariance="isotropic"),
+    leaf("naive Bayes of counts", NaiveBayes(TWO, COUNTS), classed(2, **COUNTS_ROWS), CLASSIFIER, AGAIN),
+    discriminant("full", TWO, NIW2, AGAIN),
+    discriminant("full shared", TWO, NIW2, AGAIN, shared=True),
+    discriminant("diagonal", TWO, PLANE, covariance="diagonal", slow=AGAIN),
+    discriminant("diagonal shared", TWO, PLANE, covariance="diagonal", shared=True, slow=NUTS_AGAIN),
+    discriminant("isotropic", TWO, ROUND, AGAIN, covariance="isotropic"),
     discriminant("isotropic shared", TWO, ROUND, covariance="isotropic", shared=True, slow=NUTS_AGAIN),
     discriminant("separation", TWO, APART, COMPILED),
     discriminant("separation shared", TWO, APART, COMPILED_AGAIN, shared=True),
@@ -178,7 +181,8 @@ CASES = [
     leaf("outliers", TAILS, outlying(2), slow=WEIGHTED_AGAIN),
     discriminant("student", TWO, TAILS2, tuple(LAWS), covariance="student"),
     discriminant("student shared", TWO, TAILS4, tuple(LAWS), covariance="student", shared=True),
-    regression("linear", LinearRegression(**LINE, alpha=4.0, beta=3.0, columns=("a", "b")), columns(2)),
+    regression("linear", LinearRegression(**LINE, alpha=4.0, beta=3.0, columns=("a", "b")), columns(2),
+               slow=NUTS_AGAIN),
     regression("linear, known noise", LinearRegressionKnownVariance(**LINE, noise_sd=0.8), columns(2),
                slow=NUTS_AGAIN),
     regression("linear through 0", LinearRegression(**SLOPES, alpha=4.0, beta=3.0, intercept=False), columns(2),
