@@ -260,6 +260,11 @@ def test_the_table_of_floors_has_every_room():
     assert {module.split(".")[0] for module in MODULES} == set(FLOOR)
 
 
+def test_a_file_name_stands_in_one_room():
+    files = [path.stem for path in MODULES.values() if path.stem != "__init__"]
+    assert not {name for name in files if files.count(name) > 1}
+
+
 def test_every_import_is_of_a_floor_below():
     pairs = [(m, other) for m, path in MODULES.items() for other in imports(ast.parse(path.read_text("utf-8")))]
     rooms = [(m, other, m.split(".")[0], other.split(".")[0]) for m, other in pairs]

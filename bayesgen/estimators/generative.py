@@ -204,8 +204,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
     row_schema = streaming.row_schema
 
     @property
-    def total_weight_(self) -> float:
-        """Sum of the weights of all rows."""
+    def total_weight_(self):
         check_is_fitted(self)
         return float(self.statistics_.classes.sums.sum())
 

@@ -180,8 +180,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         return self
 
     @property
-    def total_weight_(self) -> float:
-        """Sum of the weights of all rows."""
+    def total_weight_(self):
         check_is_fitted(self)
         self._check_sums()
         return float(self.statistics_.n)

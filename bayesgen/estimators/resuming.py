@@ -86,7 +86,7 @@ class Checkpoint:
         """Return the mark of a part, or "" if no file is kept."""
         return "" if self.path is None else job.mark()
 
-    def left(self, jobs: Iterator[Job]) -> Iterator[Job]:
+    def remaining(self, jobs: Iterator[Job]) -> Iterator[Job]:
         """Return the jobs still to be summed; raise a ValueError if the jobs before are not those already summed."""
         count, marks = 0, ""
         for job in itertools.islice(jobs, self._sums.done):

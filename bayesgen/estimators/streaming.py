@@ -88,49 +88,44 @@ def fit_batches(
     >>> NaiveBayesClassifier().fit_batches(table, "kind").predict(pa.table({"x": [3.0]}))
     array(['b'], dtype='<U1')
     """
-    rows = source_like(source, missing, schema)
+    given = source_like(source, missing, schema)
     with estimator._whole():
-        return _fit(estimator, rows, target, sample_weight, schema, classes, missing, checkpoint, progress, workers)
+        if checkpoint is not None and isinstance(given, DaskParts):
+            raise ValueError("checkpoint= is for what is read here; Dask computes again what a lost worker had")
+        arguments = {
+            "target": target,
+            "sample_weight": sample_weight,
+            "schema": schema,
+            "classes": None if classes is None else declared_classes(classes),
+            "missing": sorted({*missing}),
+        }
+        kept = Checkpoint(checkpoint, estimator, given, arguments)
+        if kept.total is not None:
+            schema, classes = kept.schema, kept.classes
+        rows = _row_schema(estimator, given, target, sample_weight, schema, classes, progress)
+        needed = None if target is None else [c for c in (*rows.used.columns, target, sample_weight) if c is not None]
 
+        def summed(job: Job):
+            total, count = None, 0
+            with located(job.place):
+                for batch in job.read():
+                    total = added(total, rows.statistics(batch))
+                    count += len(batch if target is not None else batch[1])
+            return total, count, kept.mark(job)
 
-def _fit(estimator, source: Source, target, weight, schema, classes, missing, checkpoint, progress, workers):
-    """Learn from the rows of a source: the work of `fit_batches`."""
-    if checkpoint is not None and isinstance(source, DaskParts):
-        raise ValueError("checkpoint= is for what is read here; Dask computes again what a lost worker had")
-    arguments = {
-        "target": target,
-        "sample_weight": weight,
-        "schema": schema,
-        "classes": None if classes is None else declared_classes(classes),
-        "missing": sorted({*missing}),
-    }
-    kept = Checkpoint(checkpoint, estimator, source, arguments)
-    if kept.total is not None:
-        schema, classes = kept.schema, kept.classes
-    rows = _row_schema(estimator, source, target, weight, schema, classes, progress)
-    needed = None if target is None else [c for c in (*rows.used.columns, target, weight) if c is not None]
-
-    def summed(job: Job):
-        total, count = None, 0
-        with located(job.place):
-            for batch in job.read():
-                total = added(total, rows.statistics(batch))
-                count += len(batch if target is not None else batch[1])
-        return total, count, kept.mark(job)
-
-    if isinstance(source, DaskParts):
-        kept.add(*source.total(lambda job: summed(job)[:2], _both))
-    else:
-        with kept.on_the_way(rows), bar("rows", source.rows, progress) as advance:
-            advance(kept.rows)
-            for found, count, mark in in_order(kept.left(source.jobs(needed)), summed, workers):
-                kept.add(found, count, mark)
-                advance(count)
-    if kept.total is None:
-        raise ValueError("the source has no rows: at least one is needed")
-    estimator._learn_statistics(rows.schema, kept.total, rows.classes, True if target is not None else None)
-    kept.remove()
-    return estimator
+        if isinstance(given, DaskParts):
+            kept.add(*given.total(lambda job: summed(job)[:2], _both))
+        else:
+            with kept.on_the_way(rows), bar("rows", given.rows, progress) as advance:
+                advance(kept.rows)
+                for found, count, mark in in_order(kept.remaining(given.jobs(needed)), summed, workers):
+                    kept.add(found, count, mark)
+                    advance(count)
+        if kept.total is None:
+            raise ValueError("the source has no rows: at least one is needed")
+        estimator._learn_statistics(rows.schema, kept.total, rows.classes, True if target is not None else None)
+        kept.remove()
+        return estimator
 
 
 def _both(a, b):

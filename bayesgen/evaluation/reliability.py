@@ -268,7 +268,7 @@ def frequencies(event, cell, cells: int, weight, group=None) -> tuple[np.ndarray
 
 
 def _of_groups(event, cell, cells, weight, group):
-    """Return quantiles of the frequency in each cell under random weights of the groups."""
+    """Return the ends of the interval of the frequency in each cell, from random weights of the groups."""
     rng = np.random.default_rng(0)
     seen = weight > 0
     _, place = np.unique(group[seen], return_inverse=True)

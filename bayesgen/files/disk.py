@@ -159,7 +159,7 @@ class _Staged:
 
 @contextlib.contextmanager
 def _staged(path, inputs: Iterable = (), private: bool = False) -> Iterator[_Staged]:
-    """Make a file for the next content of a path; it is gone after the block, if the block has not renamed it."""
+    """Make a file beside a path for its next content, and remove it after the block unless it was renamed."""
     found = destination(path, inputs)
     target = Path(os.path.realpath(path))
     with _named(path):

@@ -146,7 +146,7 @@ def to_arviz(
 
 
 def chosen(groups: Collection[str] | None) -> Collection[str]:
-    """Return the large groups to make, checked; all of them if ``groups`` is None."""
+    """Return the large groups to make, by default all; raise an error for a group that is none of them."""
     if groups is None:
         return LARGE
     if isinstance(groups, str) or not set(groups) <= set(LARGE):

@@ -233,7 +233,7 @@ def _row_of(X, row: int, width: int) -> "tuple[bool, pd.DataFrame]":
 
 
 def _begun(blocks, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the entries that stand in columns before they are known and are no gap: 0 for a word of a bag, tosses."""
+    """Return what columns hold before they are known where that is no gap: 0 for a word of a bag, tosses."""
     begun = {}
     for block in blocks:
         if block.leaf == "multinomial" or isinstance(block.leaf, DirichletMultinomial):

@@ -297,7 +297,7 @@ def _where(present, statistics):
 
 
 def _beside(flags, a):
-    """Return flags of the first axes with as many axes as ``a``."""
+    """Give flags of the first axes of ``a`` as many axes as ``a`` has."""
     return flags.reshape(flags.shape + (1,) * (a.ndim - flags.ndim))
 
 

@@ -74,11 +74,11 @@ class Case:
         return self.model.leaves if isinstance(self.model, ClassConditional) else {"": self.model}
 
     def data(self, n, gaps="rows", seed=0):
-        """Rows with a quarter missing: "entries", "rows" (vectors are missing as a whole, scalars one by one), "no"."""
+        """Return rows of which a quarter is missing: "entries", whole "rows" (of scalars, one by one), or "no" gaps."""
         rng = np.random.default_rng([seed, zlib.crc32(self.name.encode())])
         data = self.rows(rng, n)
-        for part, leaf in self.parts.items() if gaps != "no" else ():
-            x = block(data, part)
+        for name, leaf in self.parts.items() if gaps != "no" else ():
+            x = block(data, name)
             observation = x.shape[: x.ndim - leaf.event_dim]
             if gaps == "entries" and is_pair(leaf):
                 x[..., 0][rng.random(observation) < 0.25] = np.nan
@@ -96,9 +96,9 @@ def is_pair(leaf):
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
-def block(data, part):
+def block(data, name):
     """The (writable) array of one leaf."""
-    return data[0][part] if isinstance(data[0], Mapping) else data[0]
+    return data[0][name] if isinstance(data[0], Mapping) else data[0]
 
 
 def blocks(data):

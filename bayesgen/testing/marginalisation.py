@@ -55,31 +55,36 @@ def target_has_probability_one(case):
 
 
 def _integrates_out(case, data, density, vectors=True):
-    for part, index, values in observed_entries(case, data):
-        leaf = case.parts[part]
+    for name, index, values in observed_entries(case, data):
+        leaf = case.parts[name]
         if not vectors and leaf.event_dim and not (is_pair(leaf) or isinstance(leaf, DirichletMultinomial)):
             continue  # with a part of a Gaussian vector missing there is no exact evidence
-        value = block(data, part)[index]
+        value = block(data, name)[index]
 
-        def at(entry, part=part, index=index):
+        def density_at(entry, name=name, index=index):
             changed = copy.deepcopy(data)
-            block(changed, part)[index] = entry
+            block(changed, name)[index] = entry
             return density(changed, index[0])
 
-        scale = at(value)
-        whole = values(lambda entry, at=at, scale=scale: at(entry) / scale, value)
-        close(whole, at(np.nan) / scale, 1e-7, f"sum over the entry at {index}, and the density where it is missing")
+        scale = density_at(value)
+        whole = values(lambda entry, density_at=density_at, scale=scale: density_at(entry) / scale, value)
+        close(
+            whole,
+            density_at(np.nan) / scale,
+            1e-7,
+            f"sum over the entry at {index}, and the density where it is missing",
+        )
 
 
 def observed_entries(case, data):
-    """Yield (part, index, values) of one observed entry of each feature of a leaf, or of the part that may be missing.
+    """Yield (name, index, values) of one observed entry of each feature of a leaf, or of the part that may be missing.
 
     With several leaves it is one feature of each: every leaf is a case of its own as well.
     ``values`` (f, value) is the sum or integral of f over all values that the entry could have in place of ``value``.
     """
     params = one(parameters(case, 1))
-    for part, leaf in case.parts.items():
-        x = block(data, part)
+    for name, leaf in case.parts.items():
+        x = block(data, name)
         whole = isinstance(leaf, DirichletMultinomial)  # a document is missing as a whole
         observations = x.shape[1 : x.ndim - leaf.event_dim]
         places = list(np.ndindex(observations if whole or is_pair(leaf) else x.shape[1:]))
@@ -90,12 +95,12 @@ def observed_entries(case, data):
             others = ~np.isnan(x).all(tuple(range(1, x.ndim))) if x.ndim > 1 else seen
             index = (int(np.argmax(seen & others)), *place)
             if whole:
-                yield part, index, documents
+                yield name, index, documents
             elif is_pair(leaf):
-                yield part, index, up_to(x[(*index[:-1], 1)])
+                yield name, index, up_to(x[(*index[:-1], 1)])
             else:
-                of_class = leaf.select_class(case.model.site(params, part), [0]) if len(data) > 1 else params
-                yield part, index, over(leaf.likelihood(of_class).support, x.shape[1:], place)
+                of_class = leaf.select_class(case.model.site(params, name), [0]) if len(data) > 1 else params
+                yield name, index, over(leaf.likelihood(of_class).support, x.shape[1:], place)
 
 
 def documents(f, value):
