@@ -170,7 +170,7 @@ MUTANTS = [
     Mutant("regression: weights of rows squared", "LineStatistics.of",
            "_r *= np.sqrt(_w)", "_r *= _w", "regression"),
     Mutant("regression: rows taken out by the wrong share", "LineStatistics.without",
-           "np.sqrt(self.n / _n * part.n)", "np.sqrt(part.n)", "regression"),
+           "np.sqrt(self.n / _n * gone.n)", "np.sqrt(gone.n)", "regression"),
     Mutant("classes: predictive without the class prior", "ClassConditional.log_predictive",
            "self._log_mean", "0 * self._log_mean", "classes"),
     Mutant("average: the class prior is sharpened too", "sharpened",

@@ -38,6 +38,12 @@ def summarise(model: Model, data: Any) -> Any:
     return model.statistics(*data) if isinstance(data, tuple) else model.statistics(data)
 
 
+def require_proper(model: Model, name: str) -> None:
+    """Raise ValueError if the prior is no distribution, from which the inference of a name needs draws."""
+    if not model.proper:
+        raise ValueError(f"{name} needs a prior that is a distribution, and this one is improper: use 'exact' or 'map'")
+
+
 def distance_from_exact(model: Model, statistics: Any, samples: Params) -> dict[str, float]:
     """Return the distance of draws from the exact posterior, {} where there is none; see `ParameterDraws`."""
     exact = exact_posterior(model, statistics)

@@ -53,7 +53,7 @@ from scipy.special import gammaln, logsumexp
 from bayesgen.core import program
 from bayesgen.core.errors import Argument, InputTypeError, warn
 from bayesgen.core.registry import saveable
-from bayesgen.inference.base import SamplerWarning, distance_from_exact, register, summarise
+from bayesgen.inference.base import SamplerWarning, distance_from_exact, register, require_proper, summarise
 from bayesgen.inference.point import potential, search, sites
 from bayesgen.inference.whitening import collapsed
 from bayesgen.models.model import Model
@@ -138,10 +138,7 @@ class Laplace:
                 Argument("inference", "nuts"),
                 ", or 'map' for the mode alone",
             )
-        if not model.proper:
-            raise ValueError(
-                "Laplace needs a prior that is a distribution, and this one is improper: use 'exact' or 'map'"
-            )
+        require_proper(model, "Laplace")
         statistics, rng, begun = summarise(model, data), generator(seed), time.perf_counter()
         with program.x64():
             sampled, sums, restore = collapsed(model, statistics)

@@ -28,7 +28,14 @@ from bayesgen.core import program
 from bayesgen.core.errors import warn
 from bayesgen.core.registry import saveable
 from bayesgen.core.statistics import Rows
-from bayesgen.inference.base import SamplerWarning, distance_from_exact, exact_posterior, register, summarise
+from bayesgen.inference.base import (
+    SamplerWarning,
+    distance_from_exact,
+    exact_posterior,
+    register,
+    require_proper,
+    summarise,
+)
 from bayesgen.inference.charts import approach, charted, displacement, is_dense, lowered, may_correlate
 from bayesgen.inference.point import potential, sites
 from bayesgen.inference.whitening import whitened
@@ -233,10 +240,7 @@ class NUTS:
 
     def __call__(self, model: Model, data: Any, *, seed: Any = None) -> ParameterDraws:
         """Return draws (chains, draws, ...); the same seed gives the same draws, bit for bit, on one machine."""
-        if not model.proper:
-            raise ValueError(
-                "NUTS needs a prior that is a distribution, and this one is improper: use 'exact' or 'map'"
-            )
+        require_proper(model, "NUTS")
         statistics, begun = summarise(model, data), time.perf_counter()
         seeds = generator(seed).integers(2**31, size=self.num_chains)
         total, stop = self.num_warmup + self.num_samples, threading.Event()

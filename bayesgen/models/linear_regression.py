@@ -120,10 +120,17 @@ def _invert(matrix, lower=False):
 class _ConjugateLine(NormalWeights, Conjugate):
     """The algebra of weights ~ N(mean, F F'), in units of the noise where its variance is unknown."""
 
-    def locate(self, x, noise: Any = 1.0):
+    _noise: Any = 1.0  # standard deviation of the noise in the units of F
+
+    def locate(self, x):
         """Return the predictive's location z'm at rows x (n, D), and log(1 + z'Vz/noise²), which no row overflows."""
         z = self.design(x)
-        return z @ self.mean, log1p_sum_squares(z @ self.factor / noise)
+        return z @ self.mean, log1p_sum_squares(z @ self.factor / self._noise)
+
+    def predictive_moments(self, x) -> tuple[np.ndarray, np.ndarray]:
+        """Return mean and variance of the target at rows x (n, D); the variance is infinite where alpha <= 1."""
+        location, level = self.locate(self.check_columns(x))
+        return location, self.expected()["variance"] * np.exp(level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,11 +205,6 @@ class LinearRegression(_ConjugateLine):
         constant = log_gamma_ratio(self.alpha, 0.5) - 0.5 * (LOG_2PI + xp.log(self.beta) + level)
         return constant - (self.alpha + 0.5) * log1p_sum_squares(distance, ())
 
-    def predictive_moments(self, x) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and variance of the target at rows x (n, D); the variance is infinite where alpha <= 1."""
-        location, level = self.locate(self.check_columns(x))
-        return location, self.expected()["variance"] * np.exp(level)
-
     def expected(self):
         """Return the means of the parameters; the variance's is infinite where alpha <= 1."""
         return self.params(self.mean, self.beta / (self.alpha - 1) if self.alpha > 1 else np.inf)
@@ -250,6 +252,8 @@ class LinearRegressionKnownVariance(_ConjugateLine):
     columns: tuple[str, ...] = static(default=())
     intercept: bool = static(default=True, kw_only=True)
 
+    _noise = property(lambda self: self.noise_sd)
+
     @property
     def covariance(self) -> np.ndarray:
         """Covariance matrix of the weights."""
@@ -274,20 +278,15 @@ class LinearRegressionKnownVariance(_ConjugateLine):
         return determinants - 0.5 * (statistics.n * (LOG_2PI + 2 * xp.log(self.noise_sd)) + squares)
 
     def predictive(self, x):
-        location, level = self.locate(self.check_columns(x), self.noise_sd)
+        location, level = self.locate(self.check_columns(x))
         return program.dist.Normal(location, self.noise_sd * namespace(level).exp(level / 2))
 
     def log_predictive(self, x):
         rows = self.check(x)
-        location, level = self.locate(rows["x"], self.noise_sd)
+        location, level = self.locate(rows["x"])
         xp = namespace(location, level, self.noise_sd)
         distance = (rows["t"] - location) * xp.exp(-level / 2) / self.noise_sd
         return -0.5 * (LOG_2PI + 2 * xp.log(self.noise_sd) + level + distance**2)
-
-    def predictive_moments(self, x) -> tuple[np.ndarray, np.ndarray]:
-        """Return mean and variance of the target at each row of x (n, D)."""
-        location, level = self.locate(self.check_columns(x), self.noise_sd)
-        return location, self.noise_sd**2 * np.exp(level)
 
     def ml(self, statistics):
         return self.params(self.least_squares(statistics)[0], self.noise_sd**2)
