@@ -55,16 +55,9 @@ def search(energy: Callable[..., Any], model, statistics, sought: str, seed: int
     was not there after 10,000, and this took 41. It stops at a Newton decrement below 1e-11: that much log density, in
     any units, is all that is left to gain.
 
-    Parameters
-    ----------
-    energy : callable
-        The same function at every call: its compiled program is kept by its name.
-    model, statistics
-        Copies, see `bayesgen.posterior.compiled.fresh`; under `program.x64`.
-    sought : str
-        Name of the mode, for the message that none was found.
-    seed : int
-        Seed of the draws whose median is the start: draws of the prior where no model is near.
+    ``energy`` is the same function at every call, since its compiled program is kept by its name. Model and statistics
+    are copies, see `bayesgen.posterior.compiled.fresh`, under `program.x64`. ``sought`` names the mode in the message
+    that none was found. ``seed`` is of the draws whose median is the start: of the prior where no model is near.
     """
     from scipy.optimize import minimize
 

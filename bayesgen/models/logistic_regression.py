@@ -285,12 +285,8 @@ class ProbitRegression(LinearClassifier):
     prior_scale : array, shape (D,)
         Standard deviations of the coefficients, which have mean 0, in standard deviations of the latent noise per unit
         of x. A probit coefficient is about 0.6 times a logistic one.
-    intercept_scale : float
-        Standard deviation of the intercept.
-    classes : tuple, default (0, 1)
-        The two labels in the order of the codes.
-    columns : tuple of str, optional
-        Names of the columns.
+    intercept_scale, classes, columns
+        As of `LogisticRegression`; there are two classes.
 
     Examples
     --------

@@ -145,13 +145,8 @@ class MarkovChain(Dice):
     def encode(self, rows: Iterable, unseen: dict | None = None) -> np.ndarray:
         """Return texts, lists or tuples as codes (n, L), NaN where missing and -1 behind the end of a row.
 
-        Parameters
-        ----------
-        rows : iterable
-            Sequences; None or NaN in place of one is a row that is missing.
-        unseen : dict, optional
-            A symbol that is no category is missing, and counted here by the rows that hold it; by default it is an
-            error.
+        None or NaN in place of a sequence is a row that is missing. A symbol that is no category is an error; where
+        ``unseen`` is given it is missing, and counted there by the rows that hold it.
         """
         return self._symbols.encode(rows, unseen)
 

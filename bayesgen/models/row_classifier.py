@@ -44,17 +44,7 @@ class RowClassifier(Discriminative):
         return self.prior_scale.shape[-1]
 
     def statistics(self, x, t, weight=None) -> Rows:
-        """Keep the rows, checked.
-
-        Parameters
-        ----------
-        x : array, shape (n, D)
-            Columns; a missing value is an error.
-        t : int array, shape (n,)
-            Class codes in 0..K-1.
-        weight : array, shape (n,), optional
-            Row weights >= 0; an integer weight is a row repeated.
-        """
+        """Keep the rows, checked: columns (n, D), class codes 0..K-1 (n,), and weights as of a regression."""
         x, t, w = self.check_rows(x, t, weight)
         count = len(self.classes)
         if t.dtype.kind not in "biuf" or not ((t >= 0) & (t < count) & (t == np.floor(t))).all():

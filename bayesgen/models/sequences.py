@@ -73,14 +73,8 @@ class Contexts:
     def look_up(self, codes, cell=None) -> tuple[np.ndarray, np.ndarray]:
         """Return the place at which each symbol is counted, and the cell of the context before it; both (n, L).
 
-        The place is context * V + symbol; it is -1 where a symbol is not counted.
-
-        Parameters
-        ----------
-        codes : int array, shape (n, L)
-            Coded rows.
-        cell : int, optional
-            Cell before the first symbol; default: that of the beginning of a row.
+        The place is context * V + symbol; it is -1 where a symbol is not counted. ``cell`` is that before the first
+        symbol, by default that of the beginning of a row.
         """
         found, before = np.full(codes.shape, -1), np.zeros(codes.shape, np.intp)
         cell = np.full(len(codes), self.cell[0] if cell is None else cell)
@@ -127,15 +121,9 @@ class Contexts:
         return xp.concatenate([joint, none], axis=-1).reshape(*lead, -1)
 
     def log_probability(self, p, state, symbols):
-        """Return the log probability of symbols, missing ones summed out; NumPy or JAX.
+        """Return the log probability of symbols (..., L), missing ones summed out. NumPy or JAX.
 
-        Parameters
-        ----------
-        p : array, shape (..., contexts, V)
-        state : array, shape (..., cells)
-            Probability of each cell before the first symbol.
-        symbols : array, shape (..., L)
-            Codes.
+        ``p`` are the probabilities (..., contexts, V), ``state`` that of each cell before the first symbol.
         """
         xp, cube = namespace(p, symbols), self.cube(p)
         lead = np.broadcast_shapes(p.shape[:-2], state.shape[:-1], symbols.shape[:-1])

@@ -27,20 +27,10 @@ _NEAR = 0.25  # terms of first order are cancelled where the ratio of two shares
 
 
 def log_beta_ratio(a, b, x, y):
-    r"""Return log B(a + x, b + y) - log B(a, b), the evidence of x heads and y tails in order, prior Beta(a, b).
+    """Return log B(a + x, b + y) - log B(a, b), the evidence of x heads and y tails in order, prior Beta(a, b).
 
-    Parameters
-    ----------
-    a, b : float or array
-        Prior counts of heads and tails, > 0.
-    x, y : float or array
-        Counts of heads and tails, or their weights, >= 0.
-
-    Returns
-    -------
-    array
-        Accurate to 2e-13 max(1, \|value\|) in float64 and 1e-4 max(1, \|value\|) in float32, for arguments from 1e-8
-        to 2^53.
+    Prior counts a and b are > 0, counts or their weights x and y >= 0. The result is accurate to 2e-13 max(1, |value|)
+    in float64 and 1e-4 max(1, |value|) in float32, for arguments from 1e-8 to 2^53.
 
     Examples
     --------
