@@ -52,8 +52,8 @@ def predict(
 
         def predicted(X, others):
             found = decide(predictions(estimator, X))
-            own = formats.apart(names, ["row", *found.columns])
-            for place, (name, called) in enumerate(own.items()):
+            headings = formats.apart(names, ["row", *found.columns])
+            for place, (name, called) in enumerate(headings.items()):
                 found.insert(place, called, others[name].to_numpy())
             return found
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bayesgen.core.errors import counted, named
+from bayesgen.core.errors import counted
 from bayesgen.estimators.workers import in_order
 from bayesgen.numerics.checks import available
 from bayesgen.tables.batches import Source, located
-from bayesgen.tables.columns import is_number
+from bayesgen.tables.columns import check_named, is_number
 from bayesgen.tables.dates import days
 from bayesgen.tables.files import CSV, PARQUET, named_gaps
 from bayesgen.tables.numerals import limits_in
@@ -77,13 +77,13 @@ def _arrow(batch):
 
 
 def _frame(batch, missing: Sequence[str]):
-    """Return a batch as a DataFrame, with gaps for what ``missing`` names."""
+    """Return a batch as a DataFrame, missing where the entry is one of the words ``missing``."""
     if hasattr(batch, "iloc"):  # fields of CSV, which have their gaps
         return batch
     frame = _arrow(batch).to_pandas()
     texts = {name for name in frame if _kind(frame[name]) == "O"}
     gaps = {n: named_gaps(frame[n], ["", *missing] if n in texts else missing) for n in frame if missing or n in texts}
-    return frame.assign(**{name: frame[name].mask(own) for name, own in gaps.items() if own.any()})
+    return frame.assign(**{name: frame[name].mask(gap) for name, gap in gaps.items() if gap.any()})
 
 
 def _without_gaps(values, missing: Sequence[str]):
@@ -129,16 +129,16 @@ class Sample:
     without: int  # rows without a class, which are not among them
 
     def note(self, all_learned: bool) -> str:
-        """Tell that it is a sample, and if all rows are learned from besides, for the account of a table."""
+        """Return the note that these rows are a sample, and that all rows are learned from besides, where they are."""
         classless = f"; {counted(self.without, 'row')} without a class left out" if self.without else ""
-        rest = "; all of them are learned from, in batches" if all_learned else ""
+        learned = "; all of them are learned from, in batches" if all_learned else ""
         return (
             f"the files are large: these are a sample of {len(self.codes)} of {self.counts.sum()} rows, stratified by "
-            f"class{rest}{classless}"
+            f"class{learned}{classless}"
         )
 
     def priors(self, labels, rows) -> np.ndarray:
-        """Return the frequencies in all files of the distinct classes of some rows of the sample, in order."""
+        """Return the frequencies, in all files, of the classes that these rows of the sample have."""
         of = self.codes[rows]
         found = np.array([self.counts[of[(labels == label).argmax()]] for label in np.unique(labels)], float)
         return found / found.sum()
@@ -159,8 +159,7 @@ def sample(file: str, target: str, reading: Reading, seed: int) -> Sample:
     for job in source.jobs():
         for batch in _read(job):
             table = _arrow(batch)
-            if target not in table.column_names:
-                raise ValueError(f"no column {target!r}; there are: {named(table.column_names)}")
+            check_named(target, table.column_names)
             codes = _codes(table.column(target), names, reading.missing)
             without += int((codes < 0).sum())
             counts = np.pad(counts, (0, len(names) - len(counts))) + np.bincount(
@@ -175,7 +174,7 @@ def sample(file: str, target: str, reading: Reading, seed: int) -> Sample:
                     unlimited.remove(column)
             kept = np.flatnonzero((codes >= 0) & (keys < np.append(largest, 0.0)[codes]))
             pool.append((table.take(kept), codes[kept], keys[kept]))
-            if sum(len(own) for _, own, _ in pool) > most:
+            if sum(len(group) for _, group, _ in pool) > most:
                 enough = np.maximum(np.ceil(2 * _SAMPLED * counts / counts.sum()), 4 * _FEWEST).astype(int)
                 pool = [_fewest(pool, enough)]  # the share of a class in the sample is half of it, or falls
                 most = 2 * len(pool[0][1]) + 2 * _SAMPLED
@@ -204,7 +203,7 @@ def _codes(labels, names: dict[Any, int], missing: Sequence[str]) -> np.ndarray:
 def _fewest(pool, most):
     """Return the rows of a pool with the smallest numbers of each class, at most so many, in their order."""
     table = pa.concat_tables([table for table, _, _ in pool], promote_options="permissive")
-    codes, keys = (np.concatenate([part[place] for part in pool]) for place in (1, 2))
+    codes, keys = (np.concatenate([kept[place] for kept in pool]) for place in (1, 2))
     order = np.lexsort((keys, codes))
     begin = np.searchsorted(codes[order], np.arange(len(most)))
     rank = np.arange(len(order)) - begin[codes[order]]

@@ -26,7 +26,7 @@ def writing(output: Path):
 
 
 def check_picture(output: Path) -> None:
-    """Raise ValueError unless the name of a picture ends as one that can be drawn, before anything is."""
+    """Raise ValueError, before anything is drawn, unless the name of a picture ends as a format that can be drawn."""
     from matplotlib.backend_bases import FigureCanvasBase
 
     if (suffix := output.suffix.lower().lstrip(".")) not in FigureCanvasBase.filetypes:
@@ -54,7 +54,7 @@ def write(frames: Iterable[Any], output: Path) -> tuple[int, list[str]]:
 
 
 def apart(names: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
-    """Return what columns that name the rows are called beside others: a name that is taken begins with "id_"."""
+    """Return the heading of each column that names the rows: its name, behind "id_" where another column has that."""
     taken, called = set(taken), {}
     for name in names:
         called[name] = name

@@ -30,7 +30,7 @@ def inference(name: str):
 
 
 def load(path):
-    """Return a saved estimator; a logistic or probit classifier fills gaps, as one that `fit` saved."""
+    """Return a saved estimator; a logistic or probit classifier is set to fill gaps, as `bayesgen fit` saves it."""
     estimator = storage.load(path)
     return estimator.set_params(missing="mean") if hasattr(estimator, "missing") else estimator
 
@@ -112,7 +112,7 @@ def losses(file: str | None, reading: Reading, classes: Sequence):
 
 
 def _separated(file: str, reading: Reading) -> Reading:
-    """Return the format of a small table of numbers: what stands most often in its first line separates the columns."""
+    """Return how a small table of numbers is written: the most frequent sign of its first line separates columns."""
     with contextlib.suppress(OSError, UnicodeDecodeError), open(file, encoding="utf-8") as opened:
         first = opened.readline()
         said = reading != Reading() and reading.sep in first

@@ -52,7 +52,7 @@ Order = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the folds and of NUTS.")]
-Unseen = Annotated[str, typer.Option(help="What a category is that was not there at fit: missing, or error.")]
+Unseen = Annotated[str, typer.Option(help="How to take a category that was not there at the fit: missing, or error.")]
 Loss = Annotated[
     str | None, typer.Option(help="A CSV file of costs: the classes in its first column, the actions in its header.")
 ]
@@ -127,8 +127,8 @@ class Csv:
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command, last of all, the options of each dataclass among its parameters; it gets them as one object."""
-    own = inspect.signature(command).parameters.values()
-    groups: dict[str, Any] = {p.name: p.annotation for p in own if is_dataclass(p.annotation)}
+    declared = inspect.signature(command).parameters.values()
+    groups: dict[str, Any] = {p.name: p.annotation for p in declared if is_dataclass(p.annotation)}
     hints = {name: get_type_hints(group, include_extras=True) for name, group in groups.items()}
     options = [
         inspect.Parameter(
@@ -143,7 +143,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         made = {n: group(**{o: given.pop(o) for o in hints[n] if o in given}) for n, group in groups.items()}
         return command(*arguments, **made, **given)
 
-    parameters = [*(p for p in own if p.name not in groups), *options]
+    parameters = [*(p for p in declared if p.name not in groups), *options]
     with_groups.__annotations__ = {p.name: p.annotation for p in parameters}
     vars(with_groups)["__signature__"] = inspect.Signature(parameters)
     return with_groups

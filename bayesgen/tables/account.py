@@ -12,7 +12,7 @@ import pandas as pd
 from bayesgen.core.errors import counted, named
 from bayesgen.tables import files
 from bayesgen.tables.cleaning import Prepared, Roles, how_read, prepare, split
-from bayesgen.tables.columns import is_number
+from bayesgen.tables.columns import check_named, is_number
 from bayesgen.tables.numerals import unread
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.sources import kinds_of
@@ -193,8 +193,8 @@ def read_like(
         raise ValueError(f"{name}: lacks the columns {named(absent)} of the fit; it has {named(read.table.columns)}")
     if not len(read.table):
         raise ValueError(f"{name}: it has columns, but no rows")
-    if unknown := [column for column in others if column not in read.table.columns]:
-        raise ValueError(f"no column {unknown[0]!r}; there are: {named(read.table.columns)}")
+    for column in others:
+        check_named(column, read.table.columns)
     X = read.table.reindex(columns=list(schema.columns))  # one that the fit left out may be absent
     numeric = [c for b in schema.blocks if b.categories is None for c, kind in b.kinds.items() if kind != "O"]
     for column in numeric:

@@ -15,7 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from bayesgen.core.errors import Informed, InputError, InputTypeError, listed, named
+from bayesgen.core.errors import Informed, InputError, InputTypeError, named
+from bayesgen.tables.columns import check_same
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.survey import Survey, kind_of_type
 
@@ -60,7 +61,7 @@ class Source(abc.ABC):
         return None
 
     def identity(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return the identity of the source: its files in order, with the facts known of each."""
+        """Return the files that are read, in order, each with facts that change when it does: size, time, digest."""
         return []
 
     def declare(self, kinds: dict[str, str]) -> None:  # noqa: B027 - most sources have types
@@ -79,19 +80,10 @@ def declared(schema, target, weight) -> Survey:
     return Survey({name: kind_of_type(schema.field(name).type) for name in columns})
 
 
-def check_columns(names: Iterable[str], path, first: Iterable[str]) -> None:
-    """Raise an error if a file has other columns than the first."""
-    here, there = set(names), set(first)
-    if here != there:
-        lacks, more = sorted(there - here), sorted(here - there)
-        faults = [f"lacks {listed(lacks)}"] * bool(lacks) + [f"has besides {listed(more)}"] * bool(more)
-        raise ValueError(f"its columns are not those of {path}: it {' and '.join(faults)}")
-
-
 def check_like(schema, path, first) -> None:
     """Raise an error if a file has other columns than the first, or one of another kind."""
     names = without_index(schema)
-    check_columns(names, path, without_index(first))
+    check_same(names, without_index(first), path)
     for name in sorted(names):
         mine, other = schema.field(name).type, first.field(name).type
         if mine != other and kind_of_type(mine) != kind_of_type(other) and "null" not in (mine, other):

@@ -15,7 +15,7 @@ from scipy.stats import skew
 
 from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables import dates
-from bayesgen.tables.columns import is_number
+from bayesgen.tables.columns import check_named, is_number
 from bayesgen.tables.description import Verdict, of_labels, of_whole
 from bayesgen.tables.labels import copies
 from bayesgen.tables.numerals import Numerals, Unread
@@ -53,8 +53,7 @@ class Roles:
         for role, values in given.items():
             result[role] = tuple(split(values, columns))
             for name in result[role]:
-                if name not in columns:
-                    raise ValueError(f"--{role}: no column {name!r}; there are: {named(columns)}")
+                check_named(name, columns, f"--{role}: ")
                 if name in taken:
                     raise ValueError(f"--{role}: the column {name!r} is named by --{taken[name]} already")
                 taken[name] = role
@@ -103,8 +102,8 @@ def prepare(
     table = table.set_axis(table.columns.map(str), axis=1)
     if not table.columns.is_unique:
         raise ValueError(f"column {table.columns[table.columns.duplicated()][0]!r} is there twice")
-    if target is not None and target not in table.columns:
-        raise ValueError(f"no column {target!r}; there are: {named(table.columns)}")
+    if target is not None:
+        check_named(target, table.columns)
     if not len(table):
         raise ValueError("the table is empty: it has columns, but no rows")
     notes, X, y, rows = [], table, None, np.arange(len(table))
@@ -176,7 +175,7 @@ def _in_its_role(values, column: str, rows, roles: Roles) -> tuple["_Look", str 
             values = values.astype("boolean" if values.isna().any() else bool)
         else:
             family = "poisson" if role == "count" else "log1p" if (seen == 0).any() else "log"
-    return _Look.at(values, column, rows, role, family), form
+    return _Look.of(values, column, rows, role, family), form
 
 
 @dataclass(frozen=True)
@@ -221,7 +220,7 @@ class _Look:
         return pd.to_numeric(self.values) if self.plain and self.values.dtype.kind not in "iuf" else self.values
 
     @classmethod
-    def at(cls, values, name: str, rows, role: str = "", family: str = "") -> "_Look":
+    def of(cls, values, name: str, rows, role: str = "", family: str = "") -> "_Look":
         """Look at a column, some ``rows`` of a table, whose values are in their role."""
         seen, verdict = values.dropna(), None
         kinds = _kinds(seen)

@@ -10,7 +10,7 @@ import itertools
 import numbers
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 import narwhals as nw
@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import check_array
 
-from bayesgen.core.errors import Argument, InputError, InputTypeError, listed
+from bayesgen.core.errors import Argument, InputError, InputTypeError, listed, named
 from bayesgen.numerics.checks import LARGEST_COUNT
 from bayesgen.numerics.pieces import pieces
 
@@ -65,8 +65,23 @@ def check_distinct(names) -> None:
         raise ValueError(f"column names must be distinct; {listed(twice)} appear more than once")
 
 
+def check_same(names: Iterable[str], first: Iterable[str], source) -> None:
+    """Raise an error unless rows have the columns of the first rows, which came from a ``source``."""
+    present, wanted = set(names), set(first)
+    if present != wanted:
+        lacks, more = sorted(wanted - present), sorted(present - wanted)
+        faults = [f"lacks {listed(lacks)}"] * bool(lacks) + [f"has besides {listed(more)}"] * bool(more)
+        raise ValueError(f"its columns are not those of {source}: it {' and '.join(faults)}")
+
+
+def check_named(column: str, columns, option: str = "") -> None:
+    """Raise an error if a column that the user names, in an ``option``, is not among the columns of a table."""
+    if column not in columns:
+        raise ValueError(f"{option}no column {column!r}; there are: {named(columns)}")
+
+
 def check_present(names, there) -> None:
-    """Raise an error if some columns are not there."""
+    """Raise an error if a table lacks one of the columns ``names``; ``there`` are those that it has."""
     if absent := [name for name in names if name not in there]:
         raise ValueError(f"lacks the columns {listed(absent)}; it has {listed(there)}")
 
@@ -155,8 +170,8 @@ def to_float(values, column) -> np.ndarray:
 def a_word(values) -> Any:
     """Return the first text among values that is no number, else the first text; None where there is none."""
     texts = (v for v in values if isinstance(v, str | bytes))
-    some = next(texts, None)
-    return some if some is None or not is_number(some) else next((v for v in texts if not is_number(v)), some)
+    first = next(texts, None)
+    return first if first is None or not is_number(first) else next((v for v in texts if not is_number(v)), first)
 
 
 def is_number(text) -> bool:
@@ -265,7 +280,7 @@ def factorize(values, column) -> tuple[np.ndarray, list]:
 
 
 def _used(codes, levels: list) -> tuple[np.ndarray, list]:
-    """Return codes and levels without the levels that no value has."""
+    """Drop the levels that no value has; return the codes anew, and the levels that stay."""
     there = np.zeros(len(levels) + 1, bool)
     there[codes] = True
     there[-1] = False  # the missing
@@ -276,7 +291,7 @@ def _used(codes, levels: list) -> tuple[np.ndarray, list]:
 
 
 def _over_rows(function, values):
-    """Reduce (n, D) over rows; contiguous rows are taken 64 at a time, which is faster."""
+    """Reduce an array (n, D) over its rows; of contiguous rows 64 are taken at a time, which is faster."""
     if not values.flags.c_contiguous:
         return function.reduce(values, 0)
     whole = len(values) // 64 * 64
@@ -311,8 +326,8 @@ class Levels:
         shift = (self.first.astype(wide) - self.low.astype(wide))[places]
         every = len(places) == self.values.shape[1]
         for piece in pieces(len(self.values), len(places), 1 << 16):
-            part = self.values[piece] if every else self.values[piece, places]
-            yield piece, (part + shift).view(np.intp)  # of 64 bits without a sign the sum wraps around to the cell
+            rows = self.values[piece] if every else self.values[piece, places]
+            yield piece, (rows + shift).view(np.intp)  # of 64 bits without a sign the sum wraps around to the cell
 
     @functools.cached_property
     def present(self) -> np.ndarray:
@@ -326,9 +341,9 @@ class Levels:
 
     def categories(self, place: int) -> tuple:
         """Return the distinct values of a column, in order."""
-        own = self.present[self.first[place] : self.first[place] + self.width[place]]
+        cells = self.present[self.first[place] : self.first[place] + self.width[place]]
         low = int(self.low[place])  # one of Python, for the sum may lie beyond 2^63
-        return tuple(low + cell for cell in np.flatnonzero(own).tolist())
+        return tuple(low + cell for cell in np.flatnonzero(cells).tolist())
 
     def codes(self, places, categories) -> np.ndarray | None:
         """Return the code of each value, (n, columns), in few bytes; None where some value is no category."""

@@ -32,7 +32,7 @@ _CALENDAR = 700_000  # days from 1970 to the last year that is written as a date
 
 @functools.cache
 def _pattern(form: str) -> re.Pattern:
-    """Return the regular expression of the dates of a format, with a time or without."""
+    """Return the regular expression that matches dates of a format, with a time or without."""
     text = "%Y[-/]%m[-/]%d" if form == YEAR_FIRST else re.escape(form)
     for name, digits in (("Y", "4"), ("m", "1,2"), ("d", "1,2")):
         text = text.replace(f"%{name}", rf"(?P<{name}>\d{{{digits}}})")
@@ -63,7 +63,7 @@ def written(texts) -> bool:
 
 
 def formats_of(values, column: str) -> frozenset[str]:
-    """Return the formats in which all texts of a column may be written, every format where it holds none.
+    """Return the formats in which all texts of a column can be read; all formats where it holds no text.
 
     Raise `InputError`, which names column and rows, where a text is no date, or two contradict each other.
 
@@ -290,7 +290,7 @@ def as_text(time) -> str:
 
 
 def taken_out(X, order):
-    """Return rows and times: if ``order`` names a column, X without it and its values, else both as they are."""
+    """Return the rows and their times: where ``order`` names a column of X, X without it, and its values."""
     if not isinstance(order, str):
         return X, order
     frame = frame_of(X)

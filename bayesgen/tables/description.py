@@ -81,7 +81,7 @@ class Columns(abc.ABC):
         return tuple(c for c in columns if self.kind(c) == "b")
 
     def common(self, features: str) -> str | None:
-        """Return the family of every column if it is known without a look at each, else None."""
+        """Return the one family of all columns, where their common type tells it without a look at each; else None."""
         return None
 
     def date_form(self, column: str) -> str | None:
@@ -119,7 +119,7 @@ def of_labels(distinct: Any, seen: int | None = None) -> Verdict | None:
 
 
 def of_whole(values: np.ndarray, rows: np.ndarray | None = None, name: str | None = None) -> Verdict | None:
-    """Return the verdict on whole numbers (n,) at some rows (n,), by default all; None if they may well be a feature.
+    """Return the verdict on whole numbers (n,) of the ``rows`` (n,), by default of all; None if they may be a feature.
 
     They count the rows, in order, or in any order where the name of the column says so; or they name people, some of
     whom have several rows.
@@ -129,10 +129,10 @@ def of_whole(values: np.ndarray, rows: np.ndarray | None = None, name: str | Non
     >>> of_whole(np.arange(40) * 7 % 40, name="Unnamed: 0")
     Verdict(kind='counts', distinct=0, seen=0)
     """
-    for part in (slice(100), slice(None)):  # the first hundred mostly tell that they do not count
-        own = values[part]
-        places = np.arange(len(own)) if rows is None else rows[part] - rows[0]
-        if not (own - own[:1] == places).all():
+    for piece in (slice(100), slice(None)):  # the first hundred mostly tell that they do not count
+        numbers = values[piece]
+        places = np.arange(len(numbers)) if rows is None else rows[piece] - rows[0]
+        if not (numbers - numbers[:1] == places).all():
             return None if name is None else _of_named(values, name)
     return Verdict("counts")
 

@@ -46,7 +46,7 @@ def _pairs(schema: Schema) -> list[tuple[str, str]]:
     """Return the column of the table and the name of each column of a score, in order."""
     levels = {column: block.categories for block in schema.blocks for column in block.columns}
     found = [(column, levels[column]) for column in schema.columns if column in levels]
-    return [(c, n) for c, own in found for n in ([c] if own is None else [f"{c}{_IS}{level}" for level in own])]
+    return [(c, n) for c, each in found for n in ([c] if each is None else [f"{c}{_IS}{level}" for level in each])]
 
 
 def read(schema: Schema, table: Table, unseen: str = "error") -> np.ndarray:
@@ -71,7 +71,7 @@ def read(schema: Schema, table: Table, unseen: str = "error") -> np.ndarray:
 
 
 def _refuse_no_bits(block: Block, values) -> None:
-    """Refuse values that are no bits in columns that held True and False at the fit."""
+    """Raise an error where a column that held True and False at the fit holds anything but 0 and 1."""
     values = values.reshape(len(values), -1)
     wrong = (values != 0) & (values != 1) & (values == values)
     if values.dtype.kind != "b" and wrong.any():

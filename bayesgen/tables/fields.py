@@ -1,10 +1,9 @@
-"""Files of tables: known by their first bytes, and the fields of CSV as text, for tables in memory and for batches.
+"""Files of tables, opened by what their first bytes say, and the fields of CSV as text.
 
-A file is Parquet, or text in UTF-8 or UTF-16, compressed or not; its name says nothing that its content does not say
-better. A file that cannot be read is named, with a way to make a table of it. A file that can be read once, such as a
-named pipe, is read once. Arrow reads CSV block by block, eight times as fast as pandas, which reads the rest as a
-stream: rows that are too short, a row longer than a block, a single column (where a blank line is a gap), and files
-with faults.
+A file is Parquet, or text in UTF-8 or UTF-16, compressed or not, whatever its name says. Others are refused, with a way
+to make a table of each. A named pipe, which can be read once, is read into memory. Arrow reads CSV block by block,
+eight times as fast as pandas. Pandas reads what Arrow does not, as a stream: rows that are too short, a row longer than
+a block, a single column (where a blank line is a gap), and files with faults.
 """
 
 import contextlib
@@ -179,15 +178,15 @@ class Fields:
         self.names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]
 
     def blocks(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
-        """Yield record batches of the rows below the header, of all columns or of some."""
+        """Yield record batches of the rows below the header, by default with all columns."""
         names = self.names if columns is None else list(columns)
         places = list(range(len(names))) if columns is None else [self.names.index(name) for name in names]
         header = 1
         with self._named_faults():
-            for part in self._rows(places):
-                if len(part) > header:
-                    yield pa.RecordBatch.from_arrays(part[header:].columns, names)
-                header = 0 if len(part) else header
+            for batch in self._rows(places):
+                if len(batch) > header:
+                    yield pa.RecordBatch.from_arrays(batch[header:].columns, names)
+                header = 0 if len(batch) else header
 
     def _header(self) -> tuple[int, list[str]]:
         """Return the number of blank lines at the beginning, and the fields of the line below them.
@@ -237,9 +236,9 @@ class Fields:
                     yield block
                     read += len(block)
                 return
-        for part in self._by_pandas(places):
-            yield part[read:]
-            read = max(read - len(part), 0)
+        for batch in self._by_pandas(places):
+            yield batch[read:]
+            read = max(read - len(batch), 0)
 
     def _by_arrow(self, places: list[int]) -> Iterator[Any]:
         names = [str(place) for place in range(len(self.names))]
@@ -255,7 +254,7 @@ class Fields:
             yield from blocks
 
     def _by_pandas(self, places: list[int]) -> Iterator[Any]:
-        """Yield pieces of a stream; the header is a row, since pandas would rename a name that is there twice."""
+        """Yield what pandas reads, in pieces, the header as a row: pandas would rename a name that is there twice."""
         how: dict = {"header": None, "dtype": str, "na_filter": False, "encoding": "utf-8-sig", "sep": self._sep}
         how |= {"skiprows": self._skip}
         if len(self.names) == 1:  # where a blank line is a row
@@ -272,7 +271,7 @@ class Fields:
 
     @contextlib.contextmanager
     def _named_faults(self) -> Iterator[None]:
-        """Name the fault of a file in place of the words of a decoder or a decompressor."""
+        """Raise an error that names the fault of a file, in place of that of a decoder or a decompressor."""
         try:
             yield
         except pd.errors.ParserError as error:

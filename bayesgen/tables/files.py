@@ -157,7 +157,7 @@ def _of_fields(
 
 
 def _told(name: str, column: Column, like: Reading) -> Iterator[str]:
-    """Yield what there is to tell of numbers that were not written as programs write them, or as those of the fit."""
+    """Yield notes on numbers that are written otherwise than programs write them, or otherwise than at the fit."""
     if column.limited is not None and not like.limits:
         count = counted(int(column.limited.sum()), "limit")
         yield (
@@ -180,7 +180,7 @@ def _misnamed(path: Path, file: Opened) -> Iterator[str]:
 
 
 def _parquet(path) -> tuple[list[tuple[str, pd.Series]], dict[str, int | None]]:
-    """Return the typed columns, and the columns declared as categories with their number where the file has it."""
+    """Return the typed columns, and the number of levels of each that is declared as categories, None if not told."""
     from pyarrow import parquet
 
     whole = {getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")() for name in _WHOLE}

@@ -68,7 +68,7 @@ def warn_of_names(names, columns, codes) -> None:
 
 
 def naming(name: str, values, codes) -> int:
-    """Return the number of things that a column names, if its rows share a class more often than chance; else 0.
+    """Return how many groups of rows a column names, if rows of one share a class more often than chance; else 0.
 
     The classes are shuffled to see how often two rows of one value agree by chance. In a column of numbers rows of one
     value must also agree more often than rows of neighbouring values: an age tells the class as well as the next age
@@ -85,12 +85,12 @@ def naming(name: str, values, codes) -> int:
     if levels < (5 if NAMES.search(str(name)) else _MANY) or 2 * levels > len(values):
         return 0
     rng = np.random.default_rng(0)
-    here = _agreement(place, codes)[0]
+    within = _agreement(place, codes)[0]
     chance = np.array([_agreement(place, rng.permutation(codes))[0] for _ in range(_SHUFFLES)])
-    if here - chance.mean() < _Z * chance.std(ddof=1) or here - chance.mean() < 0.5 * (1 - chance.mean()):
+    if within - chance.mean() < _Z * chance.std(ddof=1) or within - chance.mean() < 0.5 * (1 - chance.mean()):
         return 0
-    next_to = _agreement(place, codes)[1]
-    return 0 if not labels and here - next_to < 0.5 * (1 - chance.mean()) else levels
+    beside = _agreement(place, codes)[1]
+    return 0 if not labels and within - beside < 0.5 * (1 - chance.mean()) else levels
 
 
 def _agreement(place, codes) -> tuple[float, float]:

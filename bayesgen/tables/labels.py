@@ -60,7 +60,7 @@ def class_labels(y, name: str = "y") -> np.ndarray:
 
 
 def warn_of_weightless(y, classes, weight) -> None:
-    """Warn of labels that rows of weight 0 alone hold, which are no classes of a fit."""
+    """Warn of labels that only rows of weight 0 have: they are no classes of the fit."""
     if weight is None:
         return
     known = set(classes.tolist())
@@ -90,7 +90,7 @@ def warn_of_labels(classes, codes, schema, blocks) -> None:
 
 
 def warn_of_alike(place: str, labels, count: Callable[[str], int] | None = None, column: str | None = None) -> None:
-    """Warn of labels or categories that are one to a reader; ``count`` gives the number of rows of each."""
+    """Warn of labels or categories that a reader takes for one, as Yes and yes; ``count`` gives the rows of each."""
     if len(labels) and (isinstance(labels[0], str) or isinstance(labels[-1], str)) and (groups := alike(labels)):
         warn(InputWarning(f"{place}: {tell_alike(groups, count)}; spell them alike, if they are one", column=column))
 
@@ -101,11 +101,11 @@ _FEWEST, _FIRST = 20, 1000  # rows: of fewer a column may agree with the labels 
 def copies(values, codes, count: int) -> list[int]:
     """Return which columns (n, columns) hold one number of its own for each of so many classes; NaN where missing."""
     columns = np.arange(values.shape[1])
-    for part in (slice(_FIRST), slice(None)):  # few columns need more than a look at the first rows
-        rows, group = values[part].take(columns, 1), codes[part]
-        own = np.full((count, len(columns)), np.nan)
-        own[group] = rows
-        columns = columns[(rows == own.take(group, 0)).all(0)]
+    for piece in (slice(_FIRST), slice(None)):  # few columns need more than a look at the first rows
+        rows, group = values[piece].take(columns, 1), codes[piece]
+        value = np.full((count, len(columns)), np.nan)
+        value[group] = rows
+        columns = columns[(rows == value.take(group, 0)).all(0)]
         if not len(columns):
             break
     return [j for j in columns.tolist() if len(np.unique(values[:, j])) == count]
@@ -205,11 +205,8 @@ def _distinct(y) -> tuple[np.ndarray, np.ndarray]:
         return np.flatnonzero(present).astype(y.dtype), (np.cumsum(present) - 1)[places]
     if y.dtype.kind == "U":
         return _distinct_words(y)
-    codes, found = pd.factorize(y)
-    order = np.argsort(found, kind="stable")
-    rank = np.empty(len(found), np.intp)
-    rank[order] = np.arange(len(found))
-    return found[order], rank[codes]
+    codes, found = pd.factorize(y, sort=True)
+    return np.asarray(found), codes
 
 
 def _distinct_words(y) -> tuple[np.ndarray, np.ndarray]:
@@ -220,9 +217,9 @@ def _distinct_words(y) -> tuple[np.ndarray, np.ndarray]:
     letters = np.ascontiguousarray(y).view(np.uint64 if width % 8 == 0 else np.uint32).reshape(len(y), -1)
     codes, count = np.zeros(len(y), np.intp), 1
     for j in range(letters.shape[1]):
-        own, found = pd.factorize(letters[:, j])
+        letter, found = pd.factorize(letters[:, j])
         if len(found) > 1:
-            codes, both = pd.factorize(codes * len(found) + own)
+            codes, both = pd.factorize(codes * len(found) + letter)
             count = len(both)
     first = np.empty(count, np.intp)
     first[codes[::-1]] = np.arange(len(y))[::-1]

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from bayesgen.core.errors import MOST, Argument, several
 from bayesgen.tables.columns import first_texts
-from bayesgen.tables.text import GAP_WORDS, Kind, column_of, compute, gaps_among_numbers, matches, some_places
+from bayesgen.tables.text import GAP_WORDS, Kind, column_of, compute, gaps_among_numbers, matches, sample_places
 
 _BLANK = "[ \t\u00a0\u2007\u2009\u202f]"  # blanks that stand in numbers, those that do not break a line among them
 _MINUS = "[-\u2212\u2013]"  # of keyboards; of word processors and typesetting, which some write as a dash
@@ -75,7 +75,7 @@ class Numerals:
     def given(self, otherwise: "Numerals") -> tuple[Argument, ...]:
         """Return the arguments that differ from those of another way."""
         names = ("decimal", "thousands", "limits")
-        return tuple(Argument(name, own) for name in names if (own := getattr(self, name)) != getattr(otherwise, name))
+        return tuple(Argument(n, value) for n in names if (value := getattr(self, n)) != getattr(otherwise, n))
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Column:
 
 
 def read_column(fields: pa.Array, missing=(), kind: Kind | None = None, how: Numerals | None = None) -> Column:
-    """Convert a column of text, an Arrow array, to its kind, as `column_of` does, with numbers written in a way."""
+    """Convert the fields of a column to its kind, as `column_of` does, with numbers written as ``how`` says."""
     how = how or Numerals()
     if kind == "text" and how.decimal == ",":
         fields = _whole_codes(fields, missing)
@@ -115,8 +115,8 @@ def read_column(fields: pa.Array, missing=(), kind: Kind | None = None, how: Num
 
 def _whole_codes(fields: pa.Array, missing) -> pa.Array:
     """Return codes such as 1,0, whole numbers which a decimal comma made of them, as 1; other fields as they are."""
-    for part in (fields.take(pa.array(some_places(len(fields)))), fields.unique()):
-        if not (gaps_among_numbers(part, missing) | matches(part, "^-?[0-9]+(,0+)?$")).all():
+    for texts in (fields.take(pa.array(sample_places(len(fields)))), fields.unique()):
+        if not (gaps_among_numbers(texts, missing) | matches(texts, "^-?[0-9]+(,0+)?$")).all():
             return fields
     return compute.replace_substring_regex(fields, ",0+$", "")
 
@@ -130,7 +130,7 @@ def thousands_apart(fields: pa.Array, sign: str = ".") -> str:
 
 def office_column(fields: pa.Array, missing, kind, how: Numerals) -> Column | None:
     """Return a column of which every entry is a number as offices write it, as `read_column` does, else None."""
-    if _numbers_and_gaps(fields.take(pa.array(some_places(len(fields)))), missing, how) is None:
+    if _numbers_and_gaps(fields.take(pa.array(sample_places(len(fields)))), missing, how) is None:
         return None
     encoded = fields.dictionary_encode()
     distinct, rows = encoded.dictionary, encoded.indices
@@ -141,19 +141,19 @@ def office_column(fields: pa.Array, missing, kind, how: Numerals) -> Column | No
     if values.dtype.kind not in "iuf":
         return None
     patterns = ("%", _LIMIT, _NEGATIVE, _BELOW, "[1-9]")
-    percent, limits, minus, below, some = (matches(distinct, pattern) & ~gaps for pattern in patterns)
+    percent, limits, minus, below, not_zero = (matches(distinct, pattern) & ~gaps for pattern in patterns)
     limited = None
     if limits.any():
         limited = limits[rows.to_numpy()]
         numbers = values.to_numpy(dtype=float, na_value=np.nan)
         values = pd.Series(np.where(below[rows.to_numpy()] & (numbers > 0), numbers / 2, numbers))
-    unusual = {"percent": percent, "limit": limits, "minus": minus, "bare": some & ~percent & percent.any()}
+    unusual = {"percent": percent, "limit": limits, "minus": minus, "bare": not_zero & ~percent & percent.any()}
     first = {name: distinct[int(found.argmax())].as_py().strip() for name, found in unusual.items() if found.any()}
     return Column(values, spelled, limited, **first)
 
 
 def proves(fields: pa.Array, how: Numerals) -> bool:
-    """Return True if a field is a number in one way of writing, and none with its two signs the other way round."""
+    """Return True if some field is a number in this way of writing alone: with its two signs exchanged it is none."""
     other = Numerals("," if how.decimal == "." else ".", how.decimal if how.thousands else "")
     distinct = fields.unique()
     return bool((matches(distinct, how.pattern) & ~matches(distinct, other.pattern)).any())
@@ -175,7 +175,7 @@ def _numbers_and_gaps(fields: pa.Array, missing, how: Numerals) -> np.ndarray | 
 
 @dataclass(frozen=True)
 class Unread:
-    """Numbers in a column of text, which another way of reading would find."""
+    """A column of text that would hold numbers if it were read in another way."""
 
     how: tuple[Numerals, ...]  # the ways that read them: two where 1,898 may be 1898 or 1.898, none beside a unit
     entry: str  # one that needs them
@@ -188,7 +188,7 @@ class Unread:
         return self.words[0] if self.words else None
 
     def example(self) -> str:
-        """Return the entry, how many numbers there are, and the words that are none."""
+        """Return the entry as an example, with the share of values that are numbers, and the words that are none."""
         if self.word is None:
             return repr(self.entry)
         count, among = self.share
@@ -210,7 +210,7 @@ _WAYS = [
 
 
 def unread(texts: Iterable[str], least: int | None = None) -> Unread | None:
-    """Return how a column of text would be numbers; None where it would not, or all are plain numbers.
+    """Return how a column of text could be read as numbers; None where it could not, or its numbers are plain already.
 
     More than half of the distinct values are numbers, or more than ``least``, where it is given. The first thousand
     are looked at.

@@ -118,8 +118,8 @@ class RowSchema:
 
     def _summed(self, schema, X, rows: Grouping) -> ClassStatistics:
         blocks = schema.read(Table(X).renamed(schema.columns))
-        own = {name: blocks[name] for name in self.template.leaves}
-        return self.template.sum_rows(own, rows, self.fingerprint)
+        by_leaf = {name: blocks[name] for name in self.template.leaves}
+        return self.template.sum_rows(by_leaf, rows, self.fingerprint)
 
 
 def nothing(schema: RowSchema) -> ClassStatistics:
@@ -152,11 +152,11 @@ def split(batch, target: str | None, weight: str | None, columns=None):
     if target is None:
         if not isinstance(batch, tuple) or not 2 <= len(batch) <= 3:
             raise TypeError(f"name the column of the classes, target=; got a {type(batch).__name__} and no target")
-        X, y, *rest = batch
+        X, y, *weights = batch
         y = np.asarray(y) if isinstance(y, list | tuple) else y
-        if not rest or rest[0] is None:
+        if not weights or weights[0] is None:
             return X, y, None
-        w = _weights(rest[0], len(y), "sample_weight")
+        w = _weights(weights[0], len(y), "sample_weight")
         return (X, y, w) if (w > 0).all() else (Table(X).rows(w > 0).native, y[w > 0], w[w > 0])
     frame: Any = _frame(batch)
     if frame is None:
@@ -164,13 +164,13 @@ def split(batch, target: str | None, weight: str | None, columns=None):
             f"a batch is a table with the column {target!r}, such as a pandas, polars or pyarrow one, got a "
             f"{type(batch).__name__}; give arrays as tuples (X, y), and no target"
         )
-    own = {str(name): name for name in frame.columns}
-    wanted = [name for name in own if name not in (target, weight)] if columns is None else list(columns)
-    check_present([name for name in (target, weight, *wanted) if name is not None], own)
-    w = None if weight is None else _weights(frame.get_column(own[weight]).to_numpy(), len(frame), weight)
+    native = {str(name): name for name in frame.columns}
+    wanted = [name for name in native if name not in (target, weight)] if columns is None else list(columns)
+    check_present([name for name in (target, weight, *wanted) if name is not None], native)
+    w = None if weight is None else _weights(frame.get_column(native[weight]).to_numpy(), len(frame), weight)
     if w is not None and not (w > 0).all():
         frame, w = frame[np.flatnonzero(w > 0)], w[w > 0]
-    return frame.select([own[name] for name in wanted]).to_native(), frame.get_column(own[target]).to_native(), w
+    return frame.select([native[name] for name in wanted]).to_native(), frame.get_column(native[target]).to_native(), w
 
 
 def _frame(batch) -> Any:
@@ -183,9 +183,9 @@ def columns_of(batch, columns, named: bool) -> Any:
     """Select columns of a batch: as a table, or as an array where the fit had no names; arrays stay as they are."""
     if (frame := _frame(batch)) is None:
         return batch
-    own = {str(name): name for name in frame.columns}
-    check_present(columns, own)
-    chosen = frame.select([own[name] for name in columns])
+    native = {str(name): name for name in frame.columns}
+    check_present(columns, native)
+    chosen = frame.select([native[name] for name in columns])
     return chosen.to_native() if named else Table(chosen.to_native()).numbers(columns)
 
 
@@ -211,13 +211,13 @@ def in_order(X, order) -> np.ndarray:
 
     The next batch of the same thread overwrites it, so it must be summed before.
     """
-    parts = [column.to_numpy() for column in X.columns]
-    result = scratch("columns", (len(parts), len(order)), np.result_type(*parts))
-    for row, part in zip(result, parts, strict=True):
-        if part.dtype == row.dtype:  # no place is beyond the rows; without NumPy's check it is three times faster
-            np.take(part, order, out=row, mode="clip")
+    columns = [column.to_numpy() for column in X.columns]
+    result = scratch("columns", (len(columns), len(order)), np.result_type(*columns))
+    for row, values in zip(result, columns, strict=True):
+        if values.dtype == row.dtype:  # no place is beyond the rows; without NumPy's check it is three times faster
+            np.take(values, order, out=row, mode="clip")
         else:
-            row[:] = part[order]
+            row[:] = values[order]
     return result.T
 
 

@@ -26,14 +26,13 @@ from bayesgen.tables.batches import (
     Source,
     Stream,
     Tables,
-    check_columns,
     check_like,
     declared,
     located,
     parts_of,
     without_index,
 )
-from bayesgen.tables.columns import check_present
+from bayesgen.tables.columns import check_present, check_same
 from bayesgen.tables.fields import PARQUET_HEAD, Fields, opened
 from bayesgen.tables.files import CSV, PARQUET, check_once, declared_categories
 from bayesgen.tables.numerals import office_column, read_column
@@ -56,7 +55,7 @@ class CsvFiles(Source):
                 self._files.append(Fields(opened(path), reading.sep, reading.percent is not None))
                 names = self._files[-1].names
                 check_once(names)
-                check_columns(names, self.paths[0], self._files[0].names)
+                check_same(names, self._files[0].names, self.paths[0])
         fields = self._files[0].names
         self._told = {limit_of(name): name for name in fields if name in limits and limit_of(name) not in fields}
         self.columns = [*fields, *self._told]
@@ -216,28 +215,28 @@ class ParquetFiles(Source):
         from pyarrow import dataset, parquet
 
         keys = {k: v for k, v in dataset.get_partition_keys(fragment.partition_expression).items() if k in names}
-        own = [name for name in names if name not in keys]
-        check_present(own, fragment.physical_schema.names)
+        stored = [name for name in names if name not in keys]
+        check_present(stored, fragment.physical_schema.names)
         with fragment.filesystem.open_input_file(fragment.path) as opened:
             # Of a disk a few pages of a column at a time; over a network whole columns, by few requests.
             how: dict = {"buffer_size": _READ_BYTES, "pre_buffer": False} if _near(fragment) else {}
             file = parquet.ParquetFile(opened, metadata=fragment.metadata, page_checksum_verification=True, **how)
-            batches = file.iter_batches(ROWS, row_groups=[group], columns=own, use_threads=False)
+            batches = file.iter_batches(ROWS, row_groups=[group], columns=stored, use_threads=False)
             try:
                 for batch in batches:
                     for name, value in keys.items():
                         column = pa.repeat(pa.scalar(value, self.schema.field(name).type), len(batch))
                         batch = batch.append_column(name, column)
-                    for name in self._categories.intersection(own):
+                    for name in self._categories.intersection(stored):
                         batch = batch.set_column(*_category(batch, name))
                     yield batch.select(names)
             except (ValueError, OSError) as error:
-                broken = [name for name in own if not _readable(file, group, name)]
+                broken = [name for name in stored if not _readable(file, group, name)]
                 raise ValueError(f"columns {listed(broken)} cannot be read: {error}") from error
 
 
 def _category(batch, name: str) -> tuple[int, str, Any]:
-    """Return the place, the name and the values of a column as a category, whose levels are sorted where we make it."""
+    """Return the place and the name of a column of a batch, and its values as categories, sorted if made here."""
     place = batch.schema.get_field_index(name)
     values = batch.column(place)
     if not pa.types.is_dictionary(values.type):
@@ -277,7 +276,7 @@ def _readable(file, group, column) -> bool:
 
 
 def source_of(data: Any, reading: Reading | None = None, used: Collection[str] = ()) -> Source:
-    """Return the source of batches for the data that a user gave, of a kind that `fit_batches` names.
+    """Return the source of batches for what a user gave: data of any kind that `fit_batches` takes.
 
     CSV files are written as ``reading`` says; limits are read in columns that a fit ``used``, see `Reading.limited`.
     """
@@ -329,7 +328,7 @@ def _of_lazy(frame):
     """Return the batches of a LazyFrame as a reader of record batches."""
     schema = pa.RecordBatchReader.from_stream(frame.collect_schema().to_frame(eager=True)).schema
     parts = frame.collect_batches(chunk_size=TABLES, maintain_order=True)
-    batches = (batch for part in parts for batch in part.to_arrow().cast(schema).to_batches())
+    batches = (batch for table in parts for batch in table.to_arrow().cast(schema).to_batches())
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import pandas as pd
 import pyarrow as pa
 
-from bayesgen.core.errors import InputError, listed, named
-from bayesgen.tables.columns import a_word, joined_levels
+from bayesgen.core.errors import InputError, named
+from bayesgen.tables.columns import a_word, check_same, joined_levels
 from bayesgen.tables.dates import format_of, formats_of
 from bayesgen.tables.description import Columns, Verdict, of_labels
 from bayesgen.tables.labels import declared_classes
@@ -42,7 +42,7 @@ class Survey(Columns):
     def of(
         cls, batch, target, weight, wanted: Iterable[str] = (), labelled: bool = True, dates: Iterable[str] = ()
     ) -> "Survey | None":
-        """Survey one batch, looking up the levels of the columns ``wanted``, and formats of ``dates``; None of no row.
+        """Return the survey of a batch, None of no row, with the levels of columns ``wanted`` and formats of ``dates``.
 
         Where not all columns are numbers, objects are looked at value by value. A target that is not ``labelled`` is a
         number, and not looked at.
@@ -63,10 +63,7 @@ class Survey(Columns):
         return cls(kinds, levels, classes, words=words, forms=forms)
 
     def __add__(self, other: "Survey") -> "Survey":
-        if self.kinds.keys() != other.kinds.keys():
-            here, there = (sorted(a.kinds.keys() - b.kinds.keys()) for a, b in ((self, other), (other, self)))
-            faults = [f"lacks {listed(here)}"] * bool(here) + [f"has besides {listed(there)}"] * bool(there)
-            raise ValueError(f"its columns are not those of what was read before: it {' and '.join(faults)}")
+        check_same(other.kinds, self.kinds, "what was read before")
         kinds = {}
         for column, mine in self.kinds.items():
             theirs = other.kinds[column]
@@ -108,7 +105,7 @@ class Survey(Columns):
         return self.kinds[column]
 
     def date_form(self, column: str) -> str | None:
-        """Return the format of dates; "" too where no pass over the rows has looked it up."""
+        """Return the format of dates; "" as well while no pass over the rows has looked it up."""
         return format_of(self.forms[column], column) if column in self.forms else super().date_form(column)
 
     def categories(self, column: str) -> tuple | None:

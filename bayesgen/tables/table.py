@@ -136,8 +136,8 @@ class Table(Columns):
         if not self._mixed or self.library != "pandas":
             return [None] * len(self.columns)
         return [
-            "O" if isinstance(own, _WORDS) else _KINDS.get(own.kind) if isinstance(own, np.dtype) else None
-            for own in self.native.dtypes.array
+            "O" if isinstance(dtype, _WORDS) else _KINDS.get(dtype.kind) if isinstance(dtype, np.dtype) else None
+            for dtype in self.native.dtypes.array
         ]
 
     def _of_pandas(self, place: int):
@@ -147,8 +147,8 @@ class Table(Columns):
     def _look(self, column: str) -> str:
         if not self._mixed:
             return object_kind(self.labels(column))
-        if (own := self._plain[self.place[column]]) is not None:
-            return own
+        if (plain := self._plain[self.place[column]]) is not None:
+            return plain
         series = self._series(column)
         dtype = series.dtype
         if dtype == nw.Boolean or dtype.is_numeric():
@@ -263,7 +263,7 @@ class Table(Columns):
         return self._known[column, "codes"]
 
     def _coded(self, column: str) -> Any:
-        """Return the values of a column in the form that is coded fastest: text and categories as pandas has them."""
+        """Return a column in the form that `factorize` codes fastest: text and categories as pandas holds them."""
         if self._plain[self.place[column]] == "O":
             return self._of_pandas(self.place[column])
         if self._mixed and self.library == "pandas":  # text of Arrow's types

@@ -42,12 +42,12 @@ def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple[pd.Ser
     gone = among(whole, {"", *missing}) if missing else _ends(whole)[1:] == _ends(whole)[:-1]
     if kind != "text" and (plain := _fast_numbers(whole, gone, kind == "number")) is not None:
         return _numbers(plain, gone), _gap_spellings(whole, gone)
-    few = some_places(len(whole))
+    few = sample_places(len(whole))
     look = whole.take(pa.array(few, pa.int64()))
     word = _is_gap_word(look)
-    some = compute.utf8_trim_whitespace(look).filter(pa.array(~(gone[few] | word)))
-    parsed = _parsed(some, padded=True)
-    if kind == "text" or (kind is None and len(some) and parsed is None):
+    sample = compute.utf8_trim_whitespace(look).filter(pa.array(~(gone[few] | word)))
+    parsed = _parsed(sample, padded=True)
+    if kind == "text" or (kind is None and len(sample) and parsed is None):
         return _texts(whole, gone), _gap_spellings(whole, gone)
     encoded = whole.dictionary_encode()
     codes, distinct = encoded.indices.to_numpy(), encoded.dictionary
@@ -60,8 +60,8 @@ def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple[pd.Ser
     return _numbers(values.take(codes), gaps[codes]), _gap_spellings(whole, gaps[codes])
 
 
-def some_places(count: int) -> np.ndarray:
-    """Return the places of 64 fields from all over a column, to be looked at first: mostly they tell its kind."""
+def sample_places(count: int) -> np.ndarray:
+    """Return 64 places spread over a column, fewer in a short one, whose fields mostly tell its kind."""
     return np.unique(np.linspace(0, max(count - 1, 0), 64).astype(np.intp))[:count]
 
 
@@ -87,7 +87,7 @@ def kind_of(fields, missing=()) -> str:
 
 
 def _texts(fields: pa.Array, gone: np.ndarray) -> pd.Series:
-    """Return text, None where ``gone``, of the type that this pandas has for it."""
+    """Return fields as a Series of text, None where ``gone``, of the type that the installed pandas has for text."""
     if gone.all():
         return pd.Series(np.full(len(gone), None))
     return (compute.if_else(pa.array(gone), None, fields) if gone.any() else fields).to_pandas()
@@ -129,9 +129,9 @@ def _fast_numbers(fields: pa.Array, gone: np.ndarray, padded: bool) -> np.ndarra
 
 
 def plain_columns(table: Mapping[str, pa.Array]) -> dict[str, np.ndarray]:
-    """Return the columns of a wide table whose fields all are plain numbers, whole or not, which are read at once.
+    """Return the columns of a wide table in which every field is a plain number, all of one type read at once.
 
-    Of a table of few columns, or of many rows, none: `column_of` reads each as fast.
+    Of a table of few columns or many rows it returns none: there `column_of` is as fast.
     """
     rows, result = len(next(iter(table.values()), ())), {}
     if not 0 < rows <= _LONG or len(table) < _WIDE:
@@ -143,7 +143,7 @@ def plain_columns(table: Mapping[str, pa.Array]) -> dict[str, np.ndarray]:
             continue
         joined = pa.concat_arrays([table[name] for name in names])
         right: Any = matches(joined, pattern if kind == pa.int64() else _ANY).reshape(len(names), rows).all(1)
-        names = [name for name, own in zip(names, right, strict=True) if own]
+        names = [name for name, is_plain in zip(names, right, strict=True) if is_plain]
         joined = joined.filter(pa.array(np.repeat(right, rows)))
         result |= dict(zip(names, joined.cast(kind).to_numpy().reshape(len(names), rows), strict=True))
     return result
@@ -187,8 +187,8 @@ def counts_of(spelled) -> str:
     """Count the spellings of gaps: ``11 empty, 8 'NA'``."""
     counts = Counter(spelled).most_common()
     shown = [f"{n} {repr(field) if field else 'empty'}" for field, n in counts[:MOST]]
-    rest = sum(n for _, n in counts[MOST:])
-    return ", ".join([*shown, f"{rest} in other ways"] if rest else shown)
+    others = sum(n for _, n in counts[MOST:])
+    return ", ".join([*shown, f"{others} in other ways"] if others else shown)
 
 
 def alike(labels: Iterable[Any]) -> list[list[str]]:
@@ -218,7 +218,7 @@ def matches(fields, pattern: str) -> np.ndarray:
 
 
 def among(fields: pa.Array, words) -> np.ndarray:
-    """Return the mask of the fields that are among some words."""
+    """Return the mask of the fields that equal one of ``words``."""
     found = compute.is_in(fields, value_set=pa.array(sorted(words), fields.type))
     return found.to_numpy(zero_copy_only=False).astype(bool)
 

@@ -111,8 +111,8 @@ def predictions(account: Account):
         columns |= {f"{name}_p_{c}": p for c, p in zip(result.classes.tolist(), probability.T, strict=True)}
     called = apart(prepared.names, columns)
     found = pd.DataFrame(columns)
-    for place, (name, own) in enumerate(called.items(), 1):
-        found.insert(place, own, prepared.names[name].to_numpy())
+    for place, (name, heading) in enumerate(called.items(), 1):
+        found.insert(place, heading, prepared.names[name].to_numpy())
     return found
 
 
@@ -195,9 +195,9 @@ def _table(first: str, rows: Mapping[str, Mapping[str, str]]) -> _Html:
 def _figure(picture: Picture) -> _Html:
     """Return the panels of a picture, of which the first is described for all."""
     images = []
-    for place, part in enumerate(picture.parts):
+    for place, panel in enumerate(picture.parts):
         seen = html.escape(picture.seen) if place == 0 else ""
-        images.append(_Html(f'<img src="data:image/png;base64,{base64.b64encode(part).decode()}" alt="{seen}">'))
+        images.append(_Html(f'<img src="data:image/png;base64,{base64.b64encode(panel).decode()}" alt="{seen}">'))
     return _tag("figure", _tag("div", *images, **{"class": "panels"}), _tag("figcaption", picture.caption))
 
 

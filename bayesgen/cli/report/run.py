@@ -54,8 +54,8 @@ class ByClass:
             "sensitivity": recall_score(truth, predicted, **how),
             "precision": precision_score(truth, predicted, **how),
             "ROC-AUC": [
-                roc_auc_score(codes == k, own) if 0 < n < len(codes) else np.nan
-                for k, (own, n) in enumerate(zip(p.T, counts, strict=True))
+                roc_auc_score(codes == k, column) if 0 < n < len(codes) else np.nan
+                for k, (column, n) in enumerate(zip(p.T, counts, strict=True))
             ],
         }
         by_action = table.loc[words, actions]
@@ -73,8 +73,8 @@ class ByClass:
             "ROC-AUC": "ROC-\nAUC",
         }
         return {
-            label: {"rows": f"{own['rows']:.0f}"} | {shown: _number(own[name]) for name, shown in headings.items()}
-            for label, own in self.scores.to_dict(orient="index").items()
+            label: {"rows": f"{row['rows']:.0f}"} | {shown: _number(row[name]) for name, shown in headings.items()}
+            for label, row in self.scores.to_dict(orient="index").items()
         }
 
     def action_cells(self) -> dict[str, dict[str, str]]:
@@ -153,7 +153,7 @@ class Account:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; None in place of NaN and infinite numbers."""
         labels, counts = np.unique(self.prepared.y, return_counts=True)
-        columns = {column: family for family, own in families(self.schema).items() for column, _ in own}
+        columns = {column: family for family, members in families(self.schema).items() for column, _ in members}
         worth = {"importance": self.worth.frame.mean(), "standard_error": self.worth.frame.sem()}
         found: dict[str, Any] = {
             "bayesgen": __version__,
@@ -184,7 +184,7 @@ class Account:
         if self.order is not None:
             times = over_time(self.source, self.by_class.name).astype({"begin": str, "end": str})
             found["order"] = {"column": self.order, "of": self.by_class.name, "periods": times.to_dict("records")}
-        return {name: _as_json(own) for name, own in found.items()}
+        return {name: _as_json(value) for name, value in found.items()}
 
     def _inference(self, name: str) -> dict[str, Any]:
         scores, result = vars(self.result.scores(name)), self.result
@@ -197,8 +197,8 @@ class Account:
 def _as_json(value):
     """Convert values to those that JSON has."""
     if isinstance(value, dict):
-        return {str(name): _as_json(own) for name, own in value.items()}
+        return {str(name): _as_json(entry) for name, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_as_json(own) for own in value]
+        return [_as_json(entry) for entry in value]
     value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and not np.isfinite(value) else value

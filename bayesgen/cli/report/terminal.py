@@ -1,4 +1,4 @@
-"""Printing of the commands: lines, and tables that no terminal is too narrow for."""
+"""Lines and tables that the commands print, readable in the narrowest terminal."""
 
 import io
 import sys
@@ -16,7 +16,7 @@ from bayesgen.tables.text import counts_of
 
 
 def escape() -> None:
-    """Escape characters that the terminal's encoding lacks, in place of an error."""
+    """Let the streams escape characters that the encoding of the terminal lacks, in place of an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -196,18 +196,18 @@ def _scores(result, name) -> dict[str, str]:
 
 
 def base_rate(result) -> dict[str, float]:
-    """Return the scores of the frequencies of the classes in the other folds, beside which others are to be read.
+    """Return the scores of a prediction by the class frequencies of the other folds alone: what a model must beat.
 
     Where rows are in the order of time these are the rows that came before the fold.
     """
-    own = np.eye(len(result.classes))[result.y_true]
-    p = np.empty(own.shape)
+    indicators = np.eye(len(result.classes))[result.y_true]
+    p = np.empty(indicators.shape)
     for fold in range(1, result.folds + 1):
         held = result.fold == fold
-        p[held] = own[~held if result.time is None else result.time < result.time[held].min()].mean(0)
+        before = ~held if result.time is None else result.time < result.time[held].min()
+        p[held] = indicators[before].mean(0)
     seen = result.fold > 0
-    truth, p = result.y_true[seen], p[seen]
-    return scores_of(truth, p)
+    return scores_of(result.y_true[seen], p[seen])
 
 
 def from_exact(result, name) -> np.ndarray:
@@ -224,6 +224,6 @@ def _notes(result) -> Iterator[str]:
         folds = sorted({fold for found in where.values() for fold in found})
         which = f"fold{'s' * (len(folds) > 1)} {named(folds)}"
         yield f"{', '.join(where)} {'left out of' if failed else 'warned in'} {which}: {text}"
-    some = [name for name in result.probability if 0 < result.scores(name).folds < result.folds]
-    if some:
-        yield f"The scores of {', '.join(some)} are means over the rows of the other folds only."
+    partial = [name for name in result.probability if 0 < result.scores(name).folds < result.folds]
+    if partial:
+        yield f"The scores of {', '.join(partial)} are means over the rows of the other folds only."
