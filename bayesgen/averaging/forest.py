@@ -29,7 +29,7 @@ from bayesgen.core.program import Record
 from bayesgen.numerics.pieces import pieces
 
 _TREES = 100, 200  # fewest and most
-_DRAWN = 1e4  # rows drawn by all trees, times the square root of the rows: 1 s of 1,000, 30 s of 100,000
+_DRAWN = 5e3  # rows drawn by all trees, times the square root of the rows: half a second of 1,000, 15 s of 100,000
 _BYTES = 4e7  # bytes of all trees in a file
 _ASIDE = 1e-6  # a threshold lies beside the middle of two values, where a rounded value may lie: units move no row
 _LARGEST = float(np.finfo(float).max)
