@@ -85,12 +85,9 @@ class JointOfAverage(Joint):
 
     def log_probability(self, given, entry=None, along=None):
         """Ask the tempered members that have nearly all of the weight; those that are no factors by whole rows."""
-        rows = given.rows
-        if entry is None or along is None:
-            density = given.by_member()
-        else:
-            density, rows = given.along_members(entry, along.log_density), select_rows(rows, entry.gap.rows)
-            rows = select_rows(rows, np.repeat(np.arange(density.shape[2]), density.shape[3]))
+        density, rows = given.by_member(entry, along), given.rows
+        if entry is not None and along is not None:
+            rows = select_rows(rows, np.repeat(entry.gap.rows, density.shape[3]))
             values = np.broadcast_to(along.values, density.shape[2:]).ravel()
             rows[entry.gap.block].reshape(len(values), -1)[:, entry.gap.place] = values
         known, answers = places_of(self.average, *self._heaviest), self._heaviest[1] > 0

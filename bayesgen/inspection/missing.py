@@ -219,15 +219,16 @@ class Joint(abc.ABC):
         weight : array, shape (E, Q)
             Probabilities of these values.
         """
-        components = self.valued()
-        for piece in pieces(count_rows(rows), components.nodes, 2 * CELLS):
-            given = components.given(select_rows(rows, piece))
+        components, incomplete = self.valued(), _incomplete(rows)
+        for piece in pieces(len(incomplete), components.nodes, 2 * CELLS):
+            chosen = incomplete[piece]
+            given = components.given(select_rows(rows, chosen))
             now = self.log_probability(given)
             for entry in given.entries():
                 gap, along = entry.gap, entry.along()
                 weight = softmax(logsumexp(along.log_joint, axis=0) + along.log_width, axis=1)
                 then = self.log_probability(given, entry, along)
-                yield (piece.start + gap.rows, self.column(gap)), now[:, gap.rows], then, weight
+                yield (chosen[gap.rows], self.column(gap)), now[:, gap.rows], then, weight
 
     def member_chances(self, components: Components, rows: Rows, codes) -> np.ndarray:
         """Return p(m | all observed entries of all rows), (M,)."""

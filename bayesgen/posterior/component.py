@@ -399,25 +399,23 @@ class Given:
         others = others.reshape(-1, others.shape[-1])[factor.alternative * factor.classes + factor.owner]
         return others + factor.log_share[:, None] + self.densities[f]
 
-    def by_member(self, rows: Any = slice(None)) -> np.ndarray:
-        """Return log p(x_o | m, k) of some rows under every product, (M, K, n)."""
-        result = np.zeros(self.log_joint[..., rows].shape)
-        for density, choice in zip(self.by_class, self.components.choice.T, strict=True):
-            result[choice >= 0] += density[choice[choice >= 0]][..., rows]
-        return result
+    def by_member(self, entry: Entry | None = None, along: "Along | None" = None) -> np.ndarray:
+        """Return log p(x_o | m, k) of the rows under every product, (M, K, n).
 
-    def along_members(self, entry: Entry, log_density) -> np.ndarray:
-        """Return log p(x_o, v | m, k), (M, K, E, Q), from `Along.log_density` of an entry."""
-        rows, start = entry.gap.rows, 0
-        shape = len(rows), log_density.shape[2]
-        result = np.repeat(self.by_member(rows)[..., None], shape[1], axis=-1)
-        for f in entry.used:
-            factor, choice = self.components.factors[f], self.components.choice[:, f]
-            density = self.densities[f][:, rows, None] + log_density[start : start + len(factor.owner)]
-            gain = factor.by_class(density.reshape(len(density), -1)).reshape(-1, factor.classes, *shape)
-            gain = gain - self.by_class[f][..., rows, None]
-            result[choice >= 0] += gain[choice[choice >= 0]]
-            start += len(factor.owner)
+        With an entry it is log p(x_o, v | m, k) of its rows and the values v along it, (M, K, E, Q).
+        """
+        members, classes, count = self.log_joint.shape
+        shape = (count,) if entry is None or along is None else (len(entry.gap.rows), along.log_density.shape[2])
+        result, start = np.zeros((members, classes, *shape)), 0
+        for f, (factor, choice) in enumerate(zip(self.components.factors, self.components.choice.T, strict=True)):
+            density = self.by_class[f]
+            if entry is not None and along is not None:
+                density = density[..., entry.gap.rows, None]
+                if f in entry.used:
+                    start, first = start + len(factor.owner), start
+                    each = self.densities[f][:, entry.gap.rows, None] + along.log_density[first:start]
+                    density = factor.by_class(each.reshape(len(each), -1)).reshape(-1, classes, *shape)
+            result[choice >= 0] += density[choice[choice >= 0]]
         return result
 
     def entries(self) -> Iterator[Entry]:
