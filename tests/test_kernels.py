@@ -20,7 +20,7 @@ from bayesgen.models import (
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.models.moments import moments
 from bayesgen.numerics.pieces import one_blas_thread
-from bayesgen.numerics.student import ColumnProducts, log_product
+from bayesgen.numerics.student import ColumnProducts, conditional_student, log_density_with_gaps, log_product
 from bayesgen.posterior import log_mean_density
 
 N, D, K = 20_000, 5, 3  # several pieces
@@ -288,6 +288,36 @@ def exact_square(matrix, z):
         z = z - z[:, j, None] / A[j, j] * A[j]
         A = A - np.outer(A[:, j], A[j]) / A[j, j]
     return square
+
+
+def test_rows_that_lack_unlike_entries_have_the_marginals_and_conditionals_of_what_they_have():
+    rng, dim, count = np.random.default_rng(3), 9, 60
+    root, mean, dof = rng.normal(size=(4, dim, dim)), rng.normal(size=(4, dim)), np.array([2.5, 7.0, 40.0, 900.0])
+    scale = root @ root.mT / dim + 0.01 * np.eye(dim)
+    x = rng.normal(scale=2, size=(count, dim))
+    x[rng.random(x.shape) < rng.choice([0.1, 0.3, 0.9], (count, 1))] = NAN
+    x[0], x[1, 0], x[2] = NAN, 1e5, rng.normal(size=dim)
+    density, found = log_density_with_gaps(x, mean, scale, dof), conditional_student(x, mean, scale, dof)
+    for i, row in enumerate(x):
+        seen, gone = np.flatnonzero(~np.isnan(row)), np.flatnonzero(np.isnan(row))
+        for g in range(4):
+            block, across, z = scale[g][np.ix_(seen, seen)], scale[g][np.ix_(seen, gone)], row[seen] - mean[g, seen]
+            straight = stats.multivariate_t(mean[g, seen], block, dof[g]).logpdf(row[seen]) if len(seen) else 0.0
+            np.testing.assert_allclose(density[g, i], straight, rtol=1e-9, atol=1e-9)
+            weights, distance = np.linalg.solve(block, across), z @ np.linalg.solve(block, z)
+            square = np.diag(scale[g])[gone] - (across * weights).sum(0)
+            location, spread, freedom = (value[g, i] for value in found)
+            np.testing.assert_allclose(location[gone], mean[g, gone] + z @ weights, rtol=1e-9, atol=1e-9)
+            widened = np.sqrt(square * (dof[g] + distance) / (dof[g] + len(seen)))
+            np.testing.assert_allclose(spread[gone], widened, rtol=1e-8)
+            assert freedom[0] == dof[g] + len(seen) and np.isnan(location[seen]).all()
+
+
+def test_a_row_whose_squares_leave_float64_has_a_conditional():
+    x, eye = np.array([[1e170, 1.0, NAN], [-1e200, NAN, NAN]]), np.eye(3)[None]
+    location, spread, _ = conditional_student(x, np.zeros((1, 3)), eye + 0.5 * (1 - eye), np.array([4.0]))
+    np.testing.assert_allclose([location[0, 0, 2], location[0, 1, 1]], [1e170 / 3, -5e199])
+    np.testing.assert_allclose(spread[0, 0, 2], np.sqrt((1 - 1 / 3) / 6 * 4 / 3) * 1e170)
 
 
 @pytest.mark.parametrize("apart", [1.0, 1e4])
