@@ -82,7 +82,7 @@ class Comparison:
         The time of each row, datetime64 or numbers, where each was predicted from earlier ones; None elsewhere. Fold 0
         then has the first rows, which are predicted by nothing.
     estimators : dict from inference to list of Fitted
-        What was fitted in each fold that could be learned, if ``return_estimators`` asked for it.
+        The classifier of each fold that could be learned, if ``return_estimators`` asked for it.
     """
 
     classes: np.ndarray
@@ -148,7 +148,7 @@ class ModelComparison(Comparison):
     Attributes
     ----------
     remarks : dict from model to str
-        How the rows were changed for the model, or why it is left out.
+        Changes of the rows for the model, or the reason why it is left out.
     """
 
     remarks: dict[str, str]

@@ -65,7 +65,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
         evidence, untempered (Bayesian model averaging, over the members that have an evidence: one component per class,
         independent categories).
     bend : bool, default True
-        Whether numeric columns are bent; otherwise they are only standardised.
+        True to bend numeric columns; False to standardise them only.
     members : {"all", "generative"} or list, default "all"
         The members that take part. "generative" are those that have a density of a row, which questions about missing
         entries, typicality and new rows need. A list is the pool of "all", "generative", names of families ("gaussian",
@@ -97,7 +97,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
         Number of processes in which classifiers of your own are fitted to the folds and to all rows; -1 takes all
         cores, and by default there is one.
     progress : bool, optional
-        Whether to show a bar when the fit takes more than two seconds; by default where the standard error is a
+        True to show a bar when the fit takes more than two seconds; by default where the standard error is a
         terminal.
 
     Attributes

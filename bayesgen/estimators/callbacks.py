@@ -19,7 +19,7 @@ class Tasks:
     estimator : CallbackSupport
         The estimator that is fitted.
     X, y, sample_weight
-        What the fit was given.
+        Arguments of the fit.
     """
 
     def __init__(self, estimator, X, y, sample_weight):

@@ -29,7 +29,7 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
         Structure of the covariance matrix: "full" is QDA, "diagonal" Gaussian naive Bayes. "student" is full, with the
         tails of Student's t, so that outliers do little harm, for "nuts", "map", "ml" and "laplace".
     shared : bool, default False
-        Whether the classes share one covariance: "full" is then LDA, "isotropic" the nearest mean.
+        True for one covariance of all classes: "full" is then LDA, "isotropic" the nearest mean.
     prior : "weak", "reference" or model
         Prior on means and covariances: NormalInverseWishart (full), NormalInverseGamma (diagonal, isotropic) or
         SeparationPrior (full, diagonal; by NUTS, Laplace and MAP), StudentT (student). "weak" follows the location and

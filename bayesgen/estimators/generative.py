@@ -177,7 +177,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         Parameters
         ----------
         schema : Schema
-            Of the tables that were summed.
+            Schema of the tables that were summed.
         statistics : ClassStatistics
             Their sum; `row_schema` sums a piece, and pieces add by ``sum(list_of_statistics)``.
         classes : array, shape (K,)

@@ -26,12 +26,12 @@ class Imputer(TransformerMixin, BaseEstimator):
         The model of rows and classes; a copy is fitted. By default a Gaussian discriminant with a full covariance,
         fitted by EM (``inference="map"``), as rows have gaps. Without ``y`` all rows are of one class.
     draw : bool, default False
-        Whether to draw the entries, as scikit-learn's ``IterativeImputer(sample_posterior=True)`` does: several
+        True to draw the entries, as scikit-learn's ``IterativeImputer(sample_posterior=True)`` does: several
         imputers with different ``random_state`` make multiple imputations. Rows are drawn one by one, given the fit.
     random_state : int, RandomState or None, default 0
         Source of randomness of the draws.
     joint : bool, default True
-        Whether the rows of the fit are drawn together, under parameters that all of them share: then what is computed
+        True to draw the rows of the fit together, under parameters that all of them share: then what is computed
         from whole tables varies as it should between imputers, as Rubin's rules need. Their classes are drawn like
         those of new rows, so that who learns from the table sees what it will see later.
 

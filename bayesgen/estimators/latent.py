@@ -60,7 +60,7 @@ class LatentClassClassifier(GenerativeClassifier):
     classes_ : array
         Class labels.
     free_ : array
-        Those of them that neither a label nor the prior tells apart, which are named by an order.
+        Labels of the classes that neither a label nor the prior tells apart, and that are named by an order.
     model_, statistics_, posterior_, schema_
         As for `NaiveBayesClassifier`.
 

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.core.errors import DataError
 from bayesgen.core.statistics import DistantRows
 from bayesgen.estimators.estimator import Estimator
-from bayesgen.estimators.streaming import surveyed
+from bayesgen.estimators.streaming import needed_columns, surveyed
 from bayesgen.estimators.workers import added, total_of
 from bayesgen.inference import MAP, ML, Inference, resolve
 from bayesgen.inspection.data_tree import chosen, row_labels
@@ -148,15 +148,13 @@ class LinearEstimator(Estimator):
             "observed_data" and "posterior_predictive"; "constant_data", the columns; "log_prior", of the
             standardised columns' sites; "prior" and "prior_predictive". Rows have the labels of a frame's index.
         draws : int, optional
-            How many draws of the posterior, evenly apart in each chain; default: all.
+            Number of draws of the posterior, evenly apart in each chain; default: all.
         groups : collection of str, optional
-            Which of the groups as large as draws times rows to make: "log_likelihood", "posterior_predictive" and
+            The groups to make among those as large as draws times rows: "log_likelihood", "posterior_predictive" and
             "prior_predictive"; default: all.
         """
         check_is_fitted(self)
-        wanted = chosen(groups)
-        if (X is None) != (y is None):
-            raise ValueError("to_arviz() takes X and y together")
+        wanted = chosen(X, y, groups)
         rng, model = generator(self.random_state), self.model_
         kept = self.posterior_.as_draws(rng).thinned(draws)
         if X is None:
@@ -206,7 +204,7 @@ class _Batches:
             x = design.read(self.schema, Table(X))
             return work(x, y, np.ones(len(x)) if weight is None else weight)
 
-        needed = [c for c in (*self.schema.columns, self.target, self.weight) if c is not None] if named else None
+        needed = needed_columns(self.schema.columns, self.target, self.weight)
         return total_of(self.source, worked, "passes over the rows", add, needed, progress, workers)
 
 

@@ -193,13 +193,13 @@ class LogisticClassifier(RowsClassifier):
         Prior standard deviations, in log odds (per standard deviation of a column, per step from 0
         to 1 of a column of these).
     standardize : bool, default True
-        Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients
+        True if the scales hold for standardised columns; False takes the columns as they are. Reported coefficients
         always belong to the columns as given.
     symmetric : bool, default True
         With more than two classes: a vector of coefficients for every class, or the last class pinned to 0. These are
         two priors with two posteriors; see `bayesgen.models.LogisticRegression`.
     inference : {"ml", "map", "nuts", "laplace"} or Inference, default "nuts"
-        How to learn. "nuts" averages over what the data leave open, and compiles for a few seconds first; "laplace"
+        Method of inference. "nuts" averages over what the data leave open, and first compiles for seconds; "laplace"
         does so by a Gaussian with importance weights, faster with many rows, and estimates ``log_evidence_``; "map"
         takes milliseconds and is surer of itself than the data warrant; "ml" is an error for separable classes, and
         for categories, whose columns sum to 1.
@@ -227,7 +227,7 @@ class LogisticClassifier(RowsClassifier):
     model_, statistics_, posterior_
         The model with its prior, the rows and the posterior, all of the standardised columns.
     centre_, scale_ : array, shape (D,)
-        What standardises: (x - centre_) / scale_; a column that is constant, or of 0 and 1, has scale 1.
+        Numbers that standardise, (x - centre_) / scale_; a column that is constant, or of 0 and 1, has scale 1.
 
     Examples
     --------

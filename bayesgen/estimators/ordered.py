@@ -32,14 +32,14 @@ class OrderedClassifier(RowsClassifier):
         Prior standard deviations of the coefficients and, before they are sorted, of the cut points: in log odds, or
         normal standard deviations (per standard deviation of a column, per step from 0 to 1 of a column of these).
     standardize : bool, default True
-        Whether the scales hold for standardised columns; False takes the columns as they are. Reported coefficients
+        True if the scales hold for standardised columns; False takes the columns as they are. Reported coefficients
         always belong to the columns as given.
     link : {"logistic", "probit"}, default "logistic"
         F, the distribution function of the noise. Coefficients of the probit are some 0.6 times those of the other.
     order : sequence, optional
         Every class, from lowest to highest. `compare_models` splits labels as an array, which knows no categories.
     inference : {"ml", "map", "nuts", "laplace"} or Inference, default "nuts"
-        How to learn; see `LogisticClassifier`. "map" and "ml" need rows of every class between two others.
+        Method of inference; see `LogisticClassifier`. "map" and "ml" need rows of every class between two others.
     missing, unseen, random_state
         As for `LogisticClassifier`.
 

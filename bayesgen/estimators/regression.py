@@ -53,11 +53,11 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         Prior standard deviations (``prior="laplace"``: the scale) in units of the noise sd. The posterior mean is ridge
         regression of the standardised columns with penalty 1/prior_scale².
     standardize : bool, default True
-        Whether the scales refer to standardised columns; reported coefficients always refer to the columns as given.
+        True if the scales refer to standardised columns; reported coefficients always refer to the columns as given.
     intercept : bool, default True
-        Whether the line has an intercept; if not, it goes through 0.
+        True for a line with an intercept; False for a line through 0.
     scale_with_noise : bool, default True
-        Whether the prior standard deviations are in units of the noise sd. If not, they are in units of y, and the
+        True for prior standard deviations in units of the noise sd. If False, they are in units of y, and the
         priors of coefficients and noise are independent: there is no exact posterior, so take ``inference="nuts"``,
         "map" or "laplace", with noise and prior "normal".
     noise, prior : {"normal", "laplace"}, default "normal"

@@ -55,18 +55,18 @@ def fit_batches(
     sample_weight : str, optional
         Column of row weights >= 0.
     schema : Schema, optional
-        Of columns and categories, such as ``schema_`` of an earlier fit; columns it does not name are not read.
+        Columns and categories, such as ``schema_`` of an earlier fit; columns it does not name are not read.
     classes : array, shape (K,), optional
         Every class label there will be.
     missing : sequence of str
-        What is missing in CSV files, beside an empty field and NA, NaN or null among numbers.
+        Markers of a missing value in CSV files, beside an empty field and NA, NaN or null among numbers.
     checkpoint : path, optional
         File to keep in what was summed, every half minute and where the reading breaks off; the next call with the
         same source and arguments goes on from there. Where anything is not the same that changes a sum (a setting,
         an argument, the list of files, a file's size, time, footer or ends, a batch of a source without files) the
         checkpoint is refused. It is removed at the end.
     progress : bool, optional
-        Whether to show a bar with rows a second; by default where the standard error is a terminal.
+        True to show a bar with rows a second; by default where the standard error is a terminal.
     workers : int, optional
         Threads that sum; default: all cores.
 
@@ -103,7 +103,7 @@ def fit_batches(
         if kept.total is not None:
             schema, classes = kept.schema, kept.classes
         rows = _row_schema(estimator, given, target, sample_weight, schema, classes, progress)
-        needed = None if target is None else [c for c in (*rows.used.columns, target, sample_weight) if c is not None]
+        needed = needed_columns(rows.used.columns, target, sample_weight)
 
         def summed(job: Job):
             total, count = None, 0
@@ -126,6 +126,11 @@ def fit_batches(
         estimator._learn_statistics(rows.schema, kept.total, rows.classes, True if target is not None else None)
         kept.remove()
         return estimator
+
+
+def needed_columns(columns, target: str | None, weight: str | None) -> list[str] | None:
+    """Return the columns of a source to read: these, target and weight; None where its batches are tuples."""
+    return None if target is None else [*columns, target, *([] if weight is None else [weight])]
 
 
 def _both(a, b):
@@ -224,8 +229,7 @@ def surveyed(learn, source: Source, target, weight, schema, labels, progress) ->
         types = passed(None, ())
         schema, wanted, dates = learned(types)
     if wanted or dates or (labels is None and (types is None or not types.labels)):
-        needed = None if target is None else [c for c in (*wanted, *dates, target, weight) if c is not None]
-        found = passed(needed, wanted, dates)
+        found = passed(needed_columns((*wanted, *dates), target, weight), wanted, dates)
         kinds = found.kinds if types is None else types.kinds
         types = Survey(kinds, found.levels, found.labels, forms=found.forms)
         if wanted or dates:
@@ -253,7 +257,7 @@ def predict_batches(
     missing : sequence of str
         Markers of a missing value in CSV files, beside an empty field and NA, NaN or null among numbers.
     progress : bool, optional
-        True shows a bar with rows a second; by default where the standard error is a terminal.
+        True to show a bar with rows a second; by default where the standard error is a terminal.
     workers : int, optional
         Threads; default: all cores.
 

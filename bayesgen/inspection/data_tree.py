@@ -102,9 +102,7 @@ def to_arviz(
         "posterior_predictive" and "prior_predictive"; default: all. The others are always there.
     """
     check_is_fitted(classifier)
-    wanted = chosen(groups)
-    if (X is None) != (y is None):
-        raise ValueError("to_arviz() takes X and y together: give both, or neither")
+    wanted = chosen(X, y, groups)
     if classifier.posterior_.kind == "exact":
         classifier.posterior_.check_draws(4000)
     if X is None:
@@ -145,8 +143,10 @@ def to_arviz(
     return result
 
 
-def chosen(groups: Collection[str] | None) -> Collection[str]:
-    """Return the large groups to make, by default all; raise an error for a group that is none of them."""
+def chosen(X, y, groups: Collection[str] | None) -> Collection[str]:
+    """Return the large groups to make, by default all; raise an error for another group, and for X or y alone."""
+    if (X is None) != (y is None):
+        raise ValueError("to_arviz() takes X and y together: give both, or neither")
     if groups is None:
         return LARGE
     if isinstance(groups, str) or not set(groups) <= set(LARGE):

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 def bayes_net(model: Callable, *args, ax: "Axes | None" = None) -> "Axes":
     """Draw the Bayes net of a program: an arrow leads from each random quantity to those that are drawn given it.
 
-    What is observed is grey. Below a name stands what it is repeated for: the plates of the program.
+    Observed quantities are grey. Below a name stand the plates of the program, for which it is repeated.
 
     Parameters
     ----------
     model : callable
         A model of `bayesgen.models`, ``model_`` of a fitted classifier, or another NumPyro model function.
     *args
-        What the program is called with, such as rows and classes.
+        Arguments of the program, such as rows and classes.
     ax : matplotlib Axes, default: the current Axes
 
     Examples

@@ -40,7 +40,7 @@ class Case:
     without : mapping from law to str
         The laws it is exempt from, and why.
     slow : tuple of laws
-        Those that are left to the slow tests: another line runs the same code.
+        The laws that are left to the slow tests, since another line runs the same code.
     given : bool
         True if x is given: a regression, whose density is p(t | x).
     kinked : bool

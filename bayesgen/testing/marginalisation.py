@@ -22,7 +22,7 @@ def missing_is_marginal(case):
 
 
 def missing_at_fit_is_marginal(case):
-    """The same for the likelihood of all rows, given parameters."""
+    """A missing entry is integrated out of the likelihood of all rows, given parameters."""
     params = one(parameters(case, 1))
 
     def density(data, row):
@@ -32,7 +32,7 @@ def missing_at_fit_is_marginal(case):
 
 
 def evidence_of_missing_is_marginal(case):
-    """And for the evidence, where the posterior is exact."""
+    """A missing entry is integrated out of the evidence, where the posterior is exact."""
 
     def density(data, row):
         return np.exp(case.model.log_evidence(case.model.statistics(*data)))
