@@ -16,8 +16,6 @@ from bayesgen.plot.style import COLOURS
 
 logger = logging.getLogger(__name__)
 os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # a page has no progress bars
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # two pages run at a time: more threads wait for each other
-    os.environ.setdefault(name, "1")
 if version("jax").startswith("0.10."):  # pages are compiled in three quarters of the time, as in tests/conftest.py
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 

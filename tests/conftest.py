@@ -1,6 +1,5 @@
 """Every test: asserts of shared files explain themselves as in a test; each process has one thread of the BLAS."""
 
-import gc
 import os
 from importlib.metadata import version
 
@@ -24,13 +23,6 @@ else:
 pytest.register_assert_rewrite("refusals", "commands")
 
 collect_ignore = ["typing"]  # for type checkers; `test_typing` runs them where needed
-
-
-def pytest_collection_finish():
-    """Look for garbage seldom, and not among the tests: else the traces of JAX's programs have it look all the time."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(100_000, 20, 50)
 
 
 @pytest.fixture
