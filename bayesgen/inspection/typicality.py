@@ -102,8 +102,8 @@ def _ranks(joint: Joint, rows: Rows, drawn: Rows, ties):
     by_class = np.column_stack([_rank(mine[:, k], theirs_by_class[k, :, k], even, ties) for k in range(classes)])
     weight = np.repeat(np.exp(prior), count)
     with np.errstate(under="ignore"):
-        own_total, total = (logsumexp(density + prior, axis=1) for density in (mine, theirs))
-    return by_class, _rank(own_total, total, weight, ties)
+        of_rows, of_drawn = (logsumexp(density + prior, axis=1) for density in (mine, theirs))
+    return by_class, _rank(of_rows, of_drawn, weight, ties)
 
 
 def _rank(value, others, weight, ties):

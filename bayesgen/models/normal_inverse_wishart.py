@@ -219,7 +219,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         columns = np.asarray(columns)
         fewer = self.mean.shape[-1] - len(columns)
         block = self.scale[..., columns[:, None], columns]
-        return replace(self, mean=self.mean[..., columns], nu=self.nu - fewer, scale=block)
+        return self._revised(mean=self.mean[..., columns], nu=self.nu - fewer, scale=block)
 
     def _shaped(self, x):
         x = super()._shaped(x)

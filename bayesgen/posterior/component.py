@@ -63,9 +63,9 @@ class Entry(NamedTuple):
     owner : int array, shape (G,)
         Class of each group.
     cutting : bool array, shape (G,)
-        Groups at whose quantiles a line is cut.
+        True for groups at whose quantiles a line is cut.
     used : list of int
-        Places of the factors of the block, whose groups they are, one after the other.
+        Places of the factors of the block; the G groups are those of the first, then of the next, and so on.
     """
 
     gap: Gap
@@ -95,7 +95,7 @@ class Along(NamedTuple):
     ----------
     values : array, shape (E, Q) or (Q,)
     log_joint : array, shape (K, E, Q)
-        Log p(x_o, v, t = k), up to the slope of bent columns.
+        Log p(x_o, v, t = k), v in the units of bent columns.
     log_width : array, shape (E, Q), or 0
         Log of the width of the piece of a line for which a node stands.
     log_density : array, shape (G, E, Q) or (G, 1, Q)
@@ -230,12 +230,12 @@ class Components:
 
     @property
     def groups(self) -> int:
-        """The most numbers that `given` holds for a row: groups of a factor, or members times classes."""
+        """The most numbers that `given` holds for a row in one array: groups of a factor, or members times classes."""
         return max(self.log_class.size, *(len(factor.owner) for factor in self.factors))
 
     @property
     def nodes(self) -> int:
-        """The most numbers that `Entry.along` holds for an entry."""
+        """The most numbers that `Entry.along` holds for an entry in one array: groups times nodes."""
         cutting = (self.cutting(block) for block in {name for factor in self.factors for name in factor.blocks})
         return max(len(groups) * 2 * pieces_of_line(groups, self.classes) for groups in cutting)
 
@@ -244,9 +244,9 @@ class Components:
         return [f for f, factor in enumerate(self.factors) if block in factor.blocks]
 
     def cutting(self, block: str) -> np.ndarray:
-        """Return True for the groups of a block at whose quantiles a line is cut: those of a few alternatives.
+        """Return True for the groups of a block at whose quantiles a line is cut, (G,).
 
-        These are the heaviest, and others that are spread over the order of weight.
+        They are those of five alternatives at most: the heaviest, and others at even steps down the order of weight.
         """
         share, heavy, place, start = np.exp(self.log_member), [], [], 0
         for f in self.used(block):
@@ -341,7 +341,7 @@ class Given:
     by_class : list of array, shape (A, K, n)
         Log p(x_o | k) of each factor.
     log_joint : array, shape (M, K, n)
-        Log p(x_o, t = k, m); the class prior where a row is impossible under all.
+        Log p(x_o, t = k, m); where a row is impossible under every member, the class prior.
     """
 
     components: Components
