@@ -18,7 +18,7 @@ from sklearn.metrics import log_loss
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, data, inspection, load, plot
-from bayesgen.averaging import boosted, fitted_view, learning, softmax
+from bayesgen.averaging import ensembles, fitted_view, learning, softmax
 from bayesgen.averaging.member import NOTHING, Product
 from bayesgen.core.program import same
 from bayesgen.numerics.special import log_mixture
@@ -245,7 +245,7 @@ def test_names_of_classes_and_order_of_columns_change_nothing(fitted):
 
 @pytest.mark.parametrize("members", [["gaussian", "category", "softmax"], ["forest"], ["boosted"]])
 def test_signs_and_names_of_categories_change_nothing(members, monkeypatch):
-    monkeypatch.setattr(boosted, "_FEWEST", 200)
+    monkeypatch.setattr(ensembles, "_FEWEST", 200)
     table = data.load("penguins").iloc[:: 1 if members == ["boosted"] else 3]  # with gaps
     species = table.pop("species")
     turned = table.copy()

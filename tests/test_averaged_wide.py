@@ -193,6 +193,7 @@ FAR = np.where(np.arange(12)[:, None] == 0, 1e12, 1.0)
 
 
 @pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*as far from the middle:UserWarning")
 @pytest.mark.parametrize(
     ("rows", "y", "settings"),
     [

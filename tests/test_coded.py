@@ -11,9 +11,10 @@ from bayesgen import AveragedClassifier
 from bayesgen.averaging.categories import CategoryMember
 from bayesgen.averaging.composed import CodedMember, CodedMembers
 from bayesgen.averaging.gaussians import GaussianMember
+from bayesgen.averaging.member import Setting
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.softmax import SoftmaxMember
-from bayesgen.averaging.view import Setting, Training
+from bayesgen.averaging.view import Training
 
 POOL = ["gaussian", "softmax", "category", "coded"]
 

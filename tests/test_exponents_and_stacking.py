@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize
 from scipy.special import logsumexp
 
-from bayesgen.averaging.forest import ForestMember
+from bayesgen.averaging.ensembles import ForestMember
 from bayesgen.averaging.gaussians import GaussianMember
 from bayesgen.averaging.member import Product
 from bayesgen.averaging.member_rows import Rows

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import gammaln, logsumexp, softmax
 
 from bayesgen import AveragedClassifier, inspection
-from bayesgen.averaging.forest import ForestMember
+from bayesgen.averaging.ensembles import ForestMember
 from bayesgen.averaging.softmax import STRENGTHS, SoftmaxMember
 
 MP = mpmath.mp.clone()

@@ -85,7 +85,7 @@ import importlib, pkgutil, sys
 import bayesgen as bg
 assert not {"numpy", "sklearn", "bayesgen.models"} & set(sys.modules)
 bg.NaiveBayesClassifier
-assert "bayesgen.averaging.forest" not in sys.modules
+assert "bayesgen.averaging.ensembles" not in sys.modules
 from bayesgen import load
 from bayesgen.core import registry
 known = registry.classes() | registry.estimators()

@@ -12,14 +12,15 @@ from bayesgen.averaging.categories import CategoryMembers
 from bayesgen.averaging.densities import RADIUS, Marginals
 from bayesgen.averaging.fitted_view import FittedView
 from bayesgen.averaging.gaussians import GaussianMember
+from bayesgen.averaging.member import Setting
 from bayesgen.averaging.member_rows import HeldOut, Rows
-from bayesgen.averaging.preparation import Filling, YeoJohnson
 from bayesgen.averaging.students import Reference, log_density
-from bayesgen.averaging.view import Setting, Training, View
+from bayesgen.averaging.view import Filling, Training, View
 from bayesgen.models.moments import moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.numerics import content_order, folds
 from bayesgen.numerics.components import fit_components, nearest_group
+from bayesgen.numerics.yeo_johnson import YeoJohnson
 
 NONE = np.empty((0, 0), int)
 

@@ -14,9 +14,10 @@ from bayesgen.averaging.average import Average
 from bayesgen.averaging.categories import CategoryMember
 from bayesgen.averaging.composed import ScreenedMember, ScreenedMembers, best_first, evidence
 from bayesgen.averaging.gaussians import GaussianMember
+from bayesgen.averaging.member import Setting
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.softmax import SoftmaxMember
-from bayesgen.averaging.view import Setting, Training
+from bayesgen.averaging.view import Training
 
 WINE, CULTIVAR = load_wine(return_X_y=True)
 POOL = ["gaussian", "category", "screened"]

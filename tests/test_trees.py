@@ -9,11 +9,11 @@ from sklearn.metrics import log_loss
 from sklearn.tree import DecisionTreeClassifier
 
 import bayesgen as bg
-from bayesgen.averaging import boosted, forest
-from bayesgen.averaging.boosted import BoostedMember, BoostedMembers
-from bayesgen.averaging.forest import ForestMember, Ranks, Trees, together
+from bayesgen.averaging import ensembles
+from bayesgen.averaging.ensembles import BoostedMember, BoostedMembers, ForestMember, together
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.view import Training
+from bayesgen.numerics.trees import Ranks, Trees
 
 
 def table(n=200, seed=0, gaps=0.1):
@@ -60,7 +60,7 @@ def test_all_trees_at_once_walk_as_scikit_learn_does():
 def test_numbers_of_any_size_are_told_apart():
     x = 1e12 + np.arange(8.0)[:, None] % 4  # one and the same in float32
     rows = Rows(np.vstack([x, 1e200 * (x - 1e12)]), np.empty((16, 0), int), np.arange(16) % 2, np.ones(16), (), 2)
-    part, _ = forest.grown(rows, 0)
+    part, _ = ensembles.grown(rows, 0)
     density = part.log_density(rows.x, rows.c, [0])[0]
     assert (density.argmax(1) == rows.codes).all()
 
@@ -70,7 +70,7 @@ def test_a_row_is_left_out_by_the_trees_that_did_not_draw_it():
     training = Training(rows, rows, seed=3)
     out = np.array([0, 7, 30])
     (part,), (left,) = ForestMember.fit_and_leave_out([(ForestMember(),)], training, out, np.zeros(3, int))
-    _, drawn = forest.grown(rows, 3)
+    _, drawn = ensembles.grown(rows, 3)
     assert 0.3 < 1 - drawn.mean() < 0.45
     ((_, leaves),) = part.trees.leaves(together(rows.x, rows.c, rows.levels)[out])
     for own, row, walked in zip(left[0], out, leaves, strict=True):
@@ -103,7 +103,7 @@ def test_bent_columns_grow_the_same_trees():
     rows = table(gaps=0.0)
     bent = replace(rows, x=np.log(rows.x))
     vars(bent)["order"] = rows.order  # bends may change the order by content, in which trees draw columns
-    here, there = (forest.grown(own, 5)[0].log_density(own.x, own.c, [0]) for own in (rows, bent))
+    here, there = (ensembles.grown(own, 5)[0].log_density(own.x, own.c, [0]) for own in (rows, bent))
     np.testing.assert_array_equal(here, there)
 
 
@@ -111,8 +111,8 @@ def test_files_answer_equally_and_stay_small(board, tmp_path, monkeypatch):
     X, y = checkerboard(seed=2)
     board.save(tmp_path / "board.safetensors")
     np.testing.assert_array_equal(bg.load(tmp_path / "board.safetensors").predict_proba(X), board.predict_proba(X))
-    monkeypatch.setattr(forest, "_BYTES", 2e5)
-    part, _ = forest.grown(Rows(X, np.empty((len(X), 0), int), y, np.ones(len(y)), (), 2), 0)
+    monkeypatch.setattr(ensembles, "_BYTES", 2e5)
+    part, _ = ensembles.grown(Rows(X, np.empty((len(X), 0), int), y, np.ones(len(y)), (), 2), 0)
     assert 2e5 <= part.trees.nbytes < 2.1e5 and len(part.trees.root) > 10
 
 
@@ -151,7 +151,7 @@ def test_boosted_trees_say_what_scikit_learn_says(classes):
     rows = table(240)
     rows = replace(rows, codes=rows.codes % classes, classes=classes)
     part = BoostedMembers.of((BoostedMember(6), BoostedMember(24)), rows)
-    z = boosted.numbered(rows.x, rows.c)[:, [4, 0, 1, 2, 3]]
+    z = ensembles.numbered(rows.x, rows.c)[:, [4, 0, 1, 2, 3]]
     for leaves, own in zip((6, 24), part.log_density(rows.x, rows.c, [0, 1]), strict=True):
         peer = HistGradientBoostingClassifier(
             learning_rate=0.3,
@@ -174,7 +174,7 @@ def test_a_class_that_a_fold_lacks_is_rare_in_it():
 
 @pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
 def test_boosted_trees_take_part_from_a_number_of_rows_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(boosted, "_FEWEST", 200)  # 1,000 take longer to fit
+    monkeypatch.setattr(ensembles, "_FEWEST", 200)  # 1,000 take longer to fit
     rng = np.random.default_rng(0)
     X = rng.integers(0, 4, (600, 6)).astype(float)  # a rule of three columns, which no other member has
     y = ((X[:, 0] > 1) ^ (X[:, 1] > 1) ^ (X[:, 2] > 1)).astype(int)
@@ -195,7 +195,7 @@ def test_boosted_trees_take_part_from_a_number_of_rows_on(tmp_path, monkeypatch)
 
 
 def test_a_split_of_gaps_from_all_numbers_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(boosted, "_FEWEST", 200)
+    monkeypatch.setattr(ensembles, "_FEWEST", 200)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(240, 2)), np.arange(240) % 2
     X[(y == 1) & (rng.random(240) < 0.9), 0] = np.nan

@@ -39,9 +39,8 @@ from bayesgen.averaging.fitted_view import FittedView
 from bayesgen.averaging.gaussians import GaussianMember
 from bayesgen.averaging.member import FittedMembers, Member
 from bayesgen.averaging.member_rows import Rows
-from bayesgen.averaging.preparation import WIDE
 from bayesgen.averaging.softmax import LogisticMembers, SoftmaxMember
-from bayesgen.averaging.view import Training
+from bayesgen.averaging.view import WIDE, Training
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.gaussian import NormalInverseGamma

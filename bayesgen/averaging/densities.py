@@ -35,13 +35,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.averaging.preparation import complete
 from bayesgen.averaging.students import Reference
 from bayesgen.models.moments import Moments
 from bayesgen.numerics.monomials import longest, monomials, polynomials
 from bayesgen.numerics.pieces import blas_threads, pieces, scratch
 from bayesgen.numerics.special import log_gamma_ratio
-from bayesgen.numerics.student import triangular_inverse
+from bayesgen.numerics.student import complete, triangular_inverse
 
 RADIUS = 3.0  # times the root of the columns: length of the longest row, in standardised columns
 _CELLS = 1 << 19  # entries worked on at a time: smaller products keep two threads waiting for each other

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from bayesgen.averaging.boosted import BoostedMember
 from bayesgen.averaging.categories import CategoryMember
 from bayesgen.averaging.composed import CodedMember, ScreenedMember
-from bayesgen.averaging.forest import ForestMember
+from bayesgen.averaging.ensembles import BoostedMember, ForestMember
 from bayesgen.averaging.gaussians import GaussianMember, MixtureMember
-from bayesgen.averaging.member import Member
+from bayesgen.averaging.member import Member, name_of
 from bayesgen.averaging.outside import OutsideMember
 from bayesgen.averaging.softmax import SoftmaxMember
 
@@ -22,11 +21,6 @@ FAMILIES: list[type[Member]] = [
     BoostedMember,
     OutsideMember,
 ]
-
-
-def name_of(family: type[Member]) -> str:
-    """Return the name by which a user chooses a family: that of its class, in short."""
-    return family.__name__.removesuffix("Member").lower()
 
 
 def pairs(members) -> tuple[tuple[str, Any], ...]:

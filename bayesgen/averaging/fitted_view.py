@@ -20,7 +20,6 @@ from bayesgen.averaging.densities import FEWEST, Marginals, Rotations, within
 from bayesgen.averaging.member import NUMBERS, FittedFactors
 from bayesgen.averaging.member_rows import HeldOut, Rows
 from bayesgen.averaging.students import (
-    FAR,
     Reference,
     by_column,
     log_density,
@@ -36,6 +35,7 @@ from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.numerics.monomials import write_quadratic_log_density
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
 from bayesgen.numerics.sums import finite
+from bayesgen.numerics.yeo_johnson import FAR
 from bayesgen.posterior.leaf_factor import LeafFactor
 
 _CELLS = 1 << 21  # densities worked on at a time

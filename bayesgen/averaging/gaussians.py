@@ -21,11 +21,10 @@ from typing import ClassVar
 import numpy as np
 
 from bayesgen.averaging.fitted_view import FittedView
-from bayesgen.averaging.member import NUMBERS, Member
+from bayesgen.averaging.member import NUMBERS, Member, Setting
 from bayesgen.averaging.member_rows import Rows
-from bayesgen.averaging.preparation import WIDE
 from bayesgen.averaging.students import Reference, by_column
-from bayesgen.averaging.view import Setting, Training
+from bayesgen.averaging.view import WIDE, Training
 from bayesgen.averaging.wide import WideView
 from bayesgen.models.gaussian import NormalInverseGamma
 from bayesgen.models.moments import Moments

@@ -20,13 +20,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.averaging import families
 from bayesgen.averaging.average import Average, Roster
 from bayesgen.averaging.leaves import ColumnModels
-from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMembers, Member
+from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMembers, Member, Setting, name_of
 from bayesgen.averaging.member_rows import HeldOut, Rows, weighted_back
 from bayesgen.averaging.outside import Given
-from bayesgen.averaging.view import Setting, Training
+from bayesgen.averaging.view import Training
 from bayesgen.averaging.weights import PRIORS, LeftOut, by_evidence, by_stacking, prior_mass
 from bayesgen.numerics import folds
 from bayesgen.numerics.pieces import one_blas_thread
@@ -169,7 +168,8 @@ def fit_average(
     *,
     method: str,
     bend: bool,
-    members: Any = "all",
+    families: Sequence[type[Member]],
+    pairs: tuple[tuple[str, Any], ...] = (),
     given: Given | None = None,
     leaves: ColumnModels | None = None,
     concentration,
@@ -187,8 +187,10 @@ def fit_average(
         Source of the weights; see `AveragedClassifier`.
     bend : bool
         Whether columns are bent.
-    members : str or list
-        The families, and the user's own classifiers; see `AveragedClassifier`.
+    families : sequence of type
+        The families of members that take part.
+    pairs : tuple of (str, estimator), optional
+        Classifiers of the user's that are members, with their names.
     given : Given, optional
         The rows as the user gave them, for classifiers of the user's.
     concentration : array, shape (K,)
@@ -210,7 +212,7 @@ def fit_average(
     """
     rng = np.random.default_rng(seed)
     sample = Sample.of(data, rng)
-    proposals = propose(sample.rows, members, Setting(method == "evidence", families.pairs(members)))
+    proposals = propose(sample.rows, families, Setting(method == "evidence", pairs))
     split = split_rows(sample, proposals, leaves, rng)
     tell = _announced(proposals, split, stage)
     whole = Training(sample.rows, sample.summed, bend, split.seeds[-1])
@@ -227,7 +229,7 @@ def _announced(proposals: Sequence[Proposal], split: Split, stage) -> Iterator[N
     """Announce one stage of the work after the other, before it begins."""
     sums = any(family.subtracts and family.folds for family, _ in proposals)
     texts = ["sums of all rows"]
-    texts += [f"members {families.name_of(family)!r}" for family, _ in proposals if not family.subtracts]
+    texts += [f"members {name_of(family)!r}" for family, _ in proposals if not family.subtracts]
     count = len(list(split.folds())) if sums else 0
     texts += [*(f"fold {j} of {count}" for j in range(1, count + 1)), "exponents and weights"]
     return (stage(done, len(texts), text) for done, text in enumerate(texts))
@@ -236,12 +238,12 @@ def _announced(proposals: Sequence[Proposal], split: Split, stage) -> Iterator[N
 # -- stage 1: propose --------------------------------------------------------------------------------------------------
 
 
-def propose(sample: Rows, members, setting: Setting) -> list[Proposal]:
+def propose(sample: Rows, families: Sequence[type[Member]], setting: Setting) -> list[Proposal]:
     """Return the members that suit the rows, of each family that the user wants."""
     if not sample.x.shape[1] + len(sample.levels):
         return []  # no column is left to the members: the class prior, or the leaves, say all
     classify = not setting.evidence and sample.classes > 1  # members that are no densities
-    wanted = [family for family in families.chosen(members) if family.blocks or classify]
+    wanted = [family for family in families if family.blocks or classify]
     every = (Proposal(family, family.propose(sample, setting)) for family in wanted)
     return [proposal for proposal in every if proposal.groups]
 

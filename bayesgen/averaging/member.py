@@ -11,23 +11,37 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from bayesgen.averaging.member_rows import HeldOut, Rows, numbered, without_entries
+from bayesgen.averaging.view import Training
 from bayesgen.core.errors import named
 from bayesgen.core.program import Record
 from bayesgen.numerics.tempering import expected_exponent
+from bayesgen.numerics.yeo_johnson import YeoJohnson
 from bayesgen.posterior.component import Factor
-
-if TYPE_CHECKING:
-    from bayesgen.averaging.preparation import YeoJohnson
-    from bayesgen.averaging.view import Setting, Training
 
 BASE_RATE = "base rate"  # the product that ignores the features
 LEAVES = "leaves"  # the product of the columns that have a leaf of their own, alone
 NUMBERS, CATEGORIES = "numbers", "categories"  # names of the blocks
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The user's choices.
+
+    Attributes
+    ----------
+    evidence : bool
+        Whether weights come from evidences, which only some members have.
+    pairs : tuple of (str, estimator)
+        Classifiers of the user's that are members, with their names.
+    """
+
+    evidence: bool = False
+    pairs: tuple[tuple[str, Any], ...] = ()
 
 
 class Member(Record, abc.ABC):
@@ -71,17 +85,17 @@ class Member(Record, abc.ABC):
 
     @classmethod
     @abc.abstractmethod
-    def propose(cls, rows: Rows, setting: "Setting") -> Sequence[tuple[Self, ...]]:
+    def propose(cls, rows: Rows, setting: Setting) -> Sequence[tuple[Self, ...]]:
         """Return the members for a table, in tuples that are fitted together; none where it has no such columns."""
 
     @classmethod
     @abc.abstractmethod
-    def fit(cls, groups: Sequence[tuple[Self, ...]], training: "Training") -> "Sequence[FittedMembers]":
+    def fit(cls, groups: Sequence[tuple[Self, ...]], training: Training) -> "Sequence[FittedMembers]":
         """Fit the proposed tuples of members."""
 
     @classmethod
     def fit_each(
-        cls, groups: Sequence[tuple[Self, ...]], trainings: "Iterable[Training]"
+        cls, groups: Sequence[tuple[Self, ...]], trainings: Iterable[Training]
     ) -> "Iterable[Sequence[FittedMembers]]":
         """Yield what `fit` makes of each of several trainings."""
         return (cls.fit(groups, training) for training in trainings)
@@ -93,7 +107,7 @@ class Member(Record, abc.ABC):
 
     @classmethod
     def fit_and_leave_out(
-        cls, groups: Sequence[tuple[Self, ...]], training: "Training", out, fold
+        cls, groups: Sequence[tuple[Self, ...]], training: Training, out, fold
     ) -> "tuple[Sequence[FittedMembers], list[np.ndarray]]":
         """Fit members that do not subtract, and return log p(x_i | k) of some rows without their folds, (M, n, K) each.
 
@@ -137,6 +151,11 @@ class Member(Record, abc.ABC):
     def factors(self) -> "tuple[Member, ...]":
         """The members that it is a product of, as `Product` has them: itself."""
         return (self,)
+
+
+def name_of(family: type[Member]) -> str:
+    """Return the name by which a user chooses a family: that of its class, in short."""
+    return family.__name__.removesuffix("Member").lower()
 
 
 class Product(NamedTuple):
@@ -242,7 +261,7 @@ class FittedMembers(Record, abc.ABC):
         return 0.0
 
     @property
-    def bend(self) -> "YeoJohnson | None":
+    def bend(self) -> YeoJohnson | None:
         """The bends of the numbers, `Training.warp`, if it has a density of numbers; else None."""
         return None
 
@@ -318,7 +337,7 @@ class SingleFactor(Member):
         """The blocks whose density it has: ("numbers",), ("categories",) or both."""
 
     @abc.abstractmethod
-    def settle(self, training: "Training") -> Factor:
+    def settle(self, training: Training) -> Factor:
         """Return the density learned from ``training.rows``; that of numbers is of those bent by ``training.warp``.
 
         If fits are to be saved, it is a `Record`.
@@ -349,7 +368,7 @@ class IndependentFactors(FittedFactors):
 
     members: tuple[SingleFactor, ...]
     settled: tuple[Any, ...]
-    warp: "YeoJohnson | None"
+    warp: YeoJohnson | None
 
     @property
     def bend(self):

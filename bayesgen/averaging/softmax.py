@@ -26,7 +26,8 @@ from scipy.special import log_softmax
 
 from bayesgen.averaging.member import FittedMembers, Member
 from bayesgen.averaging.member_rows import Rows, log_frequencies, without_entries
-from bayesgen.averaging.preparation import WIDE, YeoJohnson, far_rows
+from bayesgen.averaging.view import WIDE
+from bayesgen.numerics.yeo_johnson import YeoJohnson, far_rows
 
 _FARTHEST = 1e250  # largest entry: its products with coefficients stay within float64, and hide those of near entries
 _RANK = 1e-12  # share of the largest square below which a direction is none

@@ -53,9 +53,11 @@ from itertools import groupby
 import numpy as np
 
 from bayesgen.models.moments import Moments
+from bayesgen.numerics.bordered import Bordered, add_diagonal
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio
-from bayesgen.numerics.student import triangular_inverse, upper_factors
+from bayesgen.numerics.student import triangular_inverse
+from bayesgen.numerics.yeo_johnson import FAR
 
 _GAMMA = 0.01  # degrees of freedom that the total variance is worth in V
 _CELLS = 1 << 19  # whitened entries worked on at a time
@@ -253,10 +255,6 @@ def _covariance(total, groups, within, squares):
     return covariance
 
 
-BORDER = 1e250  # large: the diagonal of what borders a matrix, and of columns that a row lacks
-FAR = 1e100  # bent numbers: squares of nearer values, times any precision, stay below it
-
-
 def log_density(members, reference: Reference, x, seen=None, departure=None) -> np.ndarray:
     """Return the log predictive density of rows under every member and group.
 
@@ -382,14 +380,14 @@ def _write_full(result, members, reference, u, delta, seen):
     n, V, width = reference.n[:, :, None], reference.covariance, _width(u, seen)
     diagonal = np.diagonal(V, axis1=1, axis2=2)
     shift = np.broadcast_to(delta, (len(u), *delta.shape[1:]))
-    bordered = _Bordered(reference.scatter, np.concatenate([u, shift], axis=2), seen)
+    bordered = Bordered(reference.scatter, np.concatenate([u, shift], axis=2), seen)
     place = 0
     for rho, alike in groupby(members, lambda m: m.rho):
         dof = rho + 2 + n
         gamma = gamma_ratio(dof, width)
         for shrinkage, kappas in groupby(alike, lambda m: m.shrinkage):
             prior = (rho * (1 - shrinkage)) * V
-            _add_diagonal(prior, (rho * shrinkage) * diagonal)
+            add_diagonal(prior, (rho * shrinkage) * diagonal)
             log_det, white = bordered.whiten(prior[:, None])
             white, shift = white[:, :, :-1], white[:, :, -1:]
             uu, ud, dd = np.vecdot(white, white), np.vecdot(white, shift), np.vecdot(shift, shift)
@@ -410,8 +408,8 @@ def _write_shared(result, members, reference, u, delta, seen):
         b = (kappa / (kappa + n))[..., None]
         root = (np.sqrt(b * n[..., None]) * delta)[:, :, 0]
         prior = root.mT @ root
-        _add_diagonal(prior, member.rho * diagonal)
-        bordered = _Bordered(base[:, None], (u + b * delta).reshape(len(u), 1, many, -1), seen)
+        add_diagonal(prior, member.rho * diagonal)
+        bordered = Bordered(base[:, None], (u + b * delta).reshape(len(u), 1, many, -1), seen)
         log_det, white = bordered.whiten(prior[:, None])
         square = np.vecdot(white, white).reshape(u.shape[:3])
         out[:] = log_student(square, log_det[..., None], dof, kappa + n, width, gamma_ratio(dof, width))
@@ -436,12 +434,6 @@ def _width(u, seen):
     return u.shape[3] if seen is None else seen.sum(1)[:, None, None]
 
 
-def _add_diagonal(matrix, diagonal):
-    """Add to the diagonals of matrices, in place."""
-    places = np.arange(matrix.shape[-1])
-    matrix[..., places, places] += diagonal
-
-
 def log_student(square, log_det, dof, kappa, width, gamma):
     """Return the log density of a Student-t of scale matrix A (kappa + 1)/(kappa dof), where z'A⁻¹z = square.
 
@@ -463,57 +455,3 @@ def gamma_ratio(dof, width):
 @functools.lru_cache(maxsize=1 << 12)
 def _one_gamma_ratio(dof: float, width: float) -> float:
     return float(log_gamma_ratio(dof / 2, width / 2))
-
-
-def bordered(matrix, vectors):
-    """Return matrices A, (..., D, D), with vectors (..., R, D) beside them: upper halves, (..., D + R, D + R).
-
-    The factor of [[A, v], [v', t I]] holds U'⁻¹ v beside U, the factor of A, for any t that is large enough.
-    """
-    *batch, count, dim = vectors.shape
-    result = np.zeros((*batch, dim + count, dim + count))
-    result[..., :dim, :dim] = matrix
-    result[..., :dim, dim:] = vectors.mT
-    border = range(dim, dim + count)
-    result[..., border, border] = BORDER
-    return result
-
-
-class _Bordered:
-    """Positive definite matrices A = U'U bordered by vectors v, so that one factorisation whitens them.
-
-    See `bordered`. More vectors than columns, none of them with gaps, are whitened by themselves.
-
-    Parameters
-    ----------
-    fixed : array, shape (B, G, D, D)
-        The part that all A have in common.
-    vectors : array, shape (B, G, R, D)
-        R vectors for each matrix, any numbers in missing entries.
-    seen : bool array, shape (B, D), or None
-        True where an entry is not missing. A missing column gets a diagonal entry so large that its row of U vanishes
-        beside it, and its entries of U'⁻¹ v are 0 to all digits: the others are those of the seen block.
-    """
-
-    def __init__(self, fixed, vectors, seen):
-        *_, count, self.dim = vectors.shape
-        beside = seen is None and count > self.dim
-        self.vectors, self.seen = vectors if beside else None, True if seen is None else seen[:, None]
-        self.fixed = fixed if beside else bordered(fixed, vectors)
-        if seen is not None:
-            _add_diagonal(self.fixed[..., : self.dim, : self.dim], BORDER * ~self.seen)
-        self.matrix = np.empty_like(self.fixed)
-        self.varying = np.zeros_like(self.fixed[:, :1])
-
-    def whiten(self, varying):
-        """Return the log determinants of A, ``rest`` (B, 1, D, D) and what is fixed, (B, G), and U'⁻¹ v, (B, G, R, D).
-
-        The next call may write over U'⁻¹ v.
-        """
-        dim = self.dim
-        np.copyto(self.varying[..., :dim, :dim], varying)
-        root = upper_factors(np.add(self.varying, self.fixed, out=self.matrix))
-        log_det = 2 * np.log(np.diagonal(root[..., :dim, :dim], axis1=-2, axis2=-1)).sum(-1, where=self.seen)
-        if self.vectors is None:
-            return log_det, root[..., :dim, dim:].mT
-        return log_det, self.vectors @ triangular_inverse(root.mT).mT

@@ -7,9 +7,23 @@ complete gaps. What can be subtracted is in `fitted_view.FittedView`.
 Components are found by k-means within each class, and the conjugate members take them as groups. The centres are
 learned, and a row belongs to the nearest centre of its class. So the centres are learned without the rows that are left
 out, and the statistics of the groups subtract these rows.
+
+**Gaps at fit.** A full covariance and rows with gaps have no conjugate posterior. Instead a few steps of EM on the
+rows estimate means μ_k and a pooled Σ, under the prior of `GaussianMember("shared", rho=D)`. The missing entries m of
+each row are then completed from its class and its observed entries o,
+
+.. math:: \hat x_m = \mu_m + \Sigma_{mo} \Sigma_{oo}^{-1} (x_o - \mu_o) = \mu_m - C P_{mo} (x_o - \mu_o), \quad
+   C = \Sigma_{mm} - \Sigma_{mo} \Sigma_{oo}^{-1} \Sigma_{om} = P_{mm}^{-1}, \quad P = \Sigma^{-1}
+
+(the forms in P invert matrices of the size of m, not of o), and its expected outer product, with C added to the scatter
+of its class, enters the statistics of every member (Little and Rubin 2002, *Statistical Analysis with Missing Data*,
+section 11.2). A completed entry counts as an observed one in the degrees of freedom. μ_k and Σ are learned without the
+rows that are left out. The predictive of a row, left out or new, is the marginal t of its observed entries: no
+completed entry of that row takes part.
 """
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,33 +31,129 @@ from typing import Any
 import numpy as np
 
 from bayesgen.averaging.member_rows import HeldOut, Rows, weighted_back
-from bayesgen.averaging.preparation import WIDE, Filling, Missing, YeoJohnson, cells, far_rows
+from bayesgen.averaging.students import Reference
 from bayesgen.core.program import Record
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.components import fit_components, nearest_group
 from bayesgen.numerics.folds import sample
 from bayesgen.numerics.pieces import pieces, taken
+from bayesgen.numerics.student import complete
 from bayesgen.numerics.sums import finite
+from bayesgen.numerics.yeo_johnson import YeoJohnson, far_rows
 
 _COPIES, _BY_CLASS = 40, 60  # numbers that a fit holds at most, for each of a wide table, and of a mean of a class
 _KEPT = 1 << 24  # entries of bent rows that are kept for the next family
+_STEPS = 6
+WIDE = 100  # columns; of more each entry is completed by the mean of its class
 
 
-@dataclass(frozen=True)
-class Setting:
-    """The user's choices.
+@dataclass(frozen=True, eq=False)
+class Filling(Record):
+    """Class means and a pooled covariance, from which missing entries are completed.
 
     Attributes
     ----------
-    evidence : bool
-        Whether weights come from evidences, which only some members have.
-    pairs : tuple of (str, estimator)
-        Classifiers of the user's that are members, with their names.
+    mean : array, shape (K, D)
+        Mean of each class.
+    covariance : array, shape (D, D)
+        Pooled covariance within the classes; its diagonal, (D,), of more than `WIDE` columns.
     """
 
-    evidence: bool = False
-    pairs: tuple[tuple[str, Any], ...] = ()
+    mean: np.ndarray
+    covariance: np.ndarray
+
+    @classmethod
+    def learn(cls, x, seen, codes, classes: int, weight) -> "Filling":
+        """Estimate means and covariance by EM, started from the moments of each column alone."""
+        w = np.where(seen, weight[:, None], 0.0)
+        x = np.where(seen, x, 0.0)
+        total = w.sum(0)
+        overall = np.divide((w * x).sum(0), total, out=np.zeros(x.shape[1]), where=total > 0)
+        member = np.zeros((classes, len(x)))
+        member[codes, np.arange(len(x))] = 1.0
+        mean = (member @ (w * (x - overall))) / (member @ w + 0.01) + overall
+        squares = (w * (x - mean[codes]) ** 2).sum(0)
+        variance = np.divide(squares, total, out=np.ones_like(squares), where=squares > 0)
+        if x.shape[1] > WIDE:
+            return cls(mean, variance)
+        filling = cls(mean, np.diag(variance))
+        for _ in range(_STEPS):
+            filling = filling._step(x, seen, codes, classes, weight)
+        return filling
+
+    def _step(self, x, seen, codes, classes, weight):
+        statistics = moments(x[:0], codes[:0], classes, vector=True)
+        for batch in pieces(len(x), cells(seen)):
+            complete, missing = self.complete(x[batch], seen[batch], codes[batch])
+            statistics = statistics + missing.moments(complete, codes[batch], classes, weight[batch])
+        reference, dim = Reference.of(statistics), x.shape[1]
+        freedom = max(statistics.n.sum() - (statistics.n > 0).sum(), 0.0) + dim
+        covariance = (reference.within[0] + dim * np.diag(np.diag(reference.covariance[0]))) / freedom
+        return Filling(reference.mean[0], covariance)
+
+    def complete(self, x, seen, codes) -> "tuple[np.ndarray, Missing]":
+        """Return the completed rows, and the covariances of their missing entries.
+
+        Parameters
+        ----------
+        x, seen : array, shape (n, D)
+            Rows, any number where missing; True where not missing.
+        codes : int array, shape (n,)
+            Classes.
+        """
+        dim, mean = x.shape[1], self.mean[codes]
+        if dim > WIDE:
+            rows, columns = np.nonzero(~seen)
+            return np.where(seen, x, mean), Missing(rows, columns, self.covariance[columns], (dim,))
+        away = np.where(seen, x - mean, 0.0)
+        entries = [(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))]
+        for rows, columns, covariance in complete(away, seen, np.linalg.inv(self.covariance)):
+            places = columns[:, :, None] * dim + columns[:, None]
+            entries.append((np.repeat(rows, columns.shape[1] ** 2), places.ravel(), covariance.ravel()))
+        rows, places, covariance = map(np.concatenate, zip(*entries, strict=True))
+        return np.where(seen, x, mean + away), Missing(rows, places, covariance, (dim, dim))
+
+
+def cells(seen) -> int:
+    """Return the entries that one completed row takes with the covariances of its gaps, at most."""
+    dim = seen.shape[1]
+    return dim if dim > WIDE else dim + int((~seen).sum(1).max(initial=0)) ** 2
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Conditional covariances C of the missing entries of rows, one by one.
+
+    Attributes
+    ----------
+    rows : int array, shape (E,)
+        The row of each entry of C.
+    places : int array, shape (E,)
+        Its place in a matrix (D, D), row by row; its column, of the diagonals of more than `WIDE` columns.
+    covariance : array, shape (E,)
+        The entry.
+    shape : tuple of int
+        (D, D), or (D,) of diagonals.
+    """
+
+    rows: np.ndarray
+    places: np.ndarray
+    covariance: np.ndarray
+    shape: tuple[int, ...]
+
+    def take(self, rows) -> "Missing":
+        """Return those of some rows, at increasing places, numbered anew."""
+        place = np.searchsorted(rows, self.rows)
+        kept = np.flatnonzero(np.take(rows, place, mode="clip") == self.rows) if len(rows) else np.empty(0, np.intp)
+        return Missing(place[kept], self.places[kept], self.covariance[kept], self.shape)
+
+    def moments(self, complete, group, groups: int, weight) -> Moments:
+        """Return the expected moments of the rows by group."""
+        result, size = moments(complete, group, groups, weight, vector=len(self.shape) == 2), math.prod(self.shape)
+        covariance = self.covariance if weight is None else self.covariance * weight[self.rows]
+        extra = np.bincount(group[self.rows] * size + self.places, covariance, groups * size)
+        return Moments(result.n, result.mean, result.scatter + extra.reshape(result.scatter.shape))
 
 
 @dataclass(frozen=True)
@@ -254,13 +364,21 @@ class View(Record):
         groups = len(self.owner)
         if self.filling is None and self.warp.straight and groups == self.classes:
             weight = None if (rows.weight == 1).all() else rows.weight
-            return self.warp.moments(self._moments(rows.x, None, weight, rows.codes, groups))
+            return self._standardised(self._moments(rows.x, None, weight, rows.codes, groups))
         result: Any = None
         for batch in bent(rows, self.warp, self.filling) if parts is None else parts:
             place = self.assign(batch.y, batch.codes)
             more = self._moments(batch.y, batch.missing, batch.weight, place, groups)
             result = more if result is None else result + more
         return result
+
+    def _standardised(self, statistics: Moments) -> Moments:
+        """Return the moments of standardised columns, none of them bent, from the moments of the columns as given."""
+        warp, vector = self.warp, statistics.vector
+        scatter = statistics.scatter / (warp.scale[:, None] * warp.scale if vector else warp.scale**2)
+        n = statistics.n[:, None] if vector else statistics.n
+        mean = np.where(n > 0, (statistics.mean - warp.location) / warp.scale, 0.0)
+        return Moments(statistics.n, mean, scatter)
 
     def sum_departures(self, held: HeldOut, y, missing: Missing | None, group) -> Moments:
         """Return the moments of the rows that leave, completed and assigned, by departure and group, (B, G, D, D)."""

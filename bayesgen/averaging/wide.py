@@ -37,12 +37,12 @@ from scipy.linalg import solve_triangular
 
 from bayesgen.averaging.member import FittedMembers
 from bayesgen.averaging.member_rows import HeldOut, Rows
-from bayesgen.averaging.preparation import far_rows
-from bayesgen.averaging.students import FAR, Reference, freedom, gamma_ratio, log_student
+from bayesgen.averaging.students import Reference, freedom, gamma_ratio, log_student
 from bayesgen.averaging.view import Training, View
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
 from bayesgen.numerics.student import triangular_inverse
+from bayesgen.numerics.yeo_johnson import FAR, far_rows
 
 _RANK = 1e-13  # share of the largest square below which a direction is none
 _FAR = 1e7  # square of the distance to its mean from which a row is left out by summing the others anew

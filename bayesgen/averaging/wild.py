@@ -20,7 +20,7 @@ of a class, for a class that lies there differs so. Five entries on this side mu
 show no tail.
 
 **Completed** by the conditional expectation given the class and the row's other numbers, as gaps are at fit
-(`preparation.Filling`), once and for all members. As a gap it would move other rows about as much (in the median of 58
+(`view.Filling`), once and for all members. As a gap it would move other rows about as much (in the median of 58
 entries by .039 at most, completed by .032, as it stands by .26: `python -m benchmarks wild`), and every fold would have
 to complete it anew. What is left is what one entry says: with few rows the weights of the members hang on it.
 """

@@ -131,7 +131,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
     20,000 from a stratified sample; softmax regressions and trees learn from up to 100,000 rows, and a tree is grown on
     fewer the more there are. Missing entries are
     integrated out at prediction; at fit a full covariance has no conjugate posterior given rows with gaps, and takes
-    expected statistics (`bayesgen.averaging.preparation`).
+    expected statistics (`bayesgen.averaging.view`).
 
     An entry of the rows of fit that is 300 times and more as far from the median of its column as the others, one of at
     most three or a hundredth of the rows, is told by a warning, and its conditional expectation given class and row is
@@ -255,7 +255,8 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
                         rows,
                         method=self.weights,
                         bend=self.bend,
-                        members=self.members,
+                        families=families.chosen(self.members),
+                        pairs=pairs,
                         given=given,
                         concentration=concentration,
                         seed=int(generator(self.random_state).integers(1 << 31)),

@@ -13,10 +13,10 @@ import numpy as np
 from bayesgen.averaging.categories import codes_of
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member import CATEGORIES, NUMBERS
-from bayesgen.averaging.preparation import far_rows
 from bayesgen.inspection.missing import SHARE, Joint, gibbs
 from bayesgen.inspection.one_model import labels_of, totals_of
 from bayesgen.numerics.pieces import select_rows
+from bayesgen.numerics.yeo_johnson import far_rows
 from bayesgen.posterior.component import Components, Factor, Rows
 from bayesgen.posterior.leaf_factor import joined, leaf_factors
 from bayesgen.tables import arrays

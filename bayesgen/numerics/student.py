@@ -430,6 +430,31 @@ def _widening(distance, dof, freedom):
         return np.where(np.isinf(dof), 1.0, np.hypot(np.sqrt(dof), distance) / np.sqrt(freedom))
 
 
+def complete(away, seen, precision) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Write into rows of mean 0 the conditional means of their missing entries, -C P_mo x_o.
+
+    Parameters
+    ----------
+    away, seen : array, shape (n, D)
+        Rows, 0 where missing; True where not missing.
+    precision : array, shape (D, D)
+        P.
+
+    Yields
+    ------
+    rows, columns, covariance : array, shape (m,), (m, k), (m, k, k)
+        The rows that lack k entries, the columns of these, and their conditional covariances C.
+    """
+    lost = (~seen).sum(1)
+    for k in np.unique(lost[lost > 0]):
+        rows = np.flatnonzero(lost == k)
+        columns = np.nonzero(~seen[rows])[1].reshape(-1, k)
+        covariance = np.linalg.inv(precision[columns[:, :, None], columns[:, None]])
+        pull = np.take_along_axis(away[rows] @ precision, columns, 1)
+        away[rows[:, None], columns] = -(covariance @ pull[:, :, None])[:, :, 0]
+        yield rows, columns, covariance
+
+
 def fill_student(x, group, mean, scale, dof, rng) -> np.ndarray:
     """Draw the missing entries of rows (n, D), each a Student-t or Gaussian vector, given the observed ones.
 

@@ -1,70 +1,22 @@
-r"""Forest members: trees on draws of the rows, for classes that begin at a threshold or follow rules.
+"""Decision trees as arrays: grown by scikit-learn on ranks, saved without running code, and walked all at once.
 
-Each tree is grown on rows drawn with replacement within each class, or on groups of rows that belong together.
-Identical rows are one row, with the sum of their weights. With q the mean over k trees of the shares of the classes in
-the leaf that a row reaches,
-
-.. math:: f_k(x) = \log \frac{k\, q_k(x) + 1/2}{k + K/2} - \log \pi_k
-
-takes the place of log p(x | k), where π are the class frequencies. A row is left out by the trees that did not draw it.
-A forest is underconfident, which its exponent mends. It has no density of x, and takes no part where one is needed.
-
-scikit-learn grows the trees; their arrays are kept, saved without running code, and all trees are asked at once
-(`Trees`). Trees see numbers and categories as the columns of one matrix: the numbers, then a category of two levels as
-a number 0 or 1, one of more levels as an indicator of each level. A missing entry stays missing: each node says which
-way it goes.
+A missing entry stays missing: each node says which way it goes.
 """
 
 import functools
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from bayesgen.averaging.member import FittedMembers, Member
-from bayesgen.averaging.member_rows import Order, Rows, log_frequencies, without_entries
 from bayesgen.core.program import Record
 from bayesgen.numerics.pieces import pieces
 
-_TREES = 100, 200  # fewest and most
-_DRAWN = 5e3  # rows drawn by all trees, times the square root of the rows: half a second of 1,000, 15 s of 100,000
-_BYTES = 4e7  # bytes of all trees in a file
 _ASIDE = 1e-6  # a threshold lies beside the middle of two values, where a rounded value may lie: units move no row
 _LARGEST = float(np.finfo(float).max)
 _CELLS = 1 << 16  # pairs of a row and a tree that walk at a time, in the cache with their nodes
 _TOGETHER = 4  # steps that all of them walk before those at a leaf rest, which costs as much as a step
-
-
-def together(x, c, levels) -> np.ndarray:
-    """Return numbers (n, D) and categories (n, F), of so many levels each, as one matrix, NaN where missing."""
-    parts = [x]
-    for column, count in zip(c.T, levels, strict=True):
-        values = [1] if count <= 2 else range(count)
-        parts += [np.where(column < 0, np.nan, column == value)[:, None] for value in values]
-    return np.concatenate(parts, axis=1)
-
-
-def width(dim: int, levels) -> int:
-    """Return the number of columns of the matrix of `together`."""
-    return int(_widths(dim, levels).sum())
-
-
-def in_order(order: Order) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns of the matrix of `together` in order by content, (P,), and True for those to turn, (P,)."""
-    places = [np.arange(1)] * len(order.sign) + [
-        level_places if len(level_places) > 2 else np.arange(1) for level_places in order.levels
-    ]
-    turned = order.signs < 0
-    first = np.cumsum([0, *map(len, places)])
-    columns = np.concatenate([first[j] + np.argsort(places[j]) for j in order.columns])
-    return columns, np.concatenate([np.full(len(places[j]), turned[j]) for j in order.columns])
-
-
-def _widths(dim: int, levels) -> np.ndarray:
-    """Return how many columns of the matrix stand for each number and category, (D + F,)."""
-    return np.array([1] * dim + [1 if count <= 2 else count for count in levels], int)
 
 
 class Ranks:
@@ -239,125 +191,3 @@ class Trees(Record):
         yield "the trees lead nowhere", within and later.all(), None
         asked = ((self.column >= 0) & (self.column < columns)).all() and ((self.gap == 0) | (self.gap == 1)).all()
         yield f"the trees ask for other columns than {columns}", asked, None
-
-
-@dataclass(frozen=True, eq=False)
-class ForestMember(Member):
-    """A random forest of full-grown trees."""
-
-    outside: ClassVar = True
-
-    @property
-    def family(self) -> str:
-        return "forest"
-
-    @classmethod
-    def propose(cls, rows: Rows, setting):
-        """Propose one forest, for any table."""
-        return [(cls(),)]
-
-    @classmethod
-    def fit(cls, groups, training):
-        return [grown(training.rows, training.seed)[0] for _ in groups]
-
-    @classmethod
-    def fit_and_leave_out(cls, groups, training, out, fold):
-        """Grow the trees, and ask those that did not draw a row."""
-        every = [grown(training.rows, training.seed) for _ in groups]
-        rows = training.rows.take(out)
-        return [forest for forest, _ in every], [
-            forest.shares(rows.x, rows.c, ~drawn[:, out].T) for forest, drawn in every
-        ]
-
-
-@dataclass(frozen=True, eq=False)
-class ForestMembers(FittedMembers):
-    """A random forest.
-
-    Attributes
-    ----------
-    trees : Trees
-        The trees; a leaf has the shares of the classes.
-    levels : int array, shape (F,)
-        Number of categories of each categorical column.
-    log_prior : array, shape (K,)
-        Log class frequencies.
-    rows : int
-        Distinct rows that the trees were grown on.
-    """
-
-    trees: Trees
-    levels: np.ndarray
-    log_prior: np.ndarray
-    rows: int
-
-    @property
-    def members(self) -> tuple[ForestMember, ...]:  # type: ignore[override]  # always the same
-        """The one member."""
-        return (ForestMember(),)
-
-    @property
-    def least(self) -> float:
-        return 0.5 * len(self.log_prior) / self.rows
-
-    def claims(self, dim, levels, classes):
-        yield "the forest has other categories than schema_", self.levels.tolist() == list(levels), None
-        yield "the forest has no rows", self.rows > 0, None
-        yield f"the forest has no log_prior of {classes}", self.log_prior, (classes,)
-        yield from self.trees.claims(width(dim, levels), classes)
-
-    def log_density(self, x, c, used) -> np.ndarray:
-        return self.shares(x, c)[: len(used)]
-
-    def shares(self, x, c, asked=None) -> np.ndarray:
-        """Return f_k of rows, (1, n, K), by the trees that are asked about each, (n, T), or by all; 0 if by none."""
-        votes, classes = np.empty((len(x), len(self.log_prior))), len(self.log_prior)
-        for batch, leaves in self.trees.leaves(together(x, c, self.levels)):
-            for k, share in enumerate(np.ascontiguousarray(self.trees.leaf.T)):
-                votes_of_class = share[leaves].astype(float)
-                votes[batch, k] = (votes_of_class if asked is None else votes_of_class * asked[batch]).sum(1)
-        count = np.full(len(x), len(self.trees.root)) if asked is None else asked.sum(1)
-        result = np.log((votes + 0.5) / (count[:, None] + 0.5 * classes)) - self.log_prior
-        result[(count == 0) | without_entries(x, c)] = 0.0
-        return result[None]
-
-
-def grown(rows: Rows, seed):
-    """Return a forest grown on distinct rows, and which rows each tree drew, (T, n)."""
-    import sklearn
-    from sklearn.tree import DecisionTreeClassifier
-
-    rng, classes, levels = np.random.default_rng(seed), rows.classes, np.asarray(rows.levels, int)
-    ranks = Ranks(together(rows.x, rows.c, levels))
-    log_prior = log_frequencies(rows.codes, rows.weight, classes)
-    total = _DRAWN * len(rows) ** 0.5
-    most = int(np.clip(total / len(rows), *_TREES))
-    share = min(1.0, total / most / len(rows))
-    trees, drawn, size = [], [], 0
-    unit, codes = rows.units()
-    places = [np.flatnonzero(codes == k) for k in np.argsort(rows.order.classes)]
-    order, turned = in_order(rows.order)
-    seen = ranks.turned(order, turned)
-    gaps = bool(np.isnan(seen).any())
-    while len(trees) < most and size < _BYTES:
-        times = np.zeros(len(codes))
-        for members in places:
-            if len(members) == 1:  # else no tree would be without it
-                times[members] = rng.random() < share
-            elif len(members):
-                np.add.at(times, members[rng.integers(len(members), size=max(1, round(share * len(members))))], 1.0)
-        times = times[unit]
-        grown_on = np.flatnonzero(times)
-        if not len(grown_on):
-            grown_on, times = np.arange(len(rows)), np.ones(len(rows))
-        # Checks of parameters would take longer than a tree of few rows.
-        tree = DecisionTreeClassifier(max_features="sqrt", random_state=int(rng.integers(1 << 31)))
-        with sklearn.config_context(skip_parameter_validation=True), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The number of unique classes")  # many, of few rows that a tree drew
-            tree.fit(seen[grown_on], rows.codes[grown_on], times[grown_on] * rows.weight[grown_on], check_input=gaps)
-        shares = np.zeros((tree.tree_.node_count, classes), np.float32)
-        shares[:, tree.classes_] = tree.tree_.value[:, 0]
-        trees.append(Trees.of(tree.tree_, shares, ranks, order, turned))
-        drawn.append(times > 0)
-        size += trees[-1].nbytes
-    return ForestMembers(Trees.joined(trees), levels, log_prior, len(rows)), np.array(drawn)
