@@ -1,5 +1,6 @@
 """Inspection of an averaged classifier: a table of its members, explanations, and posteriors of the members."""
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
@@ -107,7 +108,7 @@ def _terms(average, x, c, e=None) -> np.ndarray:
         result[piece, :, -1] = average.sharpening * gain + log_prior
         numbers = ((without, c[piece]) for without in _each_missing(x[piece], np.nan))
         categories = ((x[piece], without) for without in _each_missing(c[piece], -1))
-        for j, blocks in enumerate((*numbers, *categories), 1):
+        for j, blocks in enumerate(itertools.chain(numbers, categories), 1):
             result[piece, :, j] = whole - np.tensordot(share, average.log_density(*blocks, used, entries), 1)
         for j, without in enumerate(_each_missing(entries, np.nan, [places for _, _, places in parts])):
             term = leaves.log_density(entries) - leaves.log_density(without)
