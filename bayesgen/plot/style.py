@@ -93,8 +93,9 @@ def numbers(estimator, X) -> np.ndarray:
 def numbers_of(estimator, values, column: str) -> np.ndarray:
     """Return the values of a column as numbers to draw (n,), dates as days."""
     values = np.asarray(values)
-    reading = estimator.schema_.reading
-    return reading.days_of(values, column) if column in _dates(estimator) else to_float(values, column)
+    if column in _dates(estimator):
+        return estimator.schema_.reading.days_of(values, column)
+    return to_float(values, column)
 
 
 def legend(ax: "Axes", title: str | None = None):
