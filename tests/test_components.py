@@ -16,7 +16,7 @@ from bayesgen.averaging import families
 from bayesgen.averaging.member import IndependentScorers, SingleFactor, SingleScorer
 from bayesgen.core.program import Record
 from bayesgen.inspection import impute, next_measurement, typicality
-from bayesgen.numerics.student import conditional_student, fill_student, log_density_with_gaps
+from bayesgen.numerics.student_gaps import conditional_student, fill_student, log_density_with_gaps
 from bayesgen.posterior.component import Components, Density, Factor, gaps
 from bayesgen.posterior.conditional import Line, Listed
 

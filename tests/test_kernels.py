@@ -20,7 +20,8 @@ from bayesgen.models import (
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.models.moments import moments
 from bayesgen.numerics.pieces import one_blas_thread
-from bayesgen.numerics.student import ColumnProducts, conditional_student, log_density_with_gaps, log_product
+from bayesgen.numerics.student import ColumnProducts, log_product
+from bayesgen.numerics.student_gaps import conditional_student, log_density_with_gaps
 from bayesgen.posterior import log_mean_density
 
 N, D, K = 20_000, 5, 3  # several pieces

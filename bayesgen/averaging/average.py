@@ -14,7 +14,7 @@ weights v_m stacked on log p(x, t).
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -264,9 +264,6 @@ class Average(Predictive):
         _, order, _ = grouped_patterns(seen)
         return (order[batch] for batch in parts)
 
-    def __getstate__(self):
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # without cached properties
-
 
 def _each_or_none(members) -> list[tuple[Any, ...]]:
     """Return each member by itself, and then none."""
@@ -284,14 +281,15 @@ def _write(result, parts, places, x, c) -> None:
     for fitted in parts:
         wanted = np.flatnonzero((places >= start) & (places < start + len(fitted.members)))
         if len(wanted):
-            members, turn = np.unique(places[wanted] - start, return_inverse=True)
+            members: Any = places[wanted] - start
+            several = bool((members[1:] <= members[:-1]).any())
+            members, turn = np.unique(members, return_inverse=True) if several else (members, None)
             if not isinstance(fitted, FittedView):
                 density = fitted.log_density(x, c, members)
             else:
                 if warp is None or not (fitted.view.warp is warp or fitted.view.warp == warp):
                     warp, read = fitted.view.warp, fitted.view.read_near(x)
                 density = fitted.of_read(x, read, members)
-            several = len(members) < len(wanted)
             result[wanted[0] : wanted[-1] + 1] = density[turn] if several else density
         start += len(fitted.members)
 

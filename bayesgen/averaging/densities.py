@@ -40,7 +40,8 @@ from bayesgen.models.moments import Moments
 from bayesgen.numerics.monomials import longest, monomials, polynomials
 from bayesgen.numerics.pieces import blas_threads, pieces, scratch
 from bayesgen.numerics.special import log_gamma_ratio
-from bayesgen.numerics.student import complete, triangular_inverse
+from bayesgen.numerics.student import triangular_inverse
+from bayesgen.numerics.student_gaps import complete
 
 RADIUS = 3.0  # times the root of the columns: length of the longest row, in standardised columns
 _CELLS = 1 << 19  # entries worked on at a time: smaller products keep two threads waiting for each other

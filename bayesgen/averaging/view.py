@@ -38,7 +38,7 @@ from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.components import fit_components, nearest_group
 from bayesgen.numerics.folds import sample
 from bayesgen.numerics.pieces import pieces, taken
-from bayesgen.numerics.student import complete
+from bayesgen.numerics.student_gaps import complete
 from bayesgen.numerics.sums import finite
 from bayesgen.numerics.yeo_johnson import YeoJohnson, far_rows
 

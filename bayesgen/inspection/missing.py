@@ -17,7 +17,7 @@ an average, and the draws of a sampler alike: component c is
 - a draw and class (s, k) of a sampler, of weight π_ks p(x_o | k, θ_s).
 
 A draw of x_m takes a component, then x_m given it: columns that share a covariance or a variance are a Student-t
-vector, of which x_o is known (`bayesgen.numerics.student`), others have predictives of their own. So rows are
+vector, of which x_o is known (`bayesgen.numerics.student_gaps`), others have predictives of their own. So rows are
 independent given the fit, and many draws of a row have the means, medians and quantiles of p(x_m | x_o).
 
 Tables: what is computed from all rows of a drawn table, as the mean of a column, varies from table to table also by

@@ -1,6 +1,6 @@
 """Gaussian vectors with gaps: statistics by pattern of missingness, and expectation-maximisation.
 
-The conditional of what a row lacks given what it has is in `bayesgen.numerics.student`.
+The conditional of what a row lacks given what it has is in `bayesgen.numerics.student_gaps`.
 """
 
 import functools

@@ -33,7 +33,8 @@ from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, Hyperparame
 from bayesgen.models.moments import grouped_moments
 from bayesgen.numerics.pieces import as_columns, pieces, scratch
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace, student_tail
-from bayesgen.numerics.student import ColumnProducts, conditional_student, fill_student, log_product
+from bayesgen.numerics.student import ColumnProducts, log_product
+from bayesgen.numerics.student_gaps import conditional_student, fill_student
 from bayesgen.numerics.sums import finite
 
 LOG_2PI = math.log(2 * math.pi)

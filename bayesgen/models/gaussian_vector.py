@@ -18,7 +18,7 @@ from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.models.moments import Moments, grouped_moments
 from bayesgen.numerics.pieces import CELLS, patterns
 from bayesgen.numerics.special import namespace
-from bayesgen.numerics.student import conditional_student, fill_student
+from bayesgen.numerics.student_gaps import conditional_student, fill_student
 from bayesgen.numerics.sums import finite
 
 

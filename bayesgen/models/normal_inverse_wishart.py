@@ -29,14 +29,11 @@ from bayesgen.numerics.special import multivariate_log_gamma_ratio, namespace
 from bayesgen.numerics.student import (
     SharedWhitener,
     Whitener,
-    conditional_student,
-    fill_student,
-    log_density_with_gaps,
-    tail_with_gaps,
     triangular_inverse,
     write_log_density,
     write_shared_log_density,
 )
+from bayesgen.numerics.student_gaps import conditional_student, fill_student, log_density_with_gaps, tail_with_gaps
 from bayesgen.numerics.sums import finite
 
 _MANY = 1000  # rows for which polynomials are worth their coefficients

@@ -18,7 +18,7 @@ bound.
 **ML and MAP** go by ECME (`bayesgen.models.ecme`).
 
 **Missing entries** are integrated out: the entries that are there are a t of their block of Σ with the same ν. Given
-them the others are a t with ν + d degrees of freedom (`bayesgen.numerics.student`).
+them the others are a t with ν + d degrees of freedom (`bayesgen.numerics.student_gaps`).
 """
 
 from dataclasses import dataclass, replace
@@ -38,7 +38,7 @@ from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.row_leaf import RowLeaf, RowsByGroup
 from bayesgen.numerics.pieces import DENSITIES, patterns, pieces
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
-from bayesgen.numerics.student import conditional_student, fill_student
+from bayesgen.numerics.student_gaps import conditional_student, fill_student
 
 
 @dataclass(frozen=True, eq=False)
