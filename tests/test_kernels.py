@@ -252,7 +252,7 @@ def test_columns_share_a_logarithm_whatever_their_scales(scale, power):
     u, width = rng.uniform(0, 10 / power, (70, 500)), 10.0 ** rng.uniform(-scale, scale, (2, 70))
     products = ColumnProducts.of(width)
     assert sum(run.stop - run.start for run in products.runs) == 70
-    for share in power * products.log(np.sqrt(u) / width[..., None]):
+    for share in power * products.log(np.sqrt(u)[:, None] / width.T[..., None]):
         np.testing.assert_allclose(share, power * np.log1p(u).sum(0), rtol=1e-13, atol=5e-15 * power)
 
 

@@ -152,7 +152,7 @@ def beside_rows(value, x):
 
 
 _LARGE = 1e6  # powers of 1 + u
-_CELLS = 1 << 17  # entries of all groups that are worked on at a time
+_CELLS = 1 << 18  # entries of all groups that are worked on at a time
 
 
 class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
@@ -348,9 +348,10 @@ class NormalInverseGamma(NormalInverseGammaPrior):
                     self.check(rows[piece].reshape(-1, *x.shape[1:]))
                     seen = ~np.isnan(columns)
                 if products is not None:
-                    away = np.subtract(columns, mean[:, :, None], out=scratch("away", (*mean.shape, columns.shape[1])))
+                    room = scratch("away", (len(columns), len(mean), columns.shape[1]))
+                    away = np.subtract(columns[:, None], mean.T[:, :, None], out=room)
                     if seen is not None:
-                        np.copyto(away, 0.0, where=~seen)
+                        np.copyto(away, 0.0, where=~seen[:, None])
                     far = products.log(away)
                     far *= power[:, :1]
                     np.subtract(whole[:, None] if seen is None else constant @ seen, far, out=result[:, piece])

@@ -6,7 +6,7 @@ For ν degrees of freedom, centre m and scale matrix S, with ν S = c L L' and W
    - \frac{\nu + D}{2} \log(1 + |W (x - m)|^2)
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf  # type: ignore[attr-defined]  # SciPy's stubs leave it out
@@ -120,10 +120,10 @@ class ColumnProducts(NamedTuple):
 
     Attributes
     ----------
-    floor : array, shape (groups, D, 1)
+    floor : array, shape (D, groups, 1)
         c_j.
     runs : list of slice
-    unit : array, shape (groups, runs)
+    unit : array, shape (runs, groups, 1)
         1 over the products of c_j.
     """
 
@@ -135,24 +135,24 @@ class ColumnProducts(NamedTuple):
     @np.errstate(all="ignore")
     def of(cls, width) -> "ColumnProducts":
         """Return the constants where the widths are w (groups, D)."""
-        floor, runs, start, total = width[..., None] ** -2.0, [], 0, 0.0
-        for place, size in enumerate(np.abs(np.log(floor[..., 0])).max(0).tolist()):
+        floor, runs, start, total = width.T[..., None] ** -2.0, [], 0, 0.0
+        for place, size in enumerate(np.abs(np.log(floor[..., 0])).max(1).tolist()):
             total += size
             if place > start and (total > _RANGE or place == start + _RUN):
                 runs.append(slice(start, place))
                 start, total = place, size
         runs.append(slice(start, width.shape[1]))
-        return cls(floor, runs, np.stack([1 / np.multiply.reduce(floor[:, run, 0], 1) for run in runs], axis=1))
+        return cls(floor, runs, np.stack([1 / np.multiply.reduce(floor[run]) for run in runs]))
 
     def log(self, d) -> np.ndarray:
-        """Return the logarithms (groups, n) from distances (groups, D, n), overwritten; not finite if far away."""
+        """Return the logarithms (groups, n) from distances (D, groups, n), overwritten; not finite if far away."""
         d *= d
         d += self.floor
-        result = np.zeros((len(d), d.shape[2]))
-        for run, unit in zip(self.runs, self.unit.T, strict=True):
-            product = np.multiply.reduce(d[:, run], axis=1)
-            product *= unit[:, None]
-            result += np.log(product, out=product)
+        result: Any = 0.0
+        for run, unit in zip(self.runs, self.unit, strict=True):
+            product = np.multiply.reduce(d[run])
+            product *= unit
+            result = result + np.log(product, out=product)
         return result
 
 
