@@ -14,7 +14,7 @@ import pandas as pd
 from benchmarks.quality import FLOOR, split
 from benchmarks.rivals import OURS, contenders
 
-MODELS = (OURS, "forest", "extra trees", "SVC, calibrated")
+MODELS = (OURS, "forest", "extra trees", "SVC, calibrated", "logistic", "boosting", "GaussianNB, calibrated")
 FRESH = (
     "MASS/birthwt low -bwt",
     "MASS/biopsy class -ID",
