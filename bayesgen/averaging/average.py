@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesgen.averaging.fitted_view import FittedView
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMembers, Product
 from bayesgen.core.registry import saveable
@@ -277,19 +276,16 @@ def _write(result, parts, places, x, c) -> None:
     fit mostly do.
     """
     result[places < 0] = 0.0
-    start, warp, read = 0, None, ()
+    start, warp, read = 0, None, None
     for fitted in parts:
         wanted = np.flatnonzero((places >= start) & (places < start + len(fitted.members)))
         if len(wanted):
             members: Any = places[wanted] - start
             several = bool((members[1:] <= members[:-1]).any())
             members, turn = np.unique(members, return_inverse=True) if several else (members, None)
-            if not isinstance(fitted, FittedView):
-                density = fitted.log_density(x, c, members)
-            else:
-                if warp is None or not (fitted.view.warp is warp or fitted.view.warp == warp):
-                    warp, read = fitted.view.warp, fitted.view.read_near(x)
-                density = fitted.of_read(x, read, members)
+            if read is None or not (fitted.bend is warp or fitted.bend == warp):
+                warp, read = fitted.bend, fitted.read(x)
+            density = fitted.of_read(read, x, c, members)
             result[wanted[0] : wanted[-1] + 1] = density[turn] if several else density
         start += len(fitted.members)
 

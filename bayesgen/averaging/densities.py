@@ -29,19 +29,30 @@ that of the terms that cancel. So rows are completed from the pooled covariance 
 y = L⁻¹(x - c), V = LL' and c the mean of all rows: with Y = L'PL and the mean μ of a group there, q is
 (y - μ)'Y(y - μ), where rows and groups have a length of about √D, and g is (PL(y - μ))_m. Groups whose densities could
 err by more than `_ERROR` within `RADIUS` standard deviations a column are left to `students`, and so are rows beyond.
+
+**A row left out of many** (`log_density_without`): where all rows together are many, m and V of the prior keep it, and
+one factor of A, the scale that has all rows, serves all of them. With d = x - μ_c the distance from the posterior mean
+of the row's group c, κ = kappa + n_c, and a weight r that leaves,
+
+.. math:: \kappa' = \kappa - r, \quad A' = A - s\, d d^\top, \quad s = \frac{r \kappa}{\kappa'}, \quad
+   x - \mu_c' = \frac{\kappa}{\kappa'} d, \quad |A'| = |A| h, \quad
+   z^\top A'^{-1} z = z^\top A^{-1} z + \frac{s}{h} (d^\top A^{-1} z)^2, \quad h = 1 - s\, d^\top A^{-1} d
 """
 
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.averaging.students import Reference
+from bayesgen.averaging.students import Reference, log_student
 from bayesgen.models.moments import Moments
-from bayesgen.numerics.monomials import longest, monomials, polynomials
+from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
+from bayesgen.numerics.monomials import longest, monomials, polynomials, write_quadratic_log_density
 from bayesgen.numerics.pieces import blas_threads, pieces, scratch
 from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.numerics.student import triangular_inverse
 from bayesgen.numerics.student_gaps import complete
+from bayesgen.numerics.sums import finite
 
 RADIUS = 3.0  # times the root of the columns: length of the longest row, in standardised columns
 _CELLS = 1 << 19  # entries worked on at a time: smaller products keep two threads waiting for each other
@@ -317,3 +328,73 @@ class Marginals(NamedTuple):
             if a % _RUN == _RUN - 1 or a == k - 1:
                 log_det = log_det + np.log(pivot, out=pivot)
         return log_det
+
+
+_WHITE = 1 << 19  # whitened entries worked on at a time
+
+
+def log_density_without(posteriors, x, group, removed) -> np.ndarray:
+    """Return the log density of rows of the fit under each group, without a part of their weight in their own.
+
+    Parameters
+    ----------
+    posteriors : list of NormalInverseWishart
+        M posteriors with all rows, which all share their matrices, or none.
+    x : array, shape (n, D)
+        Rows.
+    group : int array, shape (n,)
+        Their groups.
+    removed : array, shape (n,)
+        The weight that leaves with each.
+
+    Returns
+    -------
+    array, shape (M, n, G)
+    """
+    names, (every, dim) = ("mean", "kappa", "nu", "scale"), x.shape
+    mean, kappa, nu, scale = (np.stack([getattr(model, name) for model in posteriors]) for name in names)
+    root = np.linalg.cholesky(scale)
+    log_det = 2 * np.log(np.diagonal(root, axis1=2, axis2=3)).sum(2)
+    white, dof = triangular_inverse(root), nu - dim + 1
+    result, shared = np.empty((*kappa.shape, every)), posteriors[0].shared
+    for batch in pieces(every, mean.size, _WHITE):
+        own, rows, r = group[batch], np.arange(batch.stop - batch.start), removed[batch]
+        z = (x[batch] - mean[:, :, None]) @ white.mT
+        square, mine = np.vecdot(z, z), z[:, own, rows]
+        inside = np.equal.outer(np.arange(kappa.shape[1]), own)
+        kappa_left = kappa[..., None] - r * inside
+        growth = kappa[:, own] / (kappa[:, own] - r)
+        h = 1 - r * growth * np.vecdot(mine, mine)
+        if shared:
+            cross, touched = np.vecdot(z, mine[:, None]), np.ones_like(inside)
+        else:
+            cross, touched = square, inside
+        square += np.where(touched, (r * growth / h)[:, None] * cross**2, 0.0)
+        square *= np.where(inside, growth[:, None] ** 2, 1.0)
+        log_dets = log_det[..., None] + np.where(touched, np.log(h)[:, None], 0.0)
+        dof_left = dof[..., None] - r * touched
+        gamma = log_gamma_ratio(dof_left / 2, dim / 2)
+        result[..., batch] = log_student(square, log_dets, dof_left, kappa_left, dim, gamma)
+    return result.swapaxes(1, 2)
+
+
+def log_predictive_of(model, y) -> np.ndarray:
+    """Return the log density of rows under the groups of a model that is kept, (F, n).
+
+    For one prediction polynomials pay from a thousand rows on; of a model that is kept they are there.
+    """
+    if isinstance(model, NormalInverseWishart) and not model.shared and model._quadratic is not None and finite(y):
+        result = np.empty((len(model._means), len(y)))
+        write_quadratic_log_density(result, y, model._quadratic, model._means, model._whole)
+        return result
+    density: Any = model.log_predictive(y)
+    return density.reshape(len(y), -1).T
+
+
+def stacked(models):
+    """Return models of one kind as one model with a leading axis of models; a single one as it is."""
+    if len(models) == 1:
+        return models[0]
+    names = [field.name for field in fields(models[0]) if "rank" in field.metadata]
+    each = ((name, np.broadcast_arrays(*(getattr(model, name) for model in models))) for name in names)
+    return models[0]._untied()._revised(**{name: np.stack(arrays) for name, arrays in each})

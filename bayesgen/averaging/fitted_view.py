@@ -11,30 +11,27 @@ serves every kappa. What predictions need is kept from the first on.
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesgen.averaging.densities import FEWEST, Marginals, Rotations, within
+from bayesgen.averaging.densities import (
+    FEWEST,
+    Marginals,
+    Rotations,
+    log_density_without,
+    log_predictive_of,
+    stacked,
+    within,
+)
 from bayesgen.averaging.member import NUMBERS, FittedFactors
 from bayesgen.averaging.member_rows import HeldOut, Rows
-from bayesgen.averaging.students import (
-    Reference,
-    by_column,
-    log_density,
-    log_density_far,
-    log_density_without,
-    squares,
-    weights,
-)
+from bayesgen.averaging.students import Reference, by_column, log_density, log_density_far, squares, weights
 from bayesgen.averaging.view import Training, View
 from bayesgen.core.errors import DataError
 from bayesgen.models.moments import Moments, moments
-from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.numerics.monomials import write_quadratic_log_density
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
-from bayesgen.numerics.sums import finite
 from bayesgen.numerics.yeo_johnson import FAR
 from bayesgen.posterior.leaf_factor import LeafFactor
 
@@ -230,15 +227,17 @@ class FittedView(FittedFactors):
                     "diagonal" if member.diagonal else "full" if few or not member.shared else f"shared {place}"
                 )
             alike = [np.flatnonzero(np.array(kinds) == kind) for kind in dict.fromkeys(kinds)]
-            found = [(places, _stacked([self.posterior(m) for m in used[places]])) for places in alike]
+            found = [(places, stacked([self.posterior(m) for m in used[places]])) for places in alike]
         self._models[key] = found
         return found
 
     def log_density(self, x, c, used) -> np.ndarray:
-        return self.of_read(x, self.view.read_near(x), used)
+        return self.of_read(self.read(x), x, c, used)
 
-    def of_read(self, x, read, used) -> np.ndarray:
-        """Return `log_density` of rows that `View.read_near` has read, by this view or one with the same bends."""
+    def read(self, x):
+        return self.view.read_near(x)
+
+    def of_read(self, read, x, c, used) -> np.ndarray:
         y, seen, far = read
         result = self.of_bent(y, seen, used)
         members = [self.members[m] for m in used]
@@ -349,7 +348,7 @@ class FittedView(FittedFactors):
             others = every if turned is None else np.delete(every, known)
             answers: list[Any] = [] if turned is None else [(known, turned.log_density)]
             for places, model in self.models(used[others], columns):
-                answers.append((others[places], functools.partial(_log_predictive, model)))
+                answers.append((others[places], functools.partial(log_predictive_of, model)))
             rows = y if inside.all() else y[inside]
             density = result if inside.all() else np.empty((*result.shape[:2], len(rows)))
             for batch in pieces(len(rows), len(used) * groups, _CELLS):
@@ -439,25 +438,3 @@ class FittedView(FittedFactors):
         top = np.maximum.reduceat(density, first, axis=axis)
         density -= top.take(self.view.owner, axis)
         return top + np.log(np.add.reduceat(np.exp(density, out=density), first, axis=axis))
-
-
-def _log_predictive(model, y) -> np.ndarray:
-    """Return the log density of rows under the groups of a model that is kept, (F, n).
-
-    For one prediction polynomials pay from a thousand rows on; of a model that is kept they are there.
-    """
-    if isinstance(model, NormalInverseWishart) and not model.shared and model._quadratic is not None and finite(y):
-        result = np.empty((len(model._means), len(y)))
-        write_quadratic_log_density(result, y, model._quadratic, model._means, model._whole)
-        return result
-    density: Any = model.log_predictive(y)
-    return density.reshape(len(y), -1).T
-
-
-def _stacked(models):
-    """Return models of one kind as one model with a leading axis of models; a single one as it is."""
-    if len(models) == 1:
-        return models[0]
-    names = [field.name for field in fields(models[0]) if "rank" in field.metadata]
-    each = ((name, np.broadcast_arrays(*(getattr(model, name) for model in models))) for name in names)
-    return models[0]._untied()._revised(**{name: np.stack(arrays) for name, arrays in each})

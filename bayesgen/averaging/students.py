@@ -34,14 +34,6 @@ the same for every kappa; one factorisation serves them all by Sherman and Morri
 .. math:: |A| = |A_0| h, \quad z^\top A^{-1} z = z^\top A_0^{-1} z - \frac{\beta}{h} (z^\top A_0^{-1} \delta)^2, \quad
    h = 1 + \beta\, \delta^\top A_0^{-1} \delta
 
-Where all rows together are many, those of the prior (m and V) keep the row that is left out (`log_density_without`):
-one factor of A, the scale that has all rows, then serves all of them. With d = x - μ_c the distance from the posterior
-mean of the row's group c, κ = kappa + n_c, and a weight r that leaves,
-
-.. math:: \kappa' = \kappa - r, \quad A' = A - s\, d d^\top, \quad s = \frac{r \kappa}{\kappa'}, \quad
-   x - \mu_c' = \frac{\kappa}{\kappa'} d, \quad |A'| = |A| h, \quad
-   z^\top A'^{-1} z = z^\top A^{-1} z + \frac{s}{h} (d^\top A^{-1} z)^2, \quad h = 1 - s\, d^\top A^{-1} d
-
 "shared" sums S_g + beta δδ' over the groups, and has f = rho + 2 + N. A row with missing entries has the marginal t,
 with the same degrees of freedom.
 """
@@ -54,13 +46,10 @@ import numpy as np
 
 from bayesgen.models.moments import Moments
 from bayesgen.numerics.bordered import Bordered, add_diagonal
-from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio
-from bayesgen.numerics.student import triangular_inverse
 from bayesgen.numerics.yeo_johnson import FAR
 
 _GAMMA = 0.01  # degrees of freedom that the total variance is worth in V
-_CELLS = 1 << 19  # whitened entries worked on at a time
 _LOST = 1e-5  # share of the squares that must be left, or five digits are gone
 
 
@@ -295,51 +284,6 @@ def log_density(members, reference: Reference, x, seen=None, departure=None) -> 
         write = {"full": _write_full, "shared": _write_shared}.get(structure, _write_diagonal)
         write(density, same, reference, u, delta[:, :, None], seen)
     return result[..., 0] if place is None else result.swapaxes(2, 3)[:, departure, place]
-
-
-def log_density_without(posteriors, x, group, removed) -> np.ndarray:
-    """Return the log density of rows of the fit under each group, without a part of their weight in their own.
-
-    Parameters
-    ----------
-    posteriors : list of NormalInverseWishart
-        M posteriors with all rows, which all share their matrices, or none.
-    x : array, shape (n, D)
-        Rows.
-    group : int array, shape (n,)
-        Their groups.
-    removed : array, shape (n,)
-        The weight that leaves with each.
-
-    Returns
-    -------
-    array, shape (M, n, G)
-    """
-    names, (every, dim) = ("mean", "kappa", "nu", "scale"), x.shape
-    mean, kappa, nu, scale = (np.stack([getattr(model, name) for model in posteriors]) for name in names)
-    root = np.linalg.cholesky(scale)
-    log_det = 2 * np.log(np.diagonal(root, axis1=2, axis2=3)).sum(2)
-    white, dof = triangular_inverse(root), nu - dim + 1
-    result, shared = np.empty((*kappa.shape, every)), posteriors[0].shared
-    for batch in pieces(every, mean.size, _CELLS):
-        own, rows, r = group[batch], np.arange(batch.stop - batch.start), removed[batch]
-        z = (x[batch] - mean[:, :, None]) @ white.mT
-        square, mine = np.vecdot(z, z), z[:, own, rows]
-        inside = np.equal.outer(np.arange(kappa.shape[1]), own)
-        kappa_left = kappa[..., None] - r * inside
-        growth = kappa[:, own] / (kappa[:, own] - r)
-        h = 1 - r * growth * np.vecdot(mine, mine)
-        if shared:
-            cross, touched = np.vecdot(z, mine[:, None]), np.ones_like(inside)
-        else:
-            cross, touched = square, inside
-        square += np.where(touched, (r * growth / h)[:, None] * cross**2, 0.0)
-        square *= np.where(inside, growth[:, None] ** 2, 1.0)
-        log_dets = log_det[..., None] + np.where(touched, np.log(h)[:, None], 0.0)
-        dof_left = dof[..., None] - r * touched
-        gamma = log_gamma_ratio(dof_left / 2, dim / 2)
-        result[..., batch] = log_student(square, log_dets, dof_left, kappa_left, dim, gamma)
-    return result.swapaxes(1, 2)
 
 
 def log_density_far(members, reference: Reference, sign, size, seen=None) -> np.ndarray:
