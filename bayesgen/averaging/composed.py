@@ -71,7 +71,7 @@ class ComposedMember(Member):
 
     @classmethod
     def most_rows(cls, rows):
-        """Return some thousand: more would hardly change what is made of the table."""
+        """Return 5,000: more rows would hardly change which columns are chosen, or which values they have."""
         return _LEARN
 
     def settings(self):

@@ -111,7 +111,9 @@ class Rotations(NamedTuple):
 
     @classmethod
     def of_members(cls, members, statistics: Moments, reference: Reference) -> "tuple[np.ndarray, Rotations | None]":
-        """Return the places of the members with full covariances and no large power, and their densities or None.
+        """Return the places of the members that rotations serve, and the rotations, or None if they serve none.
+
+        They serve full covariances whose power magnifies no rounding.
 
         Parameters
         ----------

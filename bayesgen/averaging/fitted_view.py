@@ -138,7 +138,7 @@ class FittedView(FittedFactors):
         return self.view.warp
 
     def factor(self, place):
-        """Return a member, whose groups have the predictives of its posterior."""
+        """Return a member as a factor, whose groups have the predictive densities of its posterior."""
         return self._leaf_factor(place, None, self.log_share)
 
     def drawn_factor(self, place, rng):

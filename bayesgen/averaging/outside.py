@@ -132,7 +132,7 @@ def _cast(values: Any, kind) -> Any:
 
 
 def refuse_changed(names, table: Table, schema: Schema) -> None:
-    """Raise if later rows of a table would reach classifiers of the user's, of these names, otherwise than at fit."""
+    """Raise if the user's classifiers, of these names, would see later rows in another form than at the fit."""
     refuse_long(names, table, schema)
     if dropped := [column for column in schema.columns if column not in schema.used().columns]:
         raise ValueError(

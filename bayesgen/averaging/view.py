@@ -284,7 +284,7 @@ class Training:
 
     @functools.cached_property
     def halves(self) -> dict:
-        """Halves of the completed rows that were found for some number of components, for other numbers."""
+        """The halves of parts of the completed rows, which components of other numbers begin with."""
         return {}
 
     @property

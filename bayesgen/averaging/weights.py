@@ -197,7 +197,7 @@ def _nested(predicted: LeftOut, priors, mode, start) -> tuple[np.ndarray, np.nda
         others = predicted.take(inside if inside.all() else ~inside)
         exponents, weights = _choose(others, priors, mode, *start)
         these = predicted.take(inside)
-        unseen[:, inside] = [these.average(exponents, own) for own in weights]
+        unseen[:, inside] = [these.average(exponents, weights_of_prior) for weights_of_prior in weights]
         score = np.log(np.maximum(these.of_class(unseen[:, inside]), _TINY))
         scores[:, j] = score @ predicted.share[inside] * predicted.count
     others = softmax(scores.sum(1, keepdims=True) - scores, axis=0)

@@ -118,7 +118,7 @@ class Departure:
 
     @classmethod
     def of(cls, n, group, removed, rows: int) -> "Departure":
-        """Return what leaves with rows, some weight of their groups; nothing, where ``group`` is None."""
+        """Return the departures of rows that take a weight out of their groups; none leaves where ``group`` is None."""
         if group is None:
             group, removed = np.zeros(rows, np.intp), np.zeros(rows)
         count, every_row = len(n), np.arange(rows)

@@ -302,7 +302,7 @@ class Components:
         return result
 
     def complete(self, rows: Rows, codes, rng) -> tuple[dict[str, np.ndarray], np.ndarray, list[np.ndarray]]:
-        """Draw the missing entries of rows, and what else is not known: their classes, and their groups.
+        """Draw the missing entries of rows, and their classes and groups where these are unknown.
 
         Returns
         -------
@@ -371,7 +371,7 @@ class Given:
         return code, groups
 
     def _choose_group(self, f: int, group, rng) -> np.ndarray:
-        """Choose among the groups of an alternative and class, of which the first is given, by what a row has."""
+        """Draw one of the groups of an alternative and class, whose first is given, by the entries that a row has."""
         factor, result = self.components.factors[f], group.copy()
         last = np.append(factor.first, len(factor.owner))
         row = np.broadcast_to(np.arange(group.shape[-1]), group.shape)
