@@ -91,7 +91,7 @@ class Average(Predictive):
 
     @functools.cached_property
     def bend(self) -> Any:
-        """The bends of the numbers, which all members see that see any; None without such."""
+        """The bends of the numbers, the same for all members; None if no member takes numbers."""
         return next((fitted.bend for fitted in self.parts if fitted.bend is not None), None)
 
     def places(self, member) -> list[tuple[Any, int]]:
@@ -108,7 +108,7 @@ class Average(Predictive):
         return any(fitted.keeps_rows for fitted in self.parts)
 
     def drawn(self, member) -> bool:
-        """Return True for a member whose parameters can be drawn, as those of many numbers in their span cannot."""
+        """Return True if the parameters of a member can be drawn; Gaussians of many columns have too many."""
         return all(fitted.drawn for fitted, _ in self.places(member))
 
     @one_blas_thread()
@@ -256,7 +256,7 @@ class Average(Predictive):
         return pieces(rows, int(used.sum()) * len(self.class_weight), _CELLS, rows)
 
     def _batches(self, x, used):
-        """Return slices of rows (n, D) as `pieces` does; or indices, rows that lack the same entries together."""
+        """Return slices of rows (n, D) as `pieces` does; of rows with gaps, indices of those with the same gaps."""
         parts, seen = self.pieces(len(x), used), ~np.isnan(x)
         if seen.all():
             return parts

@@ -119,7 +119,7 @@ class ComposedMembers(FittedMembers):
 
     @abc.abstractmethod
     def made(self, x, c) -> tuple[np.ndarray, np.ndarray]:
-        """Return numbers and categories of rows of the table that is made."""
+        """Return the numbers and categories that rows have in the table that is made."""
 
     def log_density(self, x, c, used) -> np.ndarray:
         """Return log p(row | k) on the table that is made, under some members, in the units of the bent columns."""
@@ -134,7 +134,7 @@ class ComposedMembers(FittedMembers):
 
     @functools.cached_property
     def _parts(self) -> list[tuple[FittedMembers, np.ndarray]]:
-        """The fitted members of each kind, and the place of each member's among them, or -1."""
+        """The fits of each kind, with the place there of the part of each composed member, or -1 if it has none."""
         result = []
         for name in _KINDS:
             if (fitted := getattr(self, name)) is not None:

@@ -183,7 +183,7 @@ class FittedView(FittedFactors):
         return replace(self, statistics=self.statistics + summed if added else summed)
 
     def sums(self, x, c, codes):
-        """Sum the rows as at the fit, if these have no gaps that the fit had not."""
+        """Return sums of rows beside those of the fit; None if rows have gaps and the fit had none."""
         if self.view.filling is None and np.isnan(x).any():
             return None
         rows = Rows(x, c, codes, np.ones(len(x)), (), self.view.classes)

@@ -285,7 +285,7 @@ def _most_left_out(data: Rows, proposals: Sequence[Proposal], seconds: float) ->
 
 
 def _distinct(data: Rows, out, rng) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray]:
-    """Return distinct rows of many, which each row is, and places and folds among them of the rows held out."""
+    """Return the distinct rows of many, the one that each row is, and the places and folds of the rows held out."""
     places = np.arange(len(data))
     if len(places) > _LEARN_TREES:
         places = np.union1d(folds.sample(data.ranks, _LEARN_TREES, rng), out)

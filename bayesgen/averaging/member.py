@@ -149,7 +149,7 @@ class Member(Record, abc.ABC):
 
     @property
     def factors(self) -> "tuple[Member, ...]":
-        """The members that it is a product of, as `Product` has them: itself."""
+        """The member alone, the counterpart of `Product.factors`."""
         return (self,)
 
 
@@ -179,7 +179,7 @@ class Product(NamedTuple):
 
     @property
     def outside(self) -> bool:
-        """Never: every member has a model of the rows."""
+        """False, since every factor has a model of the rows."""
         return False
 
     @property

@@ -102,12 +102,12 @@ class Rows:
         return rank[place], self.codes[first[order]]
 
     def without(self, places) -> np.ndarray:
-        """Return the places of all rows but some, and but the rows of their groups."""
+        """Return the places of the rows that are neither at some places nor in a group that has a row there."""
         gone = np.isin(np.arange(len(self)), places)
         return np.flatnonzero(~gone if self.group is None else ~np.isin(self.group, self.group[gone]))
 
     def joined(self, places, fold) -> np.ndarray:
-        """Return fewer folds of the rows at some places, each of about the share of all rows that one of all would be.
+        """Return the folds of the rows at some places, joined until each has the share of all rows that a fold should.
 
         The model of a fold then learns from as many rows as if all were in folds, and fewer models are learned.
         """

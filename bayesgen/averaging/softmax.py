@@ -65,7 +65,7 @@ class SoftmaxMember(Member):
 
     @classmethod
     def most_rows(cls, rows):
-        """Return how many rows times their coefficients are not too many."""
+        """Return the number of rows that keeps rows times coefficients within a bound."""
         columns = rows.x.shape[1] + sum(rows.levels)
         width = rows.classes * (1 + (min(columns, len(rows)) if columns > WIDE else columns))
         return _CELLS // width
@@ -135,14 +135,6 @@ class LogisticMembers(FittedMembers):
         result = log_softmax(score, axis=2) - self.log_prior
         result[:, without_entries(x, c)] = 0.0
         return result
-
-    def along(self, x, c, row, column, values) -> np.ndarray:
-        """Return f_k, (S, K, E, Q), with nodes (E, Q) for some missing numbers, by their rows and columns."""
-        score = np.moveaxis(self._columns(x, c) @ np.swapaxes(self.coefficients, 1, 2), 2, 1)[:, :, row, None]
-        z = self.warp.take(column).forward(values.T).T
-        z = (z - self.centre[column, None]) / self.scale[column, None]
-        score = score + self.coefficients[:, :, 1 + column, None] * z
-        return log_softmax(score, axis=1) - self.log_prior[:, None, None]
 
     def _columns(self, x, c):
         z = (self.warp.forward(x) - self.centre) / self.scale

@@ -143,7 +143,7 @@ class Missing:
     shape: tuple[int, ...]
 
     def take(self, rows) -> "Missing":
-        """Return those of some rows, at increasing places, numbered anew."""
+        """Return the covariances of some rows, at increasing places, which are numbered anew."""
         place = np.searchsorted(rows, self.rows)
         kept = np.flatnonzero(np.take(rows, place, mode="clip") == self.rows) if len(rows) else np.empty(0, np.intp)
         return Missing(place[kept], self.places[kept], self.covariance[kept], self.shape)
@@ -215,7 +215,7 @@ class Training:
         return Training(self.rows.take(places), self.summed, self.bend, seed, None, self.bends, key)
 
     def without(self, places) -> "Training":
-        """Return the training on all rows but some, and but the rows of their groups; of few rows the same each time.
+        """Return the training without the rows at some places and in their groups; of few rows the same each time.
 
         Families that are fitted without the same rows then share what is derived from the rest.
         """

@@ -372,7 +372,7 @@ class Coordinates:
         return log_det, result
 
     def _missing(self, root, row, means, rho):
-        """Yield rows that lack entries and the places of these, with P, and P times the rows and the means, there.
+        """Yield rows that lack entries, the places of these entries, and there P and its products with rows and means.
 
         ``root`` is the factor of A within the span, and ``row`` and ``means`` are whitened by it.
         """
