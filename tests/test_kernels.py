@@ -498,3 +498,8 @@ def test_the_threads_of_the_blas_come_back_when_the_last_has_left():
     assert threads() == {1}
     other.__exit__(None, None, None)
     assert threads() == before
+
+
+def test_no_rows_are_filled():
+    leaf = NormalInverseWishart(np.zeros(2), 1.0, 4.0, np.eye(2))
+    assert leaf.fill(np.empty((0, 2)), np.empty(0, int), np.random.default_rng(0)).shape == (0, 2)

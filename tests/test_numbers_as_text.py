@@ -309,3 +309,13 @@ def test_a_wide_table_is_read_as_a_narrow_one_is_and_never_copied_for_a_column(t
     assert "left out: constant" in str(told_of_wide) and len(copied) < 5
     (account,) = wide.attrs.values()
     assert copy.deepcopy(account) is account  # else each column that is taken out would copy what is known of all
+
+
+def test_large_numbers_that_lie_close_together_are_read_in_silence(tmp_path):
+    path = tmp_path / "accounts.csv"
+    pd.DataFrame(
+        {"account": 4 * 10**15 + np.random.default_rng(0).integers(0, 15, 200), "t": np.arange(200) % 2}
+    ).to_csv(path, index=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        bg.read_table(path)

@@ -215,3 +215,11 @@ def test_nuts_on_the_population_is_calibrated():
     leaf = PooledGroups(BetaBinomial(2.0, 1.5), 0.8, groups=6)
     result = bg.check_calibration(leaf, 12, nuts, simulate=simulated, simulations=100, draws=49, seed=0)
     assert result.ok(1e-3), str(result)
+
+
+@pytest.mark.filterwarnings("ignore:Laplace")
+def test_a_group_that_no_row_tells_stays_missing_among_bools():
+    X = pd.DataFrame({"v": np.arange(60.0) % 7, "g": np.arange(60) % 3 == 0})
+    leaf = PooledGroups(NormalInverseGamma(0.0, 0.5, 2.0, 1.0))
+    fitted = bg.NaiveBayesClassifier({("v", "g"): leaf}, inference="laplace").fit(X, np.arange(60) % 2)
+    assert fitted.sample(4)[0]["g"].isna().all()

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.neighbors import KNeighborsClassifier
 
 from bayesgen import AveragedClassifier, data
 from bayesgen.averaging import wild
@@ -138,3 +139,19 @@ def test_a_completed_entry_is_the_regression_on_class_and_row():
     np.testing.assert_allclose(completed[5, 1], design[5] @ line, atol=0.01)  # the prior is worth three rows of 2,000
     completed[5, 1] = x[5, 1]
     np.testing.assert_array_equal(completed, x)  # all else stays, gaps too
+
+
+@pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
+def test_a_wild_date_is_told_as_a_date_and_own_members_are_named():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {"d": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 60, 60), "D"), "x": rng.normal(size=60)}
+    )
+    X.loc[7, "d"] = pd.Timestamp("1900-01-01")
+    y = np.arange(60) % 2
+    with pytest.warns(InputWarning, match="value 1900-01-01 in row 7") as told:
+        AveragedClassifier(features={"d": "date"}, members=["gaussian"]).fit(X, y)
+    assert "ranks" not in str(told[0].message) and "own" not in str(told[0].message)
+    X["d"], X.loc[3, "x"] = 1.0, 1e6
+    with pytest.warns(InputWarning, match=r"\(members=\['near'\], classifiers of your own, learn from it as it is\)"):
+        AveragedClassifier(members=["gaussian", ("near", KNeighborsClassifier())]).fit(X[["x"]], y)

@@ -164,7 +164,7 @@ class Average(Predictive):
 
     @np.errstate(under="ignore")
     def of_density(self, density, members) -> np.ndarray:
-        """Return p(k | x), (K, ...), from log p(x | k), (m, K, ...), under members that have all of the weight."""
+        """Return p(k | x), (K, ...), from log p(x | k), (m, K, ...), under members that have nearly all weight."""
         least, prior = self.roster.least[members], np.exp(self.log_class_prior)
         weights, axes = self.weights[members] / (1 + least), (1,) * (density.ndim - 2)
         q = density * self.exponents[members].reshape(-1, 1, *axes)

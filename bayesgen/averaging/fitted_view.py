@@ -6,7 +6,7 @@ covariance matrix are one model with an axis of members, from which complete row
 polynomials (`bayesgen.models.normal_inverse_wishart`), of many columns by `Rotations`; so are those of independent
 columns. Rows with gaps are complete rows of fewer columns where many share a pattern; else they go through `Marginals`.
 Rows of the fit that are left out, and rows that lack many entries, go through `students`, where one factorisation
-serves every kappa. What predictions need is kept from the first on.
+serves every kappa; complete rows of large fits leave by `log_density_without`. What predictions need is kept.
 """
 
 import functools

@@ -34,8 +34,9 @@ import numpy as np
 
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.view import Training
-from bayesgen.core.errors import InputWarning, several, warn
+from bayesgen.core.errors import InputWarning, listed, several, warn
 from bayesgen.numerics.folds import sample
+from bayesgen.tables.dates import moments
 
 _RATIO = 300  # of the distances from the median on both sides of the gap
 _OTHERS = 5  # entries on the near side that differ from the median, at least
@@ -100,17 +101,34 @@ def completed(rows: Rows, wild: Wild, bend: bool) -> Rows:
     return replace(rows, x=x)
 
 
-def tell(wild: Wild, x, names: Sequence[str], places) -> None:
-    """Warn of wild entries of numbers (n, D), given the names of the columns and the places of the rows, (n,)."""
+def tell(wild: Wild, x, names: Sequence[str], places, dates: Sequence[str] = (), given: Sequence[str] = ()) -> None:
+    """Warn of wild entries of numbers (n, D).
+
+    Parameters
+    ----------
+    wild : Wild
+    x : array, shape (n, D)
+        The numbers.
+    names : sequence of str
+        Names of the columns.
+    places : int array, shape (n,)
+        Places of the rows in the user's table.
+    dates : sequence of str, optional
+        Columns that are days since 1970-01-01.
+    given : sequence of str, optional
+        Names of classifiers of the user's, which learn from the rows as they are.
+    """
     entries = [(names[j], x[i, j], int(places[i]), times) for i, j, times in zip(*wild, strict=True)]
+    shown = [str(moments([value])[0])[:10] if name in dates else f"{value:g}" for name, value, _, _ in entries]
     text = several(
-        f"column {name!r}: value {value:g} in row {row} is {times:.3g} times as far from the middle as its others"
-        for name, value, row, times in entries
+        f"column {name!r}: value {value} in row {row} is {times:.3g} times as far from the middle as its others"
+        for (name, _, row, times), value in zip(entries, shown, strict=True)
     )
     name, value, row, _ = entries[0]
-    cure = "Mend it or give NaN; to keep it, give the logarithm or the ranks of the column"
-    text = f"{text}: it is taken as missing, and what its class and row let expect stands for it. {cure}"
-    warn(InputWarning(text, column=name, row=row, value=float(value)))
+    text = f"{text}: it is taken as missing, and what its class and row let expect stands for it"
+    text += f" (members={listed(given)}, classifiers of your own, learn from it as it is)" if given else ""
+    cure = "" if name in dates else "; to keep it, give the logarithm or the ranks of the column"
+    warn(InputWarning(f"{text}. Mend it or give NaN{cure}", column=name, row=row, value=float(value)))
 
 
 def refuse_far(x, names: Sequence[str], places) -> None:

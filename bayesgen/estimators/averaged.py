@@ -135,7 +135,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
 
     An entry of the rows of fit that is 300 times and more as far from the median of its column as the others, one of at
     most three or a hundredth of the rows, is told by a warning, and its conditional expectation given class and row is
-    learned from in its place (`bayesgen.averaging.wild`).
+    learned from in its place (`bayesgen.averaging.wild`); only classifiers of your own see it as it is.
 
     Beyond 100 numeric columns there is one component per class. Up to 1,000 rows, full and shared covariances are
     worked out in the coordinates that the rows span (`bayesgen.averaging.wide`); questions that draw rows or entries
@@ -233,7 +233,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
             places = np.arange(len(labels)) if sample_weight is None else np.flatnonzero(np.asarray(sample_weight))
             far = wild.find(rows.x, codes)
             if len(far.row):
-                wild.tell(far, rows.x, names, places)
+                wild.tell(far, rows.x, names, places, self.schema_.dates, [name for name, _ in pairs])
                 rows = wild.completed(rows, far, self.bend)
             leaves = averaged_settings.learn_leaves(self, rows)
             if leaves is not None and pairs:

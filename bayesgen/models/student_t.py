@@ -117,6 +117,7 @@ class StudentT(RowLeaf):
 
     @property
     def site_dims(self):  # type: ignore[override]
+        """Trailing dims of the parameters, besides class and feature."""
         return self.gaussian.site_dims
 
     @property

@@ -104,6 +104,8 @@ def fixed_point(advance: Callable, state, tolerance: float, problem: str, limit:
         state, step = advance(state)
         if reached(step, last, tolerance):
             return state
+        if np.isnan(step):
+            break
         last = step
     raise DataError(problem)
 

@@ -219,7 +219,8 @@ def fill_student(x, group, mean, scale, dof, rng) -> np.ndarray:
     root = np.linalg.cholesky(scale[used])
     inverse = inverse_of(root)
     precision, turned = inverse.mT @ inverse, np.empty((*x.shape, 2))
-    for g, rows in enumerate(np.split(np.argsort(place, kind="stable"), np.cumsum(np.bincount(place))[:-1])):
+    for g in range(len(used)):
+        rows = np.flatnonzero(place == g)
         noise[rows] = noise[rows] @ root[g].T
         turned[rows, :, 0], turned[rows, :, 1] = z[rows] @ precision[g], noise[rows] @ precision[g]
     lost, whole = missing.sum(1), np.einsum("nd,nd->n", z, turned[..., 0])

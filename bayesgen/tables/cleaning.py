@@ -4,6 +4,7 @@ Rules decide on each column in turn: `_reasons` leave it out, `_doubts` are told
 """
 
 import functools
+import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
@@ -299,7 +300,8 @@ def _skewed(look: _Look) -> bool:
     seen = np.asarray(look.seen, float)
     if not (seen >= 0).all() or look.distinct <= 2:
         return False
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's, of values that lie close together
         before, after = (skew(v) for v in (seen, np.log1p(seen) if (seen == 0).any() else np.log(seen)))
     return before > _SKEWED and abs(after) < before / 2
 

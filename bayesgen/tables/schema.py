@@ -166,7 +166,7 @@ class Schema:
         blocks = tuple(_blocks(chosen, table))
         if not blocks:
             raise ValueError("features drops every column: nothing is left to learn from")
-        bits = [c for b in blocks if b.categories is None for c, kind in b.kinds.items() if kind == "b"]
+        bits = [c for b in blocks if b.categories is None for c in b.values if b.kinds[c] == "b"]
         return cls(table.columns, blocks, table.bools(bits), table.library).as_written(table)
 
     def as_written(self, table: Columns) -> "Schema":
