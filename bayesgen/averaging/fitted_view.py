@@ -383,7 +383,7 @@ class FittedView(FittedFactors):
                 if alike and len(others):
                     leaving = group[others], held.gone.weight[others]
                     density = log_density_without([self.posterior(m) for m in alike], y[others], *leaving)
-                    result[np.ix_(alike, others)] = self._mixed_without(density, self.n - weight[others])
+                    result[np.ix_(np.array(alike), others)] = self._mixed_without(density, self.n - weight[others])
         members, size = [self.members[m] for m in used], np.bincount(held.without[others])
         departures = np.flatnonzero(size) if members else np.empty(0, np.intp)
         departures = departures[np.argsort(size[departures], kind="stable")]  # those of as many rows stand together

@@ -223,7 +223,7 @@ def fill_student(x, group, mean, scale, dof, rng) -> np.ndarray:
         rows = np.flatnonzero(place == g)
         noise[rows] = noise[rows] @ root[g].T
         turned[rows, :, 0], turned[rows, :, 1] = z[rows] @ precision[g], noise[rows] @ precision[g]
-    lost, whole = missing.sum(1), np.einsum("nd,nd->n", z, turned[..., 0])
+    lost, whole = missing.sum(1), np.einsum("ij,ij->i", z, turned[..., 0])
     with np.errstate(invalid="ignore"):
         factor = np.where(np.isinf(dof), 1.0, np.sqrt(freedom / chance))
     for k in np.unique(lost[lost > 0]):
