@@ -42,11 +42,6 @@ from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import Grouping, finite
 
 
-def _of_every_leaf(flag: str, doc: str) -> property:
-    """Return a property that is True if the flag of every leaf is."""
-    return property(lambda self: all(map(operator.attrgetter(flag), self.leaves.values())), doc=doc)
-
-
 @dataclass(frozen=True, eq=False)
 class ClassConditional(ClassProgram, Conjugate):
     """A class prior and named leaves, which `NaiveBayes` and `GaussianDiscriminant` choose."""
@@ -159,9 +154,24 @@ class ClassConditional(ClassProgram, Conjugate):
             top = np.maximum(density.max(1, keepdims=True), -1e300)
             return np.log(np.swapaxes(params[self.CONFUSION], 1, 2) @ np.exp(density - top)) + top
 
-    conjugate = _of_every_leaf("conjugate", "True if the exact posterior exists in closed form.")  # type: ignore[assignment]
-    proper = _of_every_leaf("proper", "True if the prior of every leaf is a distribution.")  # type: ignore[assignment]
-    bounded = _of_every_leaf("bounded", "True if no leaf has a population, whose density has no mode.")  # type: ignore[assignment]
+    def _of_every_leaf(self, flag: str) -> bool:
+        """Return True if a flag is True for every leaf."""
+        return all(getattr(leaf, flag) for leaf in self.leaves.values())
+
+    @property
+    def conjugate(self) -> bool:  # type: ignore[override]  # depends on the leaves
+        """True if the exact posterior exists in closed form."""
+        return self._of_every_leaf("conjugate")
+
+    @property
+    def proper(self) -> bool:  # type: ignore[override]  # depends on the leaves
+        """True if the prior of every leaf is a distribution."""
+        return self._of_every_leaf("proper")
+
+    @property
+    def bounded(self) -> bool:  # type: ignore[override]  # depends on the leaves
+        """True if no leaf has a population, whose density has no mode."""
+        return self._of_every_leaf("bounded")
 
     def update(self, statistics: ClassStatistics) -> Self:
         _require_labels(statistics)
