@@ -360,15 +360,15 @@ def log_density_without(posteriors, x, group, removed) -> np.ndarray:
     white, dof = triangular_inverse(root), nu - dim + 1
     result, shared = np.empty((*kappa.shape, every)), posteriors[0].shared
     for batch in pieces(every, mean.size, _WHITE):
-        own, rows, r = group[batch], np.arange(batch.stop - batch.start), removed[batch]
+        home, rows, r = group[batch], np.arange(batch.stop - batch.start), removed[batch]
         z = (x[batch] - mean[:, :, None]) @ white.mT
-        square, mine = np.vecdot(z, z), z[:, own, rows]
-        inside = np.equal.outer(np.arange(kappa.shape[1]), own)
+        square, at_home = np.vecdot(z, z), z[:, home, rows]
+        inside = np.equal.outer(np.arange(kappa.shape[1]), home)
         kappa_left = kappa[..., None] - r * inside
-        growth = kappa[:, own] / (kappa[:, own] - r)
-        h = 1 - r * growth * np.vecdot(mine, mine)
+        growth = kappa[:, home] / (kappa[:, home] - r)
+        h = 1 - r * growth * np.vecdot(at_home, at_home)
         if shared:
-            cross, touched = np.vecdot(z, mine[:, None]), np.ones_like(inside)
+            cross, touched = np.vecdot(z, at_home[:, None]), np.ones_like(inside)
         else:
             cross, touched = square, inside
         square += np.where(touched, (r * growth / h)[:, None] * cross**2, 0.0)

@@ -195,12 +195,12 @@ class FittedView(FittedFactors):
 
     @functools.cached_property
     def _prepared(self) -> dict:
-        """What `_marginals` and `_rotations` keep."""
+        """Densities that `_marginals` and `_rotations` derive once, by members."""
         return {}
 
     @functools.cached_property
     def _models(self) -> dict:
-        """What `models` keeps."""
+        """Models of members alike, by members and columns; see `models`."""
         return {}
 
     def models(self, used, columns=None) -> list[tuple[np.ndarray, Any]]:
