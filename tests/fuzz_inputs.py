@@ -7,7 +7,6 @@ For as many seconds as it is given, one attack after another, each drawn from it
 - the same table in another dress (separator, quotes, line ends, encoding, compression, Parquet) must be the same table,
   read at once and in batches, by Python and by the command line;
 - a table with bytes changed, cut off or repeated must be refused, or read alike by Python and by the command line;
-- a fit that breaks off must go on from its checkpoint to the answer of all rows, or refuse what has changed;
 - a command line with arguments at random must end with exit code 0 or 2.
 
 Nothing may end in a traceback, change an input, leave a file behind, or replace an output by half of another. A failure
@@ -38,7 +37,6 @@ from typer.testing import CliRunner
 
 import bayesgen as bg
 from bayesgen.cli import app
-from bayesgen.tables.rows import RowSchema
 
 SECONDS, MEMORY = 60, 8 << 30  # of one attack
 TABLE = Path(__file__).parents[1] / "docs" / "reliability" / "inputs.csv"
@@ -186,63 +184,6 @@ def damage(folder: Path, rng) -> str:
     return "read"
 
 
-class Broken(Exception):
-    """The break of a fit."""
-
-
-def checkpoint(folder: Path, rng) -> str:
-    """Break a fit off, perhaps change something, and go on."""
-    (folder / "rows").mkdir()
-    tables = [drawn(rng, 40) for _ in range(3)]
-    for i, table in enumerate(tables):
-        table[["size", "count", "kind"]].to_parquet(folder / "rows" / f"{i}.parquet", row_group_size=10)
-    path, statistics, left = folder / "on-the-way", RowSchema.statistics, [int(rng.integers(1, 12))]
-
-    def until(self, batch):
-        left[0] -= 1
-        if left[0] < 0:
-            raise Broken
-        return statistics(self, batch)
-
-    RowSchema.statistics = until
-    try:
-        naive_bayes().fit_batches(folder / "rows", "kind", checkpoint=path, workers=1, progress=False)
-    except Broken:
-        pass
-    finally:
-        RowSchema.statistics = statistics
-    arguments, features = {}, "auto"
-    change = rng.integers(7)
-    file = folder / "rows" / f"{rng.integers(3)}.parquet"
-    if change == 1:
-        other = pd.read_parquet(file)
-        other.loc[int(rng.integers(len(other))), "size"] = 17.0
-        other.to_parquet(file, row_group_size=10)
-    elif change == 2:
-        pd.read_parquet(file).to_parquet(file, row_group_size=7)
-    elif change == 3:
-        file.unlink()
-    elif change == 4:
-        arguments = {"classes": ["no", "yes", "maybe"]}
-    elif change == 5 and path.exists():
-        path.write_bytes(damaged(path.read_bytes(), rng))
-    elif change == 6:
-        features = {"count": "poisson"}
-    make = bg.NaiveBayesClassifier(features)
-    try:
-        found = make.fit_batches(folder / "rows", "kind", checkpoint=path, progress=False, **arguments)
-    except ValueError as error:
-        require(change > 0, f"nothing was changed, and refused: {error}")
-        require(str(path) in str(error), f"a refusal without the checkpoint's name: {error}")
-        return "refused"
-    require(not path.exists(), "the checkpoint stayed after the fit")
-    rows = pd.concat(tables)[["size", "count"]]
-    same(
-        found, bg.NaiveBayesClassifier(features).fit_batches(folder / "rows", "kind", progress=False, **arguments), rows
-    )
-    return "equal"
-
-
 _FLAGS = ["--target", "--model", "--drop", "--id", "--group", "--categorical", "--count", "--bernoulli", "--log"]
 _FLAGS += ["--date", "--missing", "--sep", "--decimal", "--thousands", "--limits", "--seed", "--inference"]
 _VALUES = ["kind", "size", "count", "colour", "far", "none", "", ",", "nb", "gda", "averaged", "logistic", "map", "ml"]
@@ -271,7 +212,7 @@ def arguments(folder: Path, rng) -> str:
     return "done" if code == 0 else "refused"
 
 
-ATTACKS = {"another dress": dress, "damage": damage, "checkpoint": checkpoint, "arguments": arguments}
+ATTACKS = {"another dress": dress, "damage": damage, "arguments": arguments}
 
 
 def attack(number: int, folder: Path) -> tuple[str, str]:

@@ -65,8 +65,6 @@ def test_what_is_wrong_names_the_partition(here):
         NB().fit_batches([parts[0], dask.delayed(TABLE.drop(columns="x"))], "kind", sample_weight="weight")
     with pytest.raises(ValueError, match="no rows"):
         NB().fit_batches([dask.delayed(TABLE[:0])], "kind")
-    with pytest.raises(ValueError, match="checkpoint= is for what is read here"):
-        NB().fit_batches(parts, "kind", checkpoint="x")
 
 
 def part_of_many(number, flag):

@@ -313,8 +313,8 @@ def test_arrays_of_other_numbers_are_refused(saved):  # noqa: F811
 
 
 def test_a_byte_that_is_no_bool_is_true(saved):  # noqa: F811
-    content = container.pack(container.ESTIMATOR, {}, {"a": np.array([0, 1, 7], np.uint8).view(bool)})
-    arrays = container.unpack(container.ESTIMATOR, content)[1]
+    content = container.pack({}, {"a": np.array([0, 1, 7], np.uint8).view(bool)})
+    arrays = container.unpack(content)[1]
     assert arrays["a"].view(np.uint8).tolist() == [0, 1, 1]
 
 

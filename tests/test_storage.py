@@ -272,9 +272,9 @@ def test_a_file_that_is_not_there(tmp_path):
 
 def forge(path, change=lambda specification: None, arrays=None):
     """Rewrite a file with another specification, and a checksum that fits."""
-    specification, found = container.unpack(container.ESTIMATOR, path.read_bytes())
+    specification, found = container.unpack(path.read_bytes())
     change(specification)
-    path.write_bytes(container.pack(container.ESTIMATOR, specification, found | (arrays or {})))
+    path.write_bytes(container.pack(specification, found | (arrays or {})))
 
 
 def put(*keys, value):

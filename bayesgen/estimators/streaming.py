@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.estimators.resuming import Checkpoint, row_schema_of
 from bayesgen.estimators.workers import added, bar, in_order, total_of
 from bayesgen.files import disk
 from bayesgen.tables.batches import DaskParts, Job, Source, located
@@ -32,7 +32,6 @@ def fit_batches(
     schema: Schema | None = None,
     classes=None,
     missing: Sequence[str] = (),
-    checkpoint=None,
     progress: bool | None = None,
     workers: int | None = None,
 ) -> Any:
@@ -60,11 +59,6 @@ def fit_batches(
         Every class label there will be.
     missing : sequence of str
         Markers of a missing value in CSV files, beside an empty field and NA, NaN or null among numbers.
-    checkpoint : path, optional
-        File to keep in what was summed, every half minute and where the reading breaks off; the next call with the
-        same source and arguments goes on from there. Where anything is not the same that changes a sum (a setting,
-        an argument, the list of files, a file's size, time, footer or ends, a batch of a source without files) the
-        checkpoint is refused. It is removed at the end.
     progress : bool, optional
         True to show a bar with rows a second; by default where the standard error is a terminal.
     workers : int, optional
@@ -90,18 +84,6 @@ def fit_batches(
     """
     given = source_like(source, missing, schema)
     with estimator._whole():
-        if checkpoint is not None and isinstance(given, DaskParts):
-            raise ValueError("checkpoint= is for what is read here; Dask computes again what a lost worker had")
-        arguments = {
-            "target": target,
-            "sample_weight": sample_weight,
-            "schema": schema,
-            "classes": None if classes is None else declared_classes(classes),
-            "missing": sorted({*missing}),
-        }
-        kept = Checkpoint(checkpoint, estimator, given, arguments)
-        if kept.total is not None:
-            schema, classes = kept.schema, kept.classes
         rows = _row_schema(estimator, given, target, sample_weight, schema, classes, progress)
         needed = needed_columns(rows.used.columns, target, sample_weight)
 
@@ -111,20 +93,19 @@ def fit_batches(
                 for batch in job.read():
                     total = added(total, rows.statistics(batch))
                     count += len(batch if target is not None else batch[1])
-            return total, count, kept.mark(job)
+            return total, count
 
         if isinstance(given, DaskParts):
-            kept.add(*given.total(lambda job: summed(job)[:2], _both))
+            total, _ = given.total(summed, _both)
         else:
-            with kept.on_the_way(rows), bar("rows", given.rows, progress) as advance:
-                advance(kept.rows)
-                for found, count, mark in in_order(kept.remaining(given.jobs(needed)), summed, workers):
-                    kept.add(found, count, mark)
+            total = None
+            with bar("rows", given.rows, progress) as advance:
+                for found, count in in_order(given.jobs(needed), summed, workers):
+                    total = added(total, found)
                     advance(count)
-        if kept.total is None:
+        if total is None:
             raise ValueError("the source has no rows: at least one is needed")
-        estimator._learn_statistics(rows.schema, kept.total, rows.classes, True if target is not None else None)
-        kept.remove()
+        estimator._learn_statistics(rows.schema, total, rows.classes, True if target is not None else None)
         return estimator
 
 
@@ -177,7 +158,9 @@ def _row_schema(estimator, source: Source, target, weight, schema, classes, prog
     """Return the row schema by which workers sum rows; the source is read if schema or classes are not declared."""
     labels = None if classes is None else declared_classes(classes)
     schema, labels = surveyed(estimator._learn_schema, source, target, weight, schema, labels, progress)
-    return row_schema_of(estimator, schema, labels, target, weight)
+    unfitted: Any = clone(estimator)
+    unfitted.classes_ = labels
+    return RowSchema(schema, labels, unfitted._template(schema), target, weight)
 
 
 def surveyed(learn, source: Source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray]:

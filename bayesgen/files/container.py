@@ -19,7 +19,6 @@ import numpy as np
 from bayesgen.core import __version__
 
 VERSION = 3  # of the format of saved files and of pickles
-ESTIMATOR, CHECKPOINT = "estimator", "checkpoint"  # the formats
 _TEXT, _DIGEST = "bayesgen", "sha256"  # names of the text and of the array
 _BEGINNING = f'{{"__metadata__":{{"{_TEXT}":'
 _HEADER, _VALUES = 10**8, 1 << 23  # bytes and values in a header: a table of a million columns takes fewer
@@ -28,11 +27,11 @@ _LARGEST = 1 << 34  # bytes of a file: 16 GiB; a sparse file can be of any size 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
-def pack(kind: str, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Return the bytes of a file of format ``kind`` with values of JSON and contiguous, little-endian arrays."""
+def pack(values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Return the bytes of a file with values of JSON and contiguous, little-endian arrays."""
     from safetensors import numpy
 
-    text = json.dumps({"format": kind, "version": VERSION, "library": __version__, **values})
+    text = json.dumps({"format": "estimator", "version": VERSION, "library": __version__, **values})
     seal = np.frombuffer(digest(text, arrays), np.uint8)
     content = numpy.save({**arrays, _DIGEST: seal}, {_TEXT: text})
     if len(content) > _LARGEST:
@@ -76,8 +75,8 @@ def read(path) -> bytes:
             raise ValueError(f"its {length / 1e9:.2g} GB do not fit into memory") from None
 
 
-def unpack(kind: str, content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the values and the arrays of a file of a format, or raise a ValueError."""
+def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the values and the arrays of a file, or raise a ValueError."""
     from safetensors import SafetensorError, numpy
 
     text = _text(content)
@@ -95,8 +94,8 @@ def unpack(kind: str, content: bytes) -> tuple[dict[str, Any], dict[str, np.ndar
             f"written in format {values.get('version')!r:.20} by bayesgen {values.get('library')!s:.20}; this version "
             f"reads format {VERSION}: read it with that version"
         )
-    if values.get("format") != kind:
-        raise ValueError(f"this file holds no {kind}: its format is {values.get('format')!r:.100}")
+    if values.get("format") != "estimator":
+        raise ValueError(f"this file holds no estimator: its format is {values.get('format')!r:.100}")
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf":
             raise ValueError(f"the array {name!r:.100} is of {array.dtype} numbers")

@@ -1,12 +1,10 @@
-"""Fitted estimators and checkpoints in files: safetensors, with a version, that run no code when they are read.
+"""Fitted estimators in files: safetensors, with a version, that run no code when they are read.
 
 Arrays lie in the file as they are; one text of JSON in its header holds them together, see `bayesgen.files.values`. A
-checksum tells a damaged file, see `bayesgen.files.container`. A checkpoint keeps the sums so far of a long fit.
+checksum tells a damaged file, see `bayesgen.files.container`.
 """
 
-import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -41,7 +39,13 @@ def save(estimator, path) -> None:
     _check_names(estimator, fitted)
     parts = {"parameters": estimator.get_params(deep=False), "fitted": fitted}
     private = any(getattr(value, "keeps_rows", False) for value in fitted.values())
-    _put(path, container.ESTIMATOR, {"estimator": cls.__name__}, parts, private)
+    writer = Writer(registry.may_be_saved)
+    written = {
+        section: {name: writer.write(v, name) for name, v in values.items()} for section, values in parts.items()
+    }
+    content = container.pack({"estimator": cls.__name__, **written}, writer.arrays)
+    with disk.writing(path, private=private) as file:
+        file.write(content)
 
 
 def load(path, leaves: Iterable[type] = ()):
@@ -81,7 +85,7 @@ def load(path, leaves: Iterable[type] = ()):
     """
     disk.regular(path)
     try:
-        specification, arrays = container.unpack(container.ESTIMATOR, container.read(path))
+        specification, arrays = container.unpack(container.read(path))
         return _estimator(specification, arrays, {cls.__name__: cls for cls in leaves})
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -110,54 +114,3 @@ def _check_names(estimator, names) -> None:
     if strange or absent:
         problem = f"has no attribute {strange[0]!r:.100}" if strange else f"needs the attribute {absent[0]!r}"
         raise ValueError(f"a fitted {type(estimator).__name__} {problem}")
-
-
-def _put(path, kind: str, head: Mapping[str, str], parts: Mapping[str, Mapping[str, Any]], private: bool) -> None:
-    """Write a file of a format: named values in parts, behind the words of its head."""
-    writer = Writer(registry.may_be_saved)
-    written = {
-        section: {name: writer.write(v, name) for name, v in values.items()} for section, values in parts.items()
-    }
-    content = container.pack(kind, {**head, **written}, writer.arrays)
-    with disk.writing(path, private=private) as file:
-        file.write(content)
-
-
-def write_checkpoint(path, values: dict[str, Any]) -> None:
-    """Write named values, at once and as a whole, for their owner only.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file; one of that name is replaced.
-    values : dict
-        Numbers, strings, arrays, and records of bayesgen.
-    """
-    _put(path, container.CHECKPOINT, {}, {"values": values}, private=True)
-
-
-def read_checkpoint(path, leaves: Mapping[str, type]) -> dict[str, Any]:
-    """Read the values that `write_checkpoint` wrote; raise a ValueError where the file is anything else.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    leaves : mapping from name to class
-        The user's own leaves, where the fit has any.
-    """
-    disk.regular(path)
-    try:
-        specification, arrays = container.unpack(container.CHECKPOINT, container.read(path))
-        read = Reader(arrays, registry.classes(), leaves).read
-        return {name: read(value) for name, value in specification["values"].items()}
-    except (ValueError, *_STRANGE) as error:
-        raise ValueError(
-            f"{path}: this is no checkpoint of bayesgen: {error!s:.300}; delete it to begin anew"
-        ) from error
-
-
-def digest(value, place: str) -> str:
-    """Return the digest of a value as it would be written: equal for equal values, and for no others in practice."""
-    writer = Writer(registry.may_be_saved)
-    return container.digest(json.dumps(writer.write(value, place)), writer.arrays).hex()

@@ -7,13 +7,10 @@ by the workers of its cluster, and only sums travel, up a tree.
 import abc
 import contextlib
 import functools
-import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import pyarrow as pa
 
 from bayesgen.core.errors import Informed, InputError, InputTypeError, named
 from bayesgen.tables.columns import check_same
@@ -41,7 +38,6 @@ class Job:
 
     place: str  # its name in messages: "a.parquet, row group 3"
     read: Callable[[], Iterator[Any]]  # reads it, batch by batch
-    mark: Callable[[], str] = str  # a digest, which changes with the part; "" where the identity of the source tells
 
 
 class Source(abc.ABC):
@@ -59,10 +55,6 @@ class Source(abc.ABC):
     def types(self, target, weight) -> Survey | None:
         """Return the kinds of the columns if types declare them, else None: the rows must be read."""
         return None
-
-    def identity(self) -> list[tuple[str, dict[str, Any]]]:
-        """Return the files that are read, in order, each with facts that change when it does: size, time, digest."""
-        return []
 
     def declare(self, kinds: dict[str, str]) -> None:  # noqa: B027 - most sources have types
         """Set the kinds of columns without a type, as in `Survey.kinds`."""
@@ -115,7 +107,7 @@ class Stream(Source):
             for start in range(0, len(batch), TABLES):
                 part = batch[start : start + TABLES]
                 place = f"rows {row} to {row + len(part) - 1}"
-                yield Job(place, functools.partial(_pieces, part), functools.partial(_mark, part))
+                yield Job(place, functools.partial(_pieces, part))
                 row += len(part)
 
 
@@ -148,30 +140,7 @@ class Tables(Source):
 
     def jobs(self, columns=None):
         for number, table in enumerate(self._tables):
-            yield Job(f"batch {number}", functools.partial(iter, (table,)), functools.partial(_mark, table))
-
-
-def _mark(batch) -> str:
-    """Return the digest of the content of a batch."""
-    import joblib
-
-    if isinstance(batch, tuple):
-        return "-".join(map(_mark, batch))
-    try:
-        table = pa.table(batch) if isinstance(batch, dict) or hasattr(batch, "__arrow_c_stream__") else None
-    except (pa.ArrowException, TypeError):  # a column of pandas that holds values of several types
-        table = None
-    if isinstance(batch, pa.RecordBatch):
-        table = pa.Table.from_batches([batch])
-    if table is None:
-        return str(joblib.hash(batch))
-    digest = hashlib.sha256()
-    for part in table.to_batches(ROWS):
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as stream:  # with the categories, which no batch alone has
-            stream.write_batch(part)
-        digest.update(sink.getvalue())
-    return digest.hexdigest()
+            yield Job(f"batch {number}", functools.partial(iter, (table,)))
 
 
 _BRANCHES = 8  # of the tree of sums

@@ -6,9 +6,7 @@ Parquet files have types; they are read row group by row group.
 
 import functools
 import glob
-import hashlib
 import os
-import struct
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -40,8 +38,6 @@ from bayesgen.tables.reading import Reading, limit_of
 from bayesgen.tables.survey import Survey
 from bayesgen.tables.text import compute, kind_of
 
-_END = 1 << 16  # bytes of either end of a file, which tell it from others
-
 
 class CsvFiles(Source):
     """CSV files with a header, of the same columns; all is text until all of it has been seen, or a schema is given."""
@@ -62,10 +58,6 @@ class CsvFiles(Source):
         self.kinds = dict.fromkeys(self._told, "b") | dict.fromkeys(self._told.values(), "f")  # those that are known
         plain = replace(reading.numerals(), limits=False)
         self._how = {name: replace(plain, limits=name in self._told.values()) for name in fields}
-
-    def identity(self):
-        """Return size and time of each file, and a digest of its two ends."""
-        return [_csv_identity(path) for path in self.paths]
 
     def declare(self, kinds):
         """Set the kinds of columns: text, or numbers and bools."""
@@ -156,7 +148,7 @@ class CsvFiles(Source):
                 if block is None:
                     break
                 place = f"{path}, rows {row} to {row + len(block) - 1}"
-                yield Job(place, functools.partial(iter, (block,)), functools.partial(str, len(block)))
+                yield Job(place, functools.partial(iter, (block,)))
                 row += len(block)
 
 
@@ -164,15 +156,6 @@ def kinds_of(schema) -> dict[str, str]:
     """Return the kinds of the columns of a schema: "O" for text, "f" for numbers, "b" for what may be bools too."""
     kinds, reading = {column: kind for block in schema.blocks for column, kind in block.kinds.items()}, schema.reading
     return kinds | {c: "f" if c in reading.days and not form else "O" for c, form in reading.dates.items()}
-
-
-def _csv_identity(path: str) -> tuple[str, dict[str, Any]]:
-    with located(path), open(path, "rb") as file:
-        found, digest = os.fstat(file.fileno()), hashlib.sha256(file.read(_END))
-        file.seek(max(found.st_size - _END, 0))
-        digest.update(file.read(_END))
-    known = {"size": found.st_size, "time": found.st_mtime_ns, "beginning and end": digest.hexdigest()}
-    return os.path.abspath(path), known
 
 
 _READ_BYTES = 1 << 16  # of a column at a time
@@ -194,10 +177,6 @@ class ParquetFiles(Source):
             self.fragments.append(fragment)
         self.schema = dataset.schema
         self.paths = [str(fragment.path) for fragment in self.fragments if _near(fragment)]
-
-    def identity(self):
-        """Return size and time of each file, and its footer, which locates and describes each row group."""
-        return [_parquet_identity(fragment) for fragment in self.fragments]
 
     def types(self, target, weight):
         found = declared(self.schema, target, weight)
@@ -252,18 +231,6 @@ def _near(fragment) -> bool:
     from pyarrow import fs
 
     return isinstance(fragment.filesystem, fs.LocalFileSystem)
-
-
-def _parquet_identity(fragment) -> tuple[str, dict[str, Any]]:
-    path = str(fragment.path)
-    with located(path):
-        found = fragment.filesystem.get_file_info(path)
-        with fragment.filesystem.open_input_file(path) as file:
-            (length,) = struct.unpack("<I", file.read_at(4, found.size - 8))
-            footer = file.read_at(length, max(found.size - 8 - length, 0))
-    parts = repr(([group.id for group in fragment.row_groups], str(fragment.partition_expression)))
-    known = {"size": found.size, "time": found.mtime_ns, "footer": hashlib.sha256(footer).hexdigest(), "parts": parts}
-    return os.path.abspath(path) if _near(fragment) else path, known
 
 
 def _readable(file, group, column) -> bool:
