@@ -8,7 +8,6 @@ from bayesgen.core import __version__
 if TYPE_CHECKING:
     from bayesgen import data, decision, evaluation, inference, inspection, models, plot, testing
     from bayesgen.comparison import compare_evidence, compare_models
-    from bayesgen.comparison.calibration import check_calibration
     from bayesgen.estimators.averaged import AveragedClassifier
     from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
     from bayesgen.estimators.imputer import Imputer
@@ -37,7 +36,6 @@ __all__ = [
     "OrderedClassifier",
     "ProbitClassifier",
     "__version__",
-    "check_calibration",
     "compare_evidence",
     "compare_models",
     "data",
@@ -64,7 +62,6 @@ _HOMES = {  # the module of each name; a room is its own
     "NaiveBayesClassifier": "estimators.naive_bayes",
     "OrderedClassifier": "estimators.ordered",
     "ProbitClassifier": "estimators.linear_classifiers",
-    "check_calibration": "comparison.calibration",
     "compare_evidence": "comparison",
     "compare_models": "comparison",
     "load": "files.storage",

@@ -98,7 +98,7 @@ def with_mean(c):
 
 def ranks(c):
     """Return the ranks of simulation-based calibration in the form that ArviZ takes."""
-    result = bg.check_calibration(NormalInverseGamma(0.0, 0.1, 1.0, 1.0), size=5, simulations=50, seed=0)
+    result = bg.testing.check_calibration(NormalInverseGamma(0.0, 0.1, 1.0, 1.0), size=5, simulations=50, seed=0)
     return azb.from_dict(
         {"prior_sbc": {name: (r[None] + 0.5) / (result.draws + 1) for name, r in result.ranks.items()}}
     )

@@ -14,7 +14,7 @@ from typing import Any
 import laws
 import numpy as np
 
-from bayesgen import NUTS, check_calibration
+from bayesgen import NUTS
 from bayesgen.models import (
     BetaBernoulli,
     BetaBinomial,
@@ -31,6 +31,7 @@ from bayesgen.models import (
     ProbitRegression,
     SeparationPrior,
 )
+from bayesgen.testing import check_calibration
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reliability"
 # One chain: its draws are thinned to independence anyway. A high acceptance keeps the tails of scales.

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 from test_own_leaf import GammaExponential
 
-from bayesgen import NUTS, Exact, check_calibration
+from bayesgen import NUTS, Exact
 from bayesgen.inference import ParameterDraws
 from bayesgen.models import (
     BetaBernoulli,
@@ -26,6 +26,7 @@ from bayesgen.models import (
 )
 from bayesgen.numerics.draws import band, uniformity
 from bayesgen.plot import calibration
+from bayesgen.testing import check_calibration
 
 LEVEL = 1e-3  # at which a right posterior fails once in a thousand seeds; these have theirs
 

@@ -213,7 +213,7 @@ def test_ranks_of_true_parameters_are_uniform(link):
             params["cuts"], x @ params["coefficients"] + NOISE[link].rvs(size=12, random_state=rng)
         )
 
-    result = bg.check_calibration(model, 12, SAMPLER, simulations=150, draws=49, simulate=simulate, seed=1)
+    result = bg.testing.check_calibration(model, 12, SAMPLER, simulations=150, draws=49, simulate=simulate, seed=1)
     assert result.ok(), str(result)
 
 

@@ -93,7 +93,7 @@ PICTURES = {
     "reliability": lambda ax: plot.reliability(TRUTH, PROBABILITY, ax=ax),
     "probabilities": lambda ax: plot.probabilities(TRUTH, PROBABILITY, PROBABILITY[::-1], ax=ax),
     "calibration": lambda ax: plot.calibration(
-        bg.check_calibration(NormalInverseGamma(20, 0.05, 3, 27), size=10, seed=0), ax=ax
+        bg.testing.check_calibration(NormalInverseGamma(20, 0.05, 3, 27), size=10, seed=0), ax=ax
     ),
     "confusion": lambda ax: plot.confusion(TRUTH, PROBABILITY.argmax(1), [[0, 1, 5], [1, 0, 5], [9, 9, 0]], ax=ax),
     "learning_curves": lambda ax: plot.learning_curves(

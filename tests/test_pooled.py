@@ -161,7 +161,7 @@ def test_an_estimator_with_a_pooled_leaf_does_what_others_do(schools, tmp_path):
 def test_nuts_on_the_population_is_calibrated():
     leaves = {"bit": Pooled(BetaBernoulli(2.0, 1.5), 0.8), "size": Pooled(NormalInverseGamma(1.0, 1.0, 4.0, 5.0), 0.5)}
     nuts = bg.NUTS(num_samples=300, num_warmup=300, num_chains=1)
-    result = bg.check_calibration(NaiveBayes(CLASSES, leaves), 15, nuts, simulations=100, draws=49, seed=0)
+    result = bg.testing.check_calibration(NaiveBayes(CLASSES, leaves), 15, nuts, simulations=100, draws=49, seed=0)
     assert result.ok(1e-3), str(result)
 
 

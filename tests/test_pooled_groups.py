@@ -213,7 +213,7 @@ def simulated(params, rng):
 def test_nuts_on_the_population_is_calibrated():
     nuts = bg.NUTS(num_samples=300, num_warmup=300, num_chains=1)
     leaf = PooledGroups(BetaBinomial(2.0, 1.5), 0.8, groups=6)
-    result = bg.check_calibration(leaf, 12, nuts, simulate=simulated, simulations=100, draws=49, seed=0)
+    result = bg.testing.check_calibration(leaf, 12, nuts, simulate=simulated, simulations=100, draws=49, seed=0)
     assert result.ok(1e-3), str(result)
 
 

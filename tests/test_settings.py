@@ -105,7 +105,7 @@ def test_other_programs_under_a_users_settings(setting):
     with SETTINGS[setting]():
         PROGRAMS["separation"]("map")
         own()
-        assert bg.check_calibration(bg.models.BetaBernoulli(2, 3), size=4, simulations=20, seed=0) is not None
+        assert bg.testing.check_calibration(bg.models.BetaBernoulli(2, 3), size=4, simulations=20, seed=0) is not None
 
 
 def test_an_average_runs_with_flags_raised():

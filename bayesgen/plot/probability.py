@@ -7,13 +7,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesgen.comparison import Comparison, over_time
-from bayesgen.comparison.calibration import Calibration
 from bayesgen.decision import outcomes
 from bayesgen.evaluation import reliability_table
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, QUIET, VERMILION, axes, date_ticks, legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from bayesgen.testing import Calibration
 
 RIGHT, WRONG = BLUE, VERMILION
 _FLOOR = 1e-9  # probabilities beyond are drawn at the edge
@@ -284,7 +285,7 @@ def _log_odds(ax, axis: str):
     ax.tick_params(labelsize=8)
 
 
-def calibration(result: Calibration, *, level: float = 0.01, ax: "Axes | None" = None) -> "Axes":
+def calibration(result: "Calibration", *, level: float = 0.01, ax: "Axes | None" = None) -> "Axes":
     """Draw the distribution function of the ranks of each scalar, less the uniform one.
 
     If the posterior is correct, all curves stay in the band everywhere with a probability of 1 - ``level`` or more. A
@@ -295,7 +296,7 @@ def calibration(result: Calibration, *, level: float = 0.01, ax: "Axes | None" =
     Parameters
     ----------
     result : Calibration
-        Result of `bayesgen.check_calibration`.
+        Result of `bayesgen.testing.check_calibration`.
     level : float
         Probability, at most, that a correct posterior has a curve outside the band.
     ax : matplotlib Axes, default: the current Axes
