@@ -99,3 +99,50 @@ assert known == registry.classes() | registry.estimators()
 def test_names_are_imported_at_their_first_use_and_load_knows_every_class():
     done = subprocess.run([sys.executable, "-c", NAMES], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+IN_MEMORY = """
+import sys
+from importlib.abc import MetaPathFinder
+
+
+class Refuse(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "pyarrow":
+            raise ImportError("pyarrow is refused")
+
+
+sys.meta_path.insert(0, Refuse())
+import numpy as np
+import pandas as pd
+import bayesgen as bg
+
+rng = np.random.default_rng(0)
+X = pd.DataFrame(rng.normal(size=(40, 2)), columns=list("ab"))
+y = np.where(X["a"] > 0, "u", "v")
+gappy = X.assign(c=rng.choice(["p", "q", None], 40), d=pd.date_range("2024-01-01", periods=40))
+gappy.loc[3:9, "b"] = np.nan
+one = gappy[:3]
+bayes = bg.NaiveBayesClassifier({"d": "date"}).fit(gappy, y)
+bayes.predict_proba(one), bayes.explain(one, 1), bayes.leave_one_out(gappy, y)
+bayes.partial_fit(gappy, y).save(sys.argv[1])
+assert (bg.load(sys.argv[1]).predict(one) == bayes.predict(one)).all()
+bg.inspection.impute(bayes, one)
+bg.GaussianDiscriminantClassifier().fit(X.to_numpy(), y).sample(2)
+bg.LinearRegressor().fit(X, X["a"]).predict(X)
+average = bg.AveragedClassifier(members=["gaussian", "category"], progress=False).fit(gappy.drop(columns="d"), y)
+average.predict_proba(one.drop(columns="d"))
+bg.data.load("anes96")
+try:
+    bg.read_table("penguins")
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_fit_and_predict_in_memory_need_no_arrow(tmp_path):
+    """Arrow reads files and streams; where it is refused, everything but these answers."""
+    code = [sys.executable, "-W", "ignore", "-c", IN_MEMORY, str(tmp_path / "bayes.safetensors")]
+    done = subprocess.run(code, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "pyarrow is refused\n"

@@ -1,4 +1,4 @@
-"""Prediction where JAX, NumPyro, ArviZ and Matplotlib are absent: an environment of docs/serve/prediction.txt."""
+"""Prediction where JAX, NumPyro, ArviZ, Arrow and Matplotlib are absent: that of docs/serve/prediction.txt."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ os.environ |= {"MODEL": str(folder / "bayes.safetensors"), "COSTS": str(folder /
 import app
 row = app.Row.model_validate(json.loads(X[:1].to_json(orient="records"))[0])
 answers["app"] = app.predict([row])[0]["probability"]
-absent = ("jax", "numpyro", "arviz", "xarray", "matplotlib", "rich", "typer")
+absent = ("jax", "numpyro", "arviz", "xarray", "pyarrow", "matplotlib", "rich", "typer")
 import importlib.util
 answers["there"] = [name for name in absent if importlib.util.find_spec(name)]
 print(json.dumps(answers))

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from bayesgen.core.errors import counted
 from bayesgen.estimators.workers import in_order
 from bayesgen.numerics.checks import available
+from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import Source, located
 from bayesgen.tables.columns import check_named, is_number
 from bayesgen.tables.dates import days
@@ -23,7 +23,6 @@ from bayesgen.tables.reading import Reading
 from bayesgen.tables.rows import arrow_of
 from bayesgen.tables.sources import CsvFiles, expanded, kinds_of, source_of
 from bayesgen.tables.survey import Survey, kind_of_type
-from bayesgen.tables.text import compute
 
 _LARGE = 1 << 26  # bytes of files that are read whole on any machine
 _SUMMED = 1 << 24  # bytes of files that are read whole though their sums alone are wanted: streaming takes less of all
@@ -268,7 +267,7 @@ class Cleaned(Source):
             X = X.assign(**{column: self._typed(X[column], column) for column in X})
             yield X.assign(**{self._target: frame[self._target]})
 
-    def _as_it_is(self, batch) -> pa.Table | None:
+    def _as_it_is(self, batch) -> "pa.Table | None":
         """Return the rows of a batch of Parquet whose columns have the types of the sample, gaps aside; else None."""
         for name in batch.schema.names:
             kind = batch.schema.field(name).type

@@ -2,7 +2,6 @@
 
 import bz2
 import contextlib
-import functools
 import gzip
 import itertools
 import lzma
@@ -12,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import typer
 
 from bayesgen.files import disk
+from bayesgen.tables.arrow import pa
 from bayesgen.tables.files import PARQUET
 
 
@@ -35,7 +34,7 @@ def check_picture(output: Path) -> None:
 
 # Of each of these formats several members, one after the other, are one file.
 _COMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
-_COMPRESS[".zst"] = functools.partial(pa.compress, codec="zstd", asbytes=True)
+_COMPRESS[".zst"] = lambda data: pa.compress(data, codec="zstd", asbytes=True)
 
 
 def write(frames: Iterable[Any], output: Path) -> tuple[int, list[str]]:

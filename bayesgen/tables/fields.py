@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
-from pyarrow import csv as arrow_csv
 
 from bayesgen.core.errors import counted, listed
+from bayesgen.tables.arrow import arrow_csv, pa
 
 _BYTES = 1 << 23  # of a block
 _ROWS = 1 << 16  # of a piece of the stream

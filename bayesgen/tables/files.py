@@ -10,16 +10,16 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from bayesgen import data
 from bayesgen.core.errors import counted, listed, named, quoted
+from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import located
 from bayesgen.tables.columns import is_number
 from bayesgen.tables.fields import ENDINGS, Fields, Opened, opened
 from bayesgen.tables.numerals import Column, Numerals, proves, read_column
 from bayesgen.tables.reading import Reading, limit_of
-from bayesgen.tables.text import NO_GAPS, column_of, compute, plain_columns
+from bayesgen.tables.text import NO_GAPS, column_of, plain_columns
 
 Kind = Literal["text", "number", "label", "category"]
 PARQUET = (".parquet", ".pq")  # how their names end
@@ -113,7 +113,7 @@ def check_once(columns: list[str]) -> None:
         raise ValueError(f"the column {twice[0]!r} is there twice; rename one")
 
 
-def _csv(fields: Fields) -> list[tuple[str, pa.Array]]:
+def _csv(fields: Fields) -> list[tuple[str, "pa.Array"]]:
     """Return the name and the fields of each column."""
     schema = pa.schema([(column, pa.string()) for column in fields.names])
     whole = pa.Table.from_batches(fields.blocks(), schema)

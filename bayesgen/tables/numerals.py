@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from bayesgen.core.errors import MOST, Argument, several
+from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.columns import first_texts
-from bayesgen.tables.text import GAP_WORDS, Kind, column_of, compute, gaps_among_numbers, matches, sample_places
+from bayesgen.tables.text import GAP_WORDS, Kind, column_of, gaps_among_numbers, matches, sample_places
 
 _BLANK = "[ \t\u00a0\u2007\u2009\u202f]"  # blanks that stand in numbers, those that do not break a line among them
 _MINUS = "[-\u2212\u2013]"  # of keyboards; of word processors and typesetting, which some write as a dash
@@ -64,7 +64,7 @@ class Numerals:
         number = f"(?:(?:[+]|{_MINUS}{_BLANK}?)?{size}|{ended}|[(]{size}[)])"
         return f"^{_BLANK}*{limit}{number}{_BLANK}*$"
 
-    def plain(self, fields: pa.Array) -> pa.Array:
+    def plain(self, fields: "pa.Array") -> "pa.Array":
         """Return fields as programs write them, without percent signs and limits, and with a point; words stay."""
         bare = compute.replace_substring_regex(fields, _NEGATIVE, r"-\1\2")
         bare = compute.replace_substring_regex(bare, _MINUS, "-")
@@ -97,7 +97,7 @@ class Column:
         return np.zeros(len(self.values), bool) if self.limited is None else self.limited
 
 
-def read_column(fields: pa.Array, missing=(), kind: Kind | None = None, how: Numerals | None = None) -> Column:
+def read_column(fields: "pa.Array", missing=(), kind: Kind | None = None, how: Numerals | None = None) -> Column:
     """Convert the fields of a column to its kind, as `column_of` does, with numbers written as ``how`` says."""
     how = how or Numerals()
     if kind == "text" and how.decimal == ",":
@@ -113,7 +113,7 @@ def read_column(fields: pa.Array, missing=(), kind: Kind | None = None, how: Num
     return Column(*column_of(fields, missing, kind))
 
 
-def _whole_codes(fields: pa.Array, missing) -> pa.Array:
+def _whole_codes(fields: "pa.Array", missing) -> "pa.Array":
     """Return codes such as 1,0, whole numbers which a decimal comma made of them, as 1; other fields as they are."""
     for texts in (fields.take(pa.array(sample_places(len(fields)))), fields.unique()):
         if not (gaps_among_numbers(texts, missing) | matches(texts, "^-?[0-9]+(,0+)?$")).all():
@@ -121,14 +121,14 @@ def _whole_codes(fields: pa.Array, missing) -> pa.Array:
     return compute.replace_substring_regex(fields, ",0+$", "")
 
 
-def thousands_apart(fields: pa.Array, sign: str = ".") -> str:
+def thousands_apart(fields: "pa.Array", sign: str = ".") -> str:
     """Return a field of a column of numbers whose points (or another sign) may all stand between thousands, else ""."""
     texts = [text for text in first_texts(fields.unique().to_pylist()) if sign in text]
     apart = re.compile(rf"[^0-9.,]*[1-9][0-9]{{0,2}}({re.escape(sign)}[0-9]{{3}})+[^0-9.,]*$")
     return texts[0] if texts and all(map(apart.match, texts)) else ""
 
 
-def office_column(fields: pa.Array, missing, kind, how: Numerals) -> Column | None:
+def office_column(fields: "pa.Array", missing, kind, how: Numerals) -> Column | None:
     """Return a column of which every entry is a number as offices write it, as `read_column` does, else None."""
     if _numbers_and_gaps(fields.take(pa.array(sample_places(len(fields)))), missing, how) is None:
         return None
@@ -152,14 +152,14 @@ def office_column(fields: pa.Array, missing, kind, how: Numerals) -> Column | No
     return Column(values, spelled, limited, **first)
 
 
-def proves(fields: pa.Array, how: Numerals) -> bool:
+def proves(fields: "pa.Array", how: Numerals) -> bool:
     """Return True if some field is a number in this way of writing alone: with its two signs exchanged it is none."""
     other = Numerals("," if how.decimal == "." else ".", how.decimal if how.thousands else "")
     distinct = fields.unique()
     return bool((matches(distinct, how.pattern) & ~matches(distinct, other.pattern)).any())
 
 
-def limits_in(fields: pa.ChunkedArray, how: Numerals) -> np.ndarray:
+def limits_in(fields: "pa.ChunkedArray", how: Numerals) -> np.ndarray:
     """Return the mask of the texts that are limits of detection, such as <0.5."""
     fields = fields.cast("string")  # of gaps alone the type is another
     patterns = (replace(how, limits=True).pattern, _LIMIT)
@@ -167,7 +167,7 @@ def limits_in(fields: pa.ChunkedArray, how: Numerals) -> np.ndarray:
     return compute.and_(numbers, limits).fill_null(False).to_numpy()
 
 
-def _numbers_and_gaps(fields: pa.Array, missing, how: Numerals) -> np.ndarray | None:
+def _numbers_and_gaps(fields: "pa.Array", missing, how: Numerals) -> np.ndarray | None:
     """Return the mask of the gaps where all else is numbers, else None."""
     gaps = gaps_among_numbers(fields, missing)
     return gaps if (gaps | matches(fields, how.pattern)).all() else None

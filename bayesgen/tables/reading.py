@@ -8,13 +8,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from bayesgen.core.errors import Argument, InputError, quoted
 from bayesgen.core.registry import saveable
+from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.dates import FORMATS, days
 from bayesgen.tables.numerals import Column, Numerals, thousands_apart
-from bayesgen.tables.text import compute
 
 _ATTRIBUTE = "bayesgen.reading"  # key of the account among the attributes of a DataFrame
 _TELLS = "_limit"  # ends the name of a column that tells which entries of another are limits
@@ -25,7 +24,7 @@ def limit_of(column: str) -> str:
     return f"{column}{_TELLS}"
 
 
-def _against(name: str, fields: pa.Array, entry: str, *text: str | Argument) -> InputError:
+def _against(name: str, fields: "pa.Array", entry: str, *text: str | Argument) -> InputError:
     """Return the error on an entry of a column that contradicts the others, or the account."""
     row = compute.index(compute.utf8_trim_whitespace(fields), entry.strip()).as_py()
     return InputError(f"column {name!r}: {entry!r} in row {row} ", *text, column=name, row=row, value=entry)
@@ -132,7 +131,7 @@ class Reading:
         fractions, dates = ({c: v for c, v in each.items() if c in chosen} for each in (self.fractions, self.dates))
         return replace(self, percent=percent, minus=minus, fractions=fractions, dates=dates)
 
-    def doubts(self, name: str, fields: pa.Array, column: Column, how: Numerals) -> Iterator[str]:
+    def doubts(self, name: str, fields: "pa.Array", column: Column, how: Numerals) -> Iterator[str]:
         """Yield what is doubtful in a column of a file, which ``how`` says how to read, ``fields`` as text.
 
         Raise `InputError`, which names column, row and value, where it contradicts the account.

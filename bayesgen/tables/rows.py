@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from bayesgen.core.errors import quoted
 from bayesgen.models.class_program import ClassStatistics
@@ -15,6 +14,7 @@ from bayesgen.models.classifier import ClassConditional
 from bayesgen.numerics.checks import check_weight
 from bayesgen.numerics.pieces import scratch
 from bayesgen.numerics.sums import Grouping
+from bayesgen.tables.arrow import is_arrow, pa
 from bayesgen.tables.columns import check_present, frame_of
 from bayesgen.tables.labels import class_codes, class_labels
 from bayesgen.tables.schema import Schema
@@ -132,11 +132,11 @@ def nothing(schema: RowSchema) -> ClassStatistics:
 
 def arrow_of(batch) -> Any:
     """Convert a record batch or a mapping of columns to a pyarrow Table; None for anything else."""
-    if isinstance(batch, pa.RecordBatch):
+    if is_arrow(batch, "RecordBatch"):
         batch = pa.Table.from_batches([batch])
     if isinstance(batch, dict):
         batch = pa.table(batch)
-    if not isinstance(batch, pa.Table):
+    if not is_arrow(batch, "Table"):
         return None
     for place, column in enumerate(batch.schema):
         if pa.types.is_string_view(column.type):  # few functions of pyarrow take views
@@ -197,7 +197,7 @@ def _weights(values, count: int, name: str) -> np.ndarray:
 
 def all_numbers(X) -> bool:
     """Return True for a pyarrow Table whose numbers one type of float or integer holds exactly."""
-    if not isinstance(X, pa.Table) or not X.num_columns:
+    if not is_arrow(X, "Table") or not X.num_columns:
         return False
     kinds = set(X.schema.types)
     whole = {kind for kind in kinds if pa.types.is_integer(kind) and (kind.bit_width <= 32 or len(kinds) == 1)}
@@ -223,13 +223,13 @@ def in_order(X, order) -> np.ndarray:
 
 def distinct_labels(labels) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct labels, checked, and the place of each row's label; text of pyarrow is never unpacked."""
-    if not isinstance(labels, pa.ChunkedArray | pa.Array) or labels.null_count:
+    if not is_arrow(labels, "ChunkedArray", "Array") or labels.null_count:
         return class_codes(class_labels(labels))
-    if isinstance(labels, pa.ChunkedArray):
+    if is_arrow(labels, "ChunkedArray"):
         labels = labels.combine_chunks()
     if pa.types.is_integer(labels.type) or pa.types.is_boolean(labels.type):
         return class_codes(class_labels(labels.to_numpy(zero_copy_only=False)))
-    coded: Any = labels if isinstance(labels, pa.DictionaryArray) else labels.dictionary_encode()
+    coded: Any = labels if is_arrow(labels, "DictionaryArray") else labels.dictionary_encode()
     places = coded.indices.to_numpy()
     used = np.flatnonzero(np.bincount(places, minlength=len(coded.dictionary)))
     values = coded.dictionary.take(pa.array(used)).to_numpy(zero_copy_only=False)

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from bayesgen.core.errors import InputWarning, listed, named, warn
+from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import (
     ROWS,
     TABLES,
@@ -36,7 +36,7 @@ from bayesgen.tables.files import CSV, PARQUET, check_once, declared_categories
 from bayesgen.tables.numerals import office_column, read_column
 from bayesgen.tables.reading import Reading, limit_of
 from bayesgen.tables.survey import Survey
-from bayesgen.tables.text import compute, kind_of
+from bayesgen.tables.text import kind_of
 
 
 class CsvFiles(Source):

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pandas as pd
-import pyarrow as pa
 
 from bayesgen.core.errors import InputError, named
+from bayesgen.tables.arrow import pa
 from bayesgen.tables.columns import a_word, check_same, joined_levels
 from bayesgen.tables.dates import format_of, formats_of
 from bayesgen.tables.description import Columns, Verdict, of_labels

@@ -8,18 +8,16 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute
 
 from bayesgen.core.errors import MOST, counted, several
+from bayesgen.tables.arrow import compute, is_arrow, pa
 
-compute: Any = pyarrow.compute  # its functions are made while it is imported: no type checker knows them
 Kind = Literal["text", "number"]
 
 GAP_WORDS = frozenset(("na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none"))  # beside numbers, in any case
 _NUMBER = r"^(?i)[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity)$"
 _ANY = r"^-?(0|[1-9][0-9]{0,17})(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
-_PLAIN = {pa.int64(): r"^-?(0|[1-9][0-9]{0,17})$", pa.float64(): r"^-?(0|[1-9][0-9]{0,17})\.[0-9]+$"}
+_PLAIN = {"int64": r"^-?(0|[1-9][0-9]{0,17})$", "float64": r"^-?(0|[1-9][0-9]{0,17})\.[0-9]+$"}
 _WIDE, _LONG = 100, 2000  # columns from which, and rows to which, columns are read together
 _FIRST = re.compile(r"\s*[-+.]*[0-9][-0-9.eE]*\s*$")
 _WHOLE = r"^[+-]?[0-9]+$"
@@ -37,8 +35,8 @@ def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple[pd.Ser
     gap, and so is what ``missing`` names; beside numbers also NA, NaN, null and the like. Leading zeros mark a code,
     unless ``kind`` is "number".
     """
-    whole = fields if isinstance(fields, pa.Array) else pa.array(fields, pa.large_string(), from_pandas=True)
-    whole = whole.combine_chunks() if isinstance(whole, pa.ChunkedArray) else whole
+    whole = fields if is_arrow(fields, "Array") else pa.array(fields, pa.large_string(), from_pandas=True)
+    whole = whole.combine_chunks() if is_arrow(whole, "ChunkedArray") else whole
     gone = among(whole, {"", *missing}) if missing else _ends(whole)[1:] == _ends(whole)[:-1]
     if kind != "text" and (plain := _fast_numbers(whole, gone, kind == "number")) is not None:
         return _numbers(plain, gone), _gap_spellings(whole, gone)
@@ -65,7 +63,7 @@ def sample_places(count: int) -> np.ndarray:
     return np.unique(np.linspace(0, max(count - 1, 0), 64).astype(np.intp))[:count]
 
 
-def _gap_spellings(fields: pa.Array, gone: np.ndarray) -> pd.Series:
+def _gap_spellings(fields: "pa.Array", gone: np.ndarray) -> pd.Series:
     """Return the spelling of gaps, by row."""
     lost = np.flatnonzero(gone)
     if not len(lost):
@@ -86,7 +84,7 @@ def kind_of(fields, missing=()) -> str:
     return "O" if parsed is None else "b" if parsed.dtype.kind == "b" else "f"
 
 
-def _texts(fields: pa.Array, gone: np.ndarray) -> pd.Series:
+def _texts(fields: "pa.Array", gone: np.ndarray) -> pd.Series:
     """Return fields as a Series of text, None where ``gone``, of the type that the installed pandas has for text."""
     if gone.all():
         return pd.Series(np.full(len(gone), None))
@@ -101,7 +99,7 @@ def _numbers(values: np.ndarray, gone: np.ndarray) -> pd.Series:
     return pd.Series(values)
 
 
-def _fast_numbers(fields: pa.Array, gone: np.ndarray, padded: bool) -> np.ndarray | None:
+def _fast_numbers(fields: "pa.Array", gone: np.ndarray, padded: bool) -> np.ndarray | None:
     """Return the fields that are not ``gone`` as integers, or as floats with some fraction; else None.
 
     It is the fast way, for fields that seem to be such by the first of them.
@@ -128,7 +126,7 @@ def _fast_numbers(fields: pa.Array, gone: np.ndarray, padded: bool) -> np.ndarra
     return np.where(gone, np.nan, values) if gone.any() else values
 
 
-def plain_columns(table: Mapping[str, pa.Array]) -> dict[str, np.ndarray]:
+def plain_columns(table: Mapping[str, "pa.Array"]) -> dict[str, np.ndarray]:
     """Return the columns of a wide table in which every field is a plain number, all of one type read at once.
 
     Of a table of few columns or many rows it returns none: there `column_of` is as fast.
@@ -142,20 +140,20 @@ def plain_columns(table: Mapping[str, pa.Array]) -> dict[str, np.ndarray]:
         if not names:
             continue
         joined = pa.concat_arrays([table[name] for name in names])
-        right: Any = matches(joined, pattern if kind == pa.int64() else _ANY).reshape(len(names), rows).all(1)
+        right: Any = matches(joined, pattern if kind == "int64" else _ANY).reshape(len(names), rows).all(1)
         names = [name for name, is_plain in zip(names, right, strict=True) if is_plain]
         joined = joined.filter(pa.array(np.repeat(right, rows)))
         result |= dict(zip(names, joined.cast(kind).to_numpy().reshape(len(names), rows), strict=True))
     return result
 
 
-def _ends(fields: pa.Array) -> np.ndarray:
+def _ends(fields: "pa.Array") -> np.ndarray:
     """Return the bounds of the fields in Arrow's buffer of letters, (n + 1,)."""
     ends = np.frombuffer(fields.buffers()[1], np.int64 if str(fields.type)[:5] == "large" else np.int32)
     return ends[fields.offset : fields.offset + len(fields) + 1].astype(np.intp)  # else each look-up would convert them
 
 
-def _begins_with_zero(fields: pa.Array, followers: bytes) -> bool:
+def _begins_with_zero(fields: "pa.Array", followers: bytes) -> bool:
     """Return True if some field is a 0, behind a sign or not, and then one of some letters."""
     follows = np.zeros(256, bool)
     follows[list(followers)] = True
@@ -168,12 +166,12 @@ def _begins_with_zero(fields: pa.Array, followers: bytes) -> bool:
     return bool(follows[letters[start[zero] + 1]].any())
 
 
-def gaps_among_numbers(fields: pa.Array, missing) -> np.ndarray:
+def gaps_among_numbers(fields: "pa.Array", missing) -> np.ndarray:
     """Return the mask of the fields that are gaps if the others are numbers: empty, ``missing``, or NA and the like."""
     return among(fields, {"", *missing}) | _is_gap_word(fields)
 
 
-def _is_gap_word(fields: pa.Array) -> np.ndarray:
+def _is_gap_word(fields: "pa.Array") -> np.ndarray:
     return among(compute.utf8_lower(compute.utf8_trim_whitespace(fields)), GAP_WORDS)
 
 
@@ -217,13 +215,13 @@ def matches(fields, pattern: str) -> np.ndarray:
     return compute.match_substring_regex(fields, pattern).to_numpy(zero_copy_only=False)
 
 
-def among(fields: pa.Array, words) -> np.ndarray:
+def among(fields: "pa.Array", words) -> np.ndarray:
     """Return the mask of the fields that equal one of ``words``."""
     found = compute.is_in(fields, value_set=pa.array(sorted(words), fields.type))
     return found.to_numpy(zero_copy_only=False).astype(bool)
 
 
-def _parsed(fields: pa.Array, padded: bool) -> np.ndarray | None:
+def _parsed(fields: "pa.Array", padded: bool) -> np.ndarray | None:
     """Return bools, integers or floats, as near as their type comes; None where a field is text, or nothing tells."""
     if not len(fields):
         return np.empty(0) if padded else None

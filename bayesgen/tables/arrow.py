@@ -1,0 +1,33 @@
+"""Arrow, imported where a file or a stream is read and nowhere else: of 170 MB, a fit in memory uses nothing."""
+
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    compute: Any  # its functions are made while it is imported: no type checker knows them
+else:
+
+    class _Late:
+        """A module that is imported at the first look at one of its names."""
+
+        def __init__(self, name):
+            self._name = name
+
+        def __getattr__(self, name):
+            return getattr(importlib.import_module(self._name), name)
+
+    pa, compute, arrow_csv = map(_Late, ("pyarrow", "pyarrow.compute", "pyarrow.csv"))
+
+
+def is_arrow(value: Any, *kinds: str) -> bool:
+    """Return True for a value of one of these classes of pyarrow; where nobody imported it there is none.
+
+    >>> is_arrow([1.0, 2.0], "Array", "ChunkedArray")
+    False
+    """
+    there = sys.modules.get("pyarrow")
+    return there is not None and isinstance(value, tuple(getattr(there, kind) for kind in kinds))
