@@ -143,6 +143,13 @@ class Bernoulli(Successes):
     def cardinality(self, feature):
         return 2
 
+    def written(self, params=None):
+        return super().written() if params is None else self._written(params["probability"], np.array(np.inf))
+
+    def _written(self, p, total):
+        mass = np.stack([1 - p, p], axis=-1)
+        return {"kind": "list", "mass": mass, "total": total, "columns": {"words": _BINARY}}
+
     def sufficient_statistic(self, x, about=0.0):
         return np.stack([1.0 - x, x], axis=-1)
 
@@ -232,6 +239,9 @@ class BetaBernoulli(BetaPrior, Bernoulli):
     def predictive(self):
         """Return Bernoulli(a / (a + b))."""
         return program.dist.Bernoulli(self.mean)
+
+    def written(self, params=None):
+        return self._written(self.mean, self.a + self.b) if params is None else super().written(params)
 
     def log_predictive(self, x):
         """Return log p(x): for one trial the plug-in of the mean is exact."""

@@ -216,6 +216,11 @@ class Categorical(Categories, ConjugateFamily):
     def predictive(self):
         return program.dist.Categorical(probs=self.mean)
 
+    def written(self, params=None):
+        if params is None:
+            return super().written()
+        return {"kind": "list", "mass": params["probability"], "total": np.array(np.inf)}
+
     def sufficient_statistic(self, x, about=0.0):
         """Return the one-hot code, whose entries sum to 1."""
         return (x[..., None] == np.arange(len(self.categories))).astype(float)
@@ -312,6 +317,10 @@ class DirichletCategorical(DirichletPrior, Categorical):
 
     alpha: Hyperparameter = hyperparameter(1.0, positive=True)
     categories: Any = static(default=None)
+
+    def written(self, params=None):
+        known = {"kind": "list", "mass": self.mean, "total": self.alpha.sum(-1)}
+        return known if params is None else super().written(params)
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,6 +97,19 @@ class Gaussian(ExponentialFamily):
         """Return location, scale and degrees of freedom of the predictive, where there is a posterior."""
         return super().student(None)
 
+    def written(self, params=None):
+        known = {"kind": "gaussian", "dof": np.array(np.inf), "kappa": np.array(np.inf)}
+        if params is None:
+            location, scale, dof = self._student()
+            return known | {"location": location, "scale": scale, "dof": np.asarray(dof), "kappa": self._mean_rows}
+        params = self._expand(params)
+        return known | {"location": params["mean"], "scale": np.sqrt(params["variance"])}
+
+    @property
+    def _mean_rows(self) -> np.ndarray:
+        """Rows that the posterior of the mean is worth; infinite where the mean is known."""
+        return np.array(np.inf)
+
     def sufficient_statistic(self, x, about=0.0):
         """Return (1, z, z²), z = x - about."""
         z = x - about
@@ -180,6 +193,13 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
 
     def _student(self):
         return self.mean, self.squared_scale**0.5, 2 * self.alpha
+
+    @property
+    def _mean_rows(self):
+        return self.kappa
+
+    def written(self, params=None):
+        return super().written(params) | ({"tied": True} if "class" in self.tied else {})
 
     def predictive(self):
         return program.dist.StudentT(2 * self.alpha, self.mean, self.squared_scale**0.5)

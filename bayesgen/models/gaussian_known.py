@@ -191,6 +191,10 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
     def _student(self):
         return self.mean, (self.sd**2 + self.noise_sd**2) ** 0.5, np.inf
 
+    @property
+    def _mean_rows(self):
+        return (self.noise_sd / self.sd) ** 2
+
     def mode(self):
         return self._with_variance(self.mean)
 

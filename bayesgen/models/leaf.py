@@ -38,7 +38,7 @@ __all__ = [
 ]  # everything that a user's own leaf needs
 
 LOG_ZERO = -1e290  # a finite stand-in for log 0, so that 0 * log 0 = 0 in a matrix product
-_INFINITE = "is infinite; replace it, or give NaN where the value is missing"
+INFINITE = "is infinite; replace it, or give NaN where the value is missing"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class Leaf(LeafProgram):
         """
         x = self._shaped(x)
         if not finite(x.data if sparse.issparse(x) else x):
-            require(x, lambda entries: ~np.isinf(entries), _INFINITE)
+            require(x, lambda entries: ~np.isinf(entries), INFINITE)
         return x
 
     def _shaped(self, x) -> Any:
@@ -175,6 +175,29 @@ class Leaf(LeafProgram):
     def back(self, z) -> np.ndarray:
         """Map numbers on the scale of `student` to the scale of the feature; by default the two are one."""
         return z
+
+    def written(self, params: Params | None = None) -> dict[str, Any]:
+        """Return the predictive density as plain arrays with a kind, for programs without Python (`bayesgen.export`).
+
+        All arrays broadcast to (lead..., features...), where ``lead`` is as in `student`. Parameters that are known are
+        worth infinitely many rows. Kinds are
+
+        - "gaussian": Student's t of ``location``, ``scale`` and ``dof``, a Gaussian where ``dof`` is infinite, whose
+          mean is known as from ``kappa`` rows: its squared scale is 1 + 1/kappa times that of a row given the mean.
+          With a number ``shift`` it is the density of log(x + shift). ``tied`` is True where the classes share
+          the variance.
+        - "list": values 0, 1, ... of probabilities ``mass`` (lead..., features..., V), whose Dirichlet has the
+          parameters mass times ``total``.
+
+        The entry "columns" may hold facts of the columns: "above", the number that their values exceed, and "words", in
+        which others are refused.
+
+        Parameters
+        ----------
+        params : mapping to arrays (lead..., ...), optional
+            Parameters. Without them the posterior's are integrated out.
+        """
+        raise NoClosedForm(f"{type(self).__name__} does not say how its density is written down: write written()")
 
     def tail_probability(self, x) -> np.ndarray:
         """Return P(p(new) <= p(row)) for a new row with the same gaps, parameters integrated out: (n, groups...)."""

@@ -37,13 +37,21 @@ class LogGaussian(Gaussian):
         if not np.isfinite(self.shift) or self.shift < 0:
             raise ValueError(f"{type(self).__name__}: shift must be a finite number >= 0, got {self.shift!r}")
 
+    @property
+    def _no_logarithm(self) -> list:
+        if self.shift:
+            return [f"is not above -{self.shift:g}, so it has no shifted logarithm"]
+        return ["is not above 0, so it has no logarithm", _LOG1P]
+
     def check(self, x):
         x = super().check(x)
-        what = ["is not above 0, so it has no logarithm", _LOG1P]
-        if self.shift:
-            what = [f"is not above -{self.shift:g}, so it has no shifted logarithm"]
-        require(x, lambda entries: entries > -self.shift, *what)
+        require(x, lambda entries: entries > -self.shift, *self._no_logarithm)
         return x
+
+    def written(self, params=None):
+        words = "".join(map(str, self._no_logarithm))
+        about = {"above": -self.shift, "words": words}
+        return super().written(params) | {"shift": self.shift, "columns": about}
 
     def logarithm(self, x):
         """Return log(x + shift), exact near 0 for a shift of 1."""

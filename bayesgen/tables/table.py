@@ -32,7 +32,7 @@ from bayesgen.tables.reading import Reading
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
 _WORDS = (pd.StringDtype, pd.CategoricalDtype)  # what pandas calls the same
-_DECLARE = (
+DECLARE = (
     "declare it at the first fit, by a pandas category or DirichletCategorical(1.0, categories=[...]), or give "
     "unseen='missing' to a classifier, to predict as if it were missing"
 )
@@ -316,7 +316,7 @@ class Table(Columns):
             raise InputError(
                 f"column {column!r}: {distinct[codes[row]]!r} in row {row} is not one of the categories "
                 f"{listed(categories)}; ",
-                Argument("categories", distinct[codes[row]], _DECLARE),
+                Argument("categories", distinct[codes[row]], DECLARE),
                 column=column,
                 row=row,
                 value=distinct[codes[row]],

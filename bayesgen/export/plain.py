@@ -1,0 +1,183 @@
+"""A fitted classifier in plain numbers and lists, which the scorer in JavaScript reads.
+
+A generative classifier is a mixture of products of factors (`bayesgen.posterior.component`): a member for an exact
+posterior or a point, one for each draw of a sampler. A factor is the predictive density of a leaf, as the leaf itself
+writes it (`Leaf.written`): arrays with a kind.
+"""
+
+import base64
+import copy
+import datetime
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from scipy.special import logsumexp, softmax
+
+from bayesgen.core import __version__
+from bayesgen.core.errors import Argument, InputError, NoClosedForm, listed
+from bayesgen.models.leaf import INFINITE
+from bayesgen.posterior.posterior import generator
+from bayesgen.tables.table import DECLARE
+
+_LEVELS = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35)  # at which the scorer cuts a line, and their mirrors
+_ROWS = 500  # drawn, beside which a row is typical or not
+_READABLE = 4096  # numbers of an array that are written as such; more are packed
+_USUAL = (0.0005, 0.9995)  # levels of the range of a column
+
+
+def plain(classifier, draws: int) -> dict[str, Any]:
+    """Return a fitted classifier as names, numbers and lists, or raise where it cannot be written down.
+
+    Parameters
+    ----------
+    classifier : fitted classifier
+    draws : int
+        The most draws of a sampled posterior to write.
+    """
+    posterior = classifier.posterior_
+    if posterior.kind == "average" or not hasattr(classifier, "score_samples"):
+        raise ValueError(f"{type(classifier).__name__} cannot be exported; naive Bayes can")
+    taken, shipped = classifier, None
+    if posterior.kind == "draws":
+        kept = posterior.as_draws().thinned(draws)
+        taken = copy.copy(classifier)
+        taken.posterior_ = kept
+        shipped = [len(next(iter(each.flat.values()))) for each in (kept, posterior.as_draws())]
+    joint = taken._density()
+    components = joint.components()
+    columns = _columns(classifier)
+    place = {column["name"]: j for j, column in enumerate(columns)}
+    factors = [_factor(factor, classifier.schema_, columns, place) for factor in components.factors]
+    classes = taken.posterior_.model.classes
+    made = {
+        "classes": [str(label) for label in classifier.classes_.tolist()],
+        "columns": columns,
+        "unused": [name for name in classifier.schema_.columns if name not in place],
+        "generative": True,
+        "gaps": True,
+        "kind": posterior.kind,
+        "interval": posterior.kind != "point",
+        "unseen": getattr(classifier, "unseen", "error"),
+        "infinite": INFINITE,
+        "exponent": float(getattr(classifier, "exponent_", 1.0)),
+        "order": [place[column] for block in classifier.schema_.blocks for column in block.columns],
+        "priors": np.exp(joint.log_prior).tolist(),
+        "members": {
+            "count": len(components.log_member),
+            "log": components.log_member.tolist(),
+            "classes": written(np.exp(components.log_class)),
+            "total": float(classes.alpha.sum()) if posterior.kind == "exact" and hasattr(classes, "alpha") else np.inf,
+        },
+        "factors": factors,
+    }
+    _describe(made, joint, components)
+    checksum = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
+    return made | {"about": _about(classifier, shipped, checksum)}
+
+
+def _about(classifier, shipped, checksum: str) -> dict[str, Any]:
+    counts = classifier.statistics_.classes.total() if hasattr(classifier.statistics_, "classes") else None
+    return {
+        "package": "bayesgen",
+        "version": __version__,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "model": type(classifier).__name__,
+        "rows": None if counts is None else float(counts.sum()),
+        "shares": None if counts is None else (counts / counts.sum()).tolist(),
+        "score": None,
+        "draws": shipped,
+        "checksum": checksum,
+    }
+
+
+def _columns(classifier) -> list[dict[str, Any]]:
+    """Return the columns that the classifier uses, in the order of the fit."""
+    schema, found = classifier.schema_, {}
+    for block in schema.blocks:
+        for column in block.columns:
+            about: dict[str, Any] = {"name": column, "kind": "number"}
+            if block.categories is not None:
+                about |= {"kind": "category", "categories": list(block.categories)}
+                about["words"] = f"{listed(block.categories)}; {DECLARE}"
+            elif column in schema.dates:
+                about["kind"] = "date"
+            elif block.kinds[column] == "b":
+                about |= {"kind": "bool", "categories": [False, True] if column in schema.bools else [0, 1]}
+            found[column] = about
+    return [found[column] for column in schema.columns if column in found]
+
+
+def _factor(factor, schema, columns, place) -> dict[str, Any]:
+    """Return the factor of a leaf: its columns, and its density as the leaf writes it."""
+    (block,) = (block for block in schema.blocks if block.name in (factor.name, *factor.blocks))
+    leaf = factor.leaf
+    try:
+        said = dict(leaf.written(factor.params))
+    except NoClosedForm as error:
+        drop = Argument("features", "drop", "leave them out of the fit")
+        raise InputError(f"columns {listed(block.columns)} cannot be exported: {error}; ", drop) from None
+    for column in block.columns:
+        columns[place[column]] |= said.get("columns", {})
+    result: dict[str, Any] = {"kind": said.pop("kind"), "columns": [place[column] for column in block.columns]}
+    said.pop("columns", None)
+    lead = (len(factor.owner),)
+    shape = (*lead, *(leaf.features or (1,)))
+    for name, value in said.items():
+        if isinstance(value, np.ndarray):
+            rank = TRAILING.get((result["kind"], name), 0)
+            event = value.shape[value.ndim - rank :]
+            full = (len(factor.classes_of), *leaf.features, *event)
+            if factor.params is not None:
+                full = (len(factor.owner) // len(factor.classes_of), *full)
+            result[name] = written(np.broadcast_to(value, full).reshape(*shape, *event))
+        else:
+            result[name] = value
+    if result["kind"] == "list":
+        result["size"] = said["mass"].shape[-1]
+    if len(factor.owner) != len(factor.classes_of):
+        result["groups"] = len(factor.owner)
+    return result
+
+
+TRAILING = {("list", "mass"): 1}  # axes of an observation
+
+
+def written(array: np.ndarray) -> Any:
+    """Return numbers as the scorer reads them: one for all, nested lists or, of many, bytes in base 64."""
+    if (array == array.flat[0]).all():
+        return float(array.flat[0])
+    if array.size <= _READABLE:
+        return array.tolist()
+    return base64.b64encode(np.ascontiguousarray(array, "<f8").tobytes()).decode()
+
+
+def _describe(made, joint, components) -> None:
+    """Add what questions about rows need: quantiles of Student's t, the usual range of columns, drawn rows."""
+    start, count = {}, 0
+    for block in joint.classifier.schema_.blocks:
+        start[block.name], count = count, count + len(block.columns)
+    for entry in components.given(joint.nothing()).entries():
+        column = made["columns"][made["order"][start[entry.gap.block] + entry.gap.place]]
+        if column["kind"] in ("number", "count", "date"):
+            along = entry.along()
+            weight = softmax(logsumexp(along.log_joint, axis=0) + along.log_width, axis=1)[0]
+            values = np.broadcast_to(along.values, (1, len(weight)))[0]
+            order = np.argsort(values)
+            level = np.cumsum(weight[order]) - weight[order] / 2
+            column["range"] = [float(f"{v:.3g}") for v in np.interp(_USUAL, level, values[order])]
+    rng = generator(0)
+    codes = rng.choice(len(joint.log_prior), _ROWS, p=np.exp(joint.log_prior) / np.exp(joint.log_prior).sum())
+    if not joint.totals():
+        rows = joint.blocks(joint.components(even=True).draw(joint.nothing(), codes, rng))
+        flat = {}
+        for block in joint.classifier.schema_.blocks:
+            flat |= dict(zip(block.columns, rows[block.name].reshape(_ROWS, -1).T, strict=True))
+        table = np.column_stack([flat[column["name"]] for column in made["columns"]])
+        table = np.clip(table, -3e38, 3e38).astype("<f4")
+        made["drawn"], made["drawn_rows"] = base64.b64encode(table.tobytes()).decode(), _ROWS
+    said = [factor.leaf.written(factor.params) for factor in components.factors]
+    dofs = {float(dof) for one in said for dof in np.unique(one.get("dof", np.inf))}
+    made["quantiles"] = [[dof, stats.t.ppf(_LEVELS, dof).tolist()] for dof in sorted(dofs | {np.inf})]

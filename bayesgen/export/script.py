@@ -1,0 +1,70 @@
+"""The script: a classifier in plain numbers, and the functions of `scorer.js` that read them, in one text."""
+
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen.core.errors import counted
+from bayesgen.export.plain import plain
+from bayesgen.files import disk
+from bayesgen.numerics.checks import check_count
+
+DRAWS = 400
+
+
+def script(classifier, draws: int = DRAWS) -> str:
+    """Return a fitted classifier as one plain script in JavaScript, which answers as `predict_proba` does.
+
+    Its functions take a row as an object by column name, where null is unknown: ``predictProba(row)``,
+    ``predictProbaInterval(row)``, ``explain(row, label)``, ``nextMeasurement(row)``, ``typicality(row)``,
+    ``decide(probabilities, loss)``. It needs nothing else, and runs in every browser and in Node. The last line of the
+    text is the only one that makes it a module; without it, it is a script for a page.
+
+    Parameters
+    ----------
+    classifier : fitted classifier
+        Naive Bayes of leaves that have a kind (`bayesgen.models.leaf.Leaf.written`).
+    draws : int, default 400
+        The most draws of a sampled posterior that the script holds, chosen evenly. Its probabilities are the averages
+        over these.
+
+    Examples
+    --------
+    >>> from bayesgen import NaiveBayesClassifier
+    >>> X, y = [[1.0], [1.4], [3.1], [2.9]], ["a", "a", "b", "b"]
+    >>> text = script(NaiveBayesClassifier().fit(X, y))
+    >>> text.splitlines()[-1][:40]
+    'export { model, predictProba, predictLog'
+    """
+    check_is_fitted(classifier)
+    check_count("draws", draws)
+    made = plain(classifier, draws)
+    about, scorer = made["about"], resources.files("bayesgen.export").joinpath("scorer.js").read_text(encoding="utf-8")
+    head = f"// {about['model']}, a classifier of bayesgen {about['version']}, exported on {about['date']}."
+    if about["draws"]:
+        shipped, of = about["draws"]
+        head += f"\n// Its probabilities are averages over {counted(shipped, 'draw')} of {of}."
+    model = ",\n".join(f"  {name}: {_literal(value)}" for name, value in made.items())
+    return f'{head}\n"use strict";\n\nconst model = {{\n{model},\n}};\n\n{scorer}'
+
+
+def _literal(value: Any) -> str:
+    """Return a value as JavaScript writes it, of ASCII alone, without a sign that would end a script in a page."""
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def export(classifier, path) -> None:
+    """Write the classifier as a program that needs no Python.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, ``model.js``; see `bayesgen.export.script`.
+    """
+    text = script(classifier)
+    disk.regular(path)
+    with disk.writing(Path(path)) as file:
+        file.write(text.encode())

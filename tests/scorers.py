@@ -1,0 +1,76 @@
+"""Engines that run an exported classifier, and rows on which it must answer as Python does."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from py_mini_racer import MiniRacer
+
+from bayesgen.export import script
+
+
+class Scorer:
+    """An exported classifier in an engine: its functions by name, called with rows as records."""
+
+    def __init__(self, classifier, engine):
+        self.engine = engine
+        text = script(classifier)
+        assert text.isascii()
+        assert "</" not in text
+        assert "<!--" not in text
+        engine.eval(text.rsplit("\nexport {", 1)[0])
+
+    def ask(self, expression: str, **values) -> Any:
+        """Return what an expression of JavaScript has as JSON, with values by name; infinite numbers as text."""
+        given = "".join(f"const {name} = JSON.parse({json.dumps(json.dumps(v))});" for name, v in values.items())
+        as_text = "(k, v) => (typeof v === 'number' && !Number.isFinite(v) ? String(v) : v)"
+        return json.loads(self.engine.eval(f"(() => {{{given} return JSON.stringify({expression}, {as_text})}})()"))
+
+    def proba(self, rows, log: bool = False, priors=None) -> np.ndarray:
+        """Return class probabilities of rows, or their logs, (n, K)."""
+        name = "predictLogProba" if log else "predictProba"
+        found = self.ask(f"rows.map((row) => {name}(row, {{priors}}))", rows=records(rows), priors=priors)
+        return np.array([[float(str(v).replace("Infinity", "inf")) for v in row] for row in found])
+
+
+@contextlib.contextmanager
+def scorer(classifier) -> Iterator[Scorer]:
+    """Give an exported classifier in the engine that pip installs."""
+    with MiniRacer() as engine:
+        yield Scorer(classifier, engine)
+
+
+def records(rows) -> list[dict]:
+    """Return rows as JSON has them, None where unknown."""
+    rows = (
+        rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows, columns=[f"x{j}" for j in range(len(rows[0]))])
+    )
+    return [{c: None if v is None or v != v else v for c, v in row.items()} for row in rows.to_dict("records")]
+
+
+def hard(X: pd.DataFrame, count: int, rng, far=(1e-300, 1e300, -1e300, 0.0)) -> pd.DataFrame:
+    """Return rows picked from a table, with gaps in a sixth of the entries and far values in some numbers."""
+    rows = X.iloc[rng.integers(0, len(X), count)].reset_index(drop=True)
+    for column in rows:
+        if rows[column].dtype.kind == "f" and len(far):
+            wild = rng.random(count) < 0.02
+            rows[column] = rows[column].mask(wild, rng.choice(far, count))
+        gone = rng.random(count) < 1 / 6
+        numbers = rows[column].dtype.kind in "if"
+        rows[column] = rows[column].mask(gone) if numbers else rows[column].astype(object).where(~gone, None)
+    return rows
+
+
+def assert_equal(classifier, made: Scorer, rows, apart: bool = True) -> None:
+    """Hold every probability of an exported classifier, and its logarithm, against Python's."""
+    most = 1e-12 if apart else 1e-9
+    log_p, joint = classifier.predict_log_proba(rows), np.abs(classifier.predict_joint_log_proba(rows))
+    size = 1 + np.where(np.isfinite(joint), joint, 0.0).max(1, keepdims=True)
+    found = made.proba(rows, log=True)
+    assert np.array_equal(np.isfinite(found), np.isfinite(log_p))
+    with np.errstate(invalid="ignore"):
+        assert np.nanmax(np.abs(found - log_p) / size) <= most
+    assert np.abs(made.proba(rows) - classifier.predict_proba(rows)).max() <= most

@@ -1,0 +1,120 @@
+"""A classifier exported as JavaScript answers as the classifier itself."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scorers import assert_equal, hard, scorer
+from typer.testing import CliRunner
+
+import bayesgen as bg
+from bayesgen.cli import app
+from bayesgen.inspection import next_measurement
+
+COUNT = 10_000
+
+
+def mixed(rng, n=200, classes=("a", "b", "c")) -> tuple[pd.DataFrame, np.ndarray]:
+    """Numbers, categories and bools of classes that lie apart."""
+    y = rng.integers(0, len(classes), n)
+    levels = np.array(["red", "it's", 'a "b"', "</script>", "é<!--"])
+    X = {f"x{j}": rng.normal(y * (j + 1) * 0.7, 1 + j) for j in range(3)}
+    X["__proto__"] = levels[(y + rng.integers(0, 3, n)) % 5]
+    X["toString"] = rng.random(n) < (y + 1) / (len(classes) + 1)
+    X["grade"] = pd.Categorical(rng.integers(1, 4, n))
+    return pd.DataFrame(X), np.array(classes)[y]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def birds():
+    X = bg.data.load("penguins").sample(frac=1, random_state=0)
+    return X, X.pop("species")
+
+
+def test_mixed_columns_with_gaps_and_far_values_are_scored_as_in_python(rng):
+    X, y = mixed(rng)
+    classifier = bg.NaiveBayesClassifier(unseen="missing").fit(X, y)
+    rows = hard(X, COUNT, rng)
+    rows.loc[::97, "__proto__"] = "never seen"
+    with scorer(classifier) as made, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert_equal(classifier, made, rows)
+        (remark,) = made.ask("remarks(row)", row={"__proto__": "never seen"})
+        assert "column '__proto__': ['never seen'] in 1 row" in remark
+
+
+@pytest.mark.parametrize("classes", [2, 30])
+def test_any_number_of_classes(rng, classes):
+    X, y = mixed(rng, 600, tuple(f"k{k:02}" for k in range(classes)))
+    classifier = bg.NaiveBayesClassifier(exponent=0.7).fit(X, y)
+    with scorer(classifier) as made:
+        rows = hard(X, 1000, rng)
+        assert_equal(classifier, made, rows)
+        priors = rng.dirichlet(np.ones(classes))
+        expected = classifier.predict_proba(rows, priors)
+        assert np.abs(made.proba(rows, priors=priors.tolist()) - expected).max() < 1e-12
+
+
+def test_the_other_answers_are_those_of_python(rng, birds):
+    X, y = birds
+    classifier = bg.NaiveBayesClassifier(random_state=0).fit(X, y)
+    row = X.iloc[[3]].assign(bill_length_mm=np.nan, island=None, sex=None)
+    loss = [[0, 1, 5], [1, 0, 5], [9, 9, 0]]
+    one = {c: None if v is None or v != v else v for c, v in row.to_dict("records")[0].items()}
+    with scorer(classifier) as made:
+        told = made.ask("explain(row, label)", row=one, label="Gentoo")
+        expected = classifier.explain(row, row=0, label="Gentoo").terms
+        assert {t["column"]: t["contribution"] for t in told} == pytest.approx(expected, abs=1e-11)
+        for losses, cost in ((None, {}), (loss, {"sex": 0.1})):
+            best = made.ask("nextMeasurement(row, {loss, costs})", row=one, loss=losses, costs=cost)
+            assert [b["value"] for b in best] == sorted((b["value"] for b in best), reverse=True)
+            values = next_measurement(classifier, row, losses, cost).iloc[0].dropna()
+            assert {b["column"]: b["value"] for b in best} == pytest.approx(values.to_dict(), abs=1e-6)
+        low_high = np.array(made.ask("predictProbaInterval(row, {seed: 7})", row=one))
+        assert low_high == pytest.approx(classifier.predict_proba_interval(row, size=20_000)[0], abs=0.01)
+        probability = classifier.predict_proba(row)[0]
+        done = made.ask("decide(p, loss)", p=probability.tolist(), loss=loss)
+        assert done["losses"] == pytest.approx(probability @ np.array(loss))
+        assert done["action"] == bg.decision.decide(probability[None], loss)[0]
+
+
+def test_words_of_what_cannot_be_taken_are_those_of_python(birds):
+    X, y = birds
+    X = X.assign(heavy=X.body_mass_g > 4000)
+    classifier = bg.NaiveBayesClassifier({"body_mass_g": "log"}, unseen="error").fit(X, y)
+    row = X.iloc[[0]].astype({"bill_length_mm": float})
+    told = "(() => { try { predictProba(row); return null; } catch (e) { return [e.message, e.column]; } })()"
+    with scorer(classifier) as made:
+        for column, value in {"island": "Elsewhere", "body_mass_g": -1.0, "bill_length_mm": np.inf}.items():
+            with pytest.raises(ValueError) as caught:
+                classifier.predict_proba(row.assign(**{column: [value]}))
+            said = made.ask(told.replace("row)", f"{{[column]: {'Infinity' if value == np.inf else 'value'}}})"),
+                            column=column, value=None if value == np.inf else value)  # fmt: skip
+            assert said == [str(caught.value), column]
+        assert "which is not a number" in made.ask(told, row={"bill_length_mm": "long"})[0]
+        assert "is not 0 or 1" in made.ask(told, row={"heavy": 2})[0]
+
+
+def test_what_cannot_be_exported_is_refused_by_name_before_a_file_is_touched(tmp_path, birds):
+    X, y = birds
+    path = tmp_path / "model.js"
+    path.write_text("before")
+    with pytest.raises(ValueError, match="AveragedClassifier cannot be exported"):
+        bg.AveragedClassifier(random_state=0).fit(X[:60], y[:60]).export(path)
+    assert path.read_text() == "before"
+    bg.NaiveBayesClassifier().fit(X, y).export(path)
+    assert path.read_text().splitlines()[-1].startswith("export { model, predictProba")
+
+
+def test_the_command_writes_it(tmp_path, birds):
+    X, y = birds
+    bg.NaiveBayesClassifier().fit(X, y).save(tmp_path / "model.safetensors")
+    done = CliRunner().invoke(app, ["export", str(tmp_path / "model.safetensors"), "--output", str(tmp_path / "a.js")])
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "a.js").read_text().startswith("// NaiveBayesClassifier, a classifier of bayesgen")
