@@ -19,6 +19,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import chi2
 
 from bayesgen.averaging.average import Average, Roster
 from bayesgen.averaging.leaves import ColumnModels
@@ -38,6 +39,7 @@ _LEARN_TREES = 100_000  # rows that members learn from that are no sums
 _MOST, _LEAST = 2000, 200  # rows that are left out
 _DENSITIES = 1 << 25  # log densities of rows left out that are held
 _EVEN = 10  # rows of a class for each column of numbers below which it matters that it lacks one
+_EQUAL = 0.01  # how rarely drawn classes are so equal in size that they are taken as chosen
 _SECONDS, _EACH, _LONGEST = 3.0, 1e-3, 15.0  # about how long leaving out may take: so long, more for each row, at most
 
 
@@ -90,6 +92,10 @@ class Split:
         All rows, to sum, and those of the sample that are held out.
     even : HeldOut
         The same for members of the numbers, whose classes may have to lack equally many rows.
+    told : HeldOut
+        The same for the class probabilities under which scores are told: alone where classes were ``drawn``.
+    drawn : bool
+        True if the rows of each class are as many as sampling made them; see `as_drawn`.
     sample : Rows
         Rows to learn views from.
     scored : array, shape (n,)
@@ -110,6 +116,8 @@ class Split:
 
     held: HeldOut
     even: HeldOut
+    told: HeldOut
+    drawn: bool
     sample: Rows
     scored: np.ndarray
     out: np.ndarray
@@ -262,15 +270,27 @@ def split_rows(sample: Sample, proposals: Sequence[Proposal], leaves: ColumnMode
     most = min(len(learn), _most_left_out(data, proposals, seconds))
     out = folds.sample(learn.ranks, most, rng) if len(learn) else np.empty(0, np.intp)
     held, predicted = HeldOut.of(data, places[out]), learn.take(out)
-    even, smallest = held, np.bincount(data.codes, data.weight, data.classes).min()
-    if data.group is None and data.classes > 1 and smallest < _EVEN * data.x.shape[1]:
+    even, count = held, np.bincount(data.codes, data.weight, data.classes)
+    if data.group is None and data.classes > 1 and count.min() < _EVEN * data.x.shape[1]:
         even = HeldOut.balanced(data, places[out], None if fold is None else fold[out])
+    drawn = as_drawn(count)
     scored = predicted.weight if few and len(predicted) == len(data) else weighted_back(predicted, data)
     if fold is not None and sample.which is not None:
         distinct = learn, sample.which, out, fold[out]
     else:
         distinct = _distinct(data, places[out], rng)
-    return Split(held, even, learn, scored, out, fold, seeds, *distinct)
+    told = held if drawn else even
+    return Split(held, even, told, drawn, learn, scored, out, fold, seeds, *distinct)
+
+
+def as_drawn(count) -> bool:
+    r"""Return True unless classes of weights (K,) are more equal than drawing rows makes them.
+
+    Of rows drawn from K classes that are equally frequent, Σ (n_k - n/K)²/(n/K) is χ² of K - 1 degrees; other
+    frequencies make it larger. Below its 1 % point as many rows of each class were taken as were wanted.
+    """
+    mean = count.mean()
+    return len(count) < 2 or ((count - mean) ** 2).sum() / mean >= chi2.ppf(_EQUAL, len(count) - 1)
 
 
 def _most_left_out(data: Rows, proposals: Sequence[Proposal], seconds: float) -> int:
@@ -373,6 +393,7 @@ def weigh(
         mode = np.array([member.expected_exponent(width, predicted.count) for member in members])
         choice = by_stacking(predicted, priors, mode, members.index(NOTHING), dense)
     exponents, weights, density_weights, sharpening, nested, error = choice
+    predicted = predicted.told
     scores = {
         "members": predicted.log_q(exponents) @ predicted.share,
         "average": float(predicted.log_score(predicted.average(exponents, weights), sharpening) @ predicted.share),
@@ -380,6 +401,7 @@ def weigh(
         "nested_error": error,
         "base_rate": float(predicted.of_class(predicted.log_prior) @ predicted.share),
         "rows": len(predicted.codes),
+        "classes": "drawn" if split.drawn else "chosen",
     }
     count = np.bincount(data.codes, data.weight, data.classes)
     return Average(parts, count, concentration, exponents, weights, density_weights, sharpening, leaves=leaves), scores
@@ -387,13 +409,11 @@ def weigh(
 
 def _left_out(fits: Sequence[Fit], split: Split, roster: Roster, leaves: ColumnModels | None, concentration) -> LeftOut:
     """Return the densities of the rows held out under every member."""
-    held, even, data = split.held, split.even, split.held.data
-    class_weight = np.bincount(data.codes, data.weight, data.classes)
-    leaving = even.sums(even.gone.weight[:, None] * np.eye(data.classes)[even.gone.codes])
-    remaining = (class_weight - leaving[even.without]).clip(0) + concentration
-    log_prior = np.log(remaining / remaining.sum(1, keepdims=True))
+    held, data = split.held, split.held.data
+    log_prior = split.even.log_class_prior(concentration)
+    told_prior = None if split.told is split.even else split.told.log_class_prior(concentration)
     densities = {id(fitted): d for fit in fits for fitted, d in zip(fit.parts, fit.density or (), strict=True)}
     first, second = ([densities[id(fitted)] for fitted in parts] for parts in (roster.first_parts, roster.second_parts))
     leaf = None if leaves is None or data.e is None else leaves.loo_log_density(held)
     density = roster.combined((len(held), data.classes), first, second, leaf)
-    return LeftOut(density, log_prior, held.rows, split.scored, roster.least)
+    return LeftOut(density, log_prior, held.rows, split.scored, roster.least, told_prior)

@@ -212,6 +212,14 @@ class HeldOut:
         weight[self.places[gone]] -= self.gone.weight[gone]
         return self.data.take(weight > 0, weight[weight > 0])
 
+    def log_class_prior(self, concentration) -> np.ndarray:
+        """Return the log class probabilities without each row and what leaves with it, (n, K), under a Dirichlet."""
+        data = self.data
+        leaving = self.sums(self.gone.weight[:, None] * np.eye(data.classes)[self.gone.codes])
+        whole = np.bincount(data.codes, data.weight, data.classes)
+        remaining = (whole - leaving[self.without]).clip(0) + concentration
+        return np.log(remaining / remaining.sum(1, keepdims=True))
+
     def sums(self, values) -> np.ndarray:
         """Return the sums of values (m, ...) of the rows that leave, by departure, (B, ...)."""
         result = np.zeros((int(self.gone_with.max(initial=-1)) + 1, *values.shape[1:]))

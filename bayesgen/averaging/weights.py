@@ -11,7 +11,7 @@ follow the rows without a model have more of it. Their weights are mixed by the 
 evidence.)
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from scipy.special import expit, logsumexp, softmax
 
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.numerics import folds, tempering
+from bayesgen.numerics.pieces import taken
 from bayesgen.numerics.special import log_mixture
 from bayesgen.numerics.stacking import stack
 from bayesgen.numerics.sums import by_label
@@ -38,13 +39,17 @@ class LeftOut:
     density : array, shape (M, n, K)
         Log p(x_i | k) without row i.
     log_prior : array, shape (n, K)
-        Log of the class probabilities without row i.
+        Log of the class probabilities without row i, and without all that leaves with it.
     rows : Rows
         The rows.
     weight : array, shape (n,)
         Weight of each row in the score.
     least : array, shape (M,)
         The s of each member; see `tempering.log_probability`.
+    told_prior : array, shape (n, K), or None
+        The same as ``log_prior`` for the scores that are told; None if it is that. Where classes were drawn with the
+        rows it lacks row i alone, whose class new rows have as often: a row that leaves with one of every other class
+        makes its own no rarer, and its score is too good by (K - 1)/n (`docs/mathematics/averaged.md`).
     """
 
     density: np.ndarray
@@ -52,6 +57,12 @@ class LeftOut:
     rows: Rows
     weight: np.ndarray
     least: np.ndarray
+    told_prior: np.ndarray | None = None
+
+    @property
+    def told(self) -> "LeftOut":
+        """The same under the class probabilities that scores are told by."""
+        return self if self.told_prior is None else replace(self, log_prior=self.told_prior, told_prior=None)
 
     @property
     def codes(self) -> np.ndarray:
@@ -70,8 +81,8 @@ class LeftOut:
 
     def take(self, places) -> "LeftOut":
         """Return some of the rows."""
-        density, log_prior = self.density[:, places], self.log_prior[places]
-        return LeftOut(density, log_prior, self.rows.take(places), self.weight[places], self.least)
+        arrays = {name: taken(getattr(self, name), places) for name in ("log_prior", "weight", "told_prior")}
+        return replace(self, density=self.density[:, places], rows=self.rows.take(places), **arrays)
 
     def log_q(self, exponents) -> np.ndarray:
         """Return the log probability of the class of each row under every member, (M, n)."""
@@ -138,6 +149,7 @@ def by_evidence(predicted: LeftOut, log_weight) -> Choice:
     if not np.isfinite(log_weight).any():
         raise ValueError("weights='evidence' needs members that have an evidence: give members='generative'")
     exponents, weights = np.ones(len(log_weight)), np.exp(log_weight - logsumexp(log_weight))
+    predicted = predicted.told
     nested = float(log_mixture(predicted.log_q(exponents), weights) @ predicted.share)
     error = predicted.standard_error(predicted.log_sharpened(predicted.average(exponents, weights), 1.0))
     return Choice(exponents, weights, weights, 1.0, nested, error)
@@ -164,12 +176,12 @@ def by_stacking(predicted: LeftOut, priors, mode, nothing: int, dense) -> Choice
     if dense.any():
         density_prior = priors[0, dense] * strength(predicted.count)
         density_weights[dense] = stack(joint, predicted.weight, density_prior)
-    (odds, unseen), share = _nested(predicted, priors, mode, (exponents, weights)), predicted.share
+    (odds, unseen, told), share = _nested(predicted, priors, mode, (exponents, weights)), predicted.share
     base = float(predicted.of_class(predicted.log_prior) @ share)
     gain = float(predicted.log_score(unseen, 1.0) @ share) - base
     weights = gated(odds @ weights, nothing, predicted.count * gain)
     sharpening = tempering.sharpening(unseen, predicted.log_prior, predicted.codes, predicted.count * share)
-    scores = predicted.log_sharpened(unseen, sharpening)
+    scores = predicted.told.log_sharpened(told, sharpening)
     nested = float(predicted.of_class(scores) @ share)
     return Choice(exponents, weights, density_weights, sharpening, nested, predicted.standard_error(scores))
 
@@ -184,24 +196,28 @@ def _choose(predicted: LeftOut, priors, mode, near=None, heavy=None):
     return exponents, np.array([stack(log_q, weight, times * rows * prior, near) for (times, _), prior, near in every])
 
 
-def _nested(predicted: LeftOut, priors, mode, start) -> tuple[np.ndarray, np.ndarray]:
-    """Return the odds of the priors, (P,), and the average of rows (n, K) under all that other rows chose.
+def _nested(predicted: LeftOut, priors, mode, start) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the odds of the priors, (P,), and the average of rows (n, K) under all that others chose, and as told.
 
     Exponents and weights are chosen by four of five folds. A prior has the odds e^score of the rows of these folds, as
     if its predictions of them were the evidence for it.
     """
     fold = predicted.rows.folds(_FOLDS)
-    unseen, scores = np.empty((len(priors), *predicted.log_prior.shape)), np.zeros((len(priors), fold.max() + 1))
+    ways = 1 if predicted.told_prior is None else 2
+    unseen = np.empty((ways, len(priors), *predicted.log_prior.shape))
+    scores = np.zeros((len(priors), fold.max() + 1))
     for j in np.unique(fold):
         inside = fold == j
         others = predicted.take(inside if inside.all() else ~inside)
         exponents, weights = _choose(others, priors, mode, *start)
         these = predicted.take(inside)
-        unseen[:, inside] = [these.average(exponents, weights_of_prior) for weights_of_prior in weights]
-        score = np.log(np.maximum(these.of_class(unseen[:, inside]), _TINY))
+        for found, rows in zip(unseen, (these, these.told), strict=False):
+            found[:, inside] = [rows.average(exponents, weights_of_prior) for weights_of_prior in weights]
+        score = np.log(np.maximum(these.of_class(unseen[0][:, inside]), _TINY))
         scores[:, j] = score @ predicted.share[inside] * predicted.count
     others = softmax(scores.sum(1, keepdims=True) - scores, axis=0)
-    return softmax(scores.sum(1)), np.einsum("pi,pik->ik", others[:, fold], unseen)
+    averages = [np.einsum("pi,pik->ik", others[:, fold], found) for found in unseen]
+    return softmax(scores.sum(1)), averages[0], averages[-1]
 
 
 def prior_mass(members, share: float) -> np.ndarray:

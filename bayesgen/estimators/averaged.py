@@ -119,19 +119,23 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
         Weighted mean log scores of rows left out: "members" (M,), each tempered; "average", under ``exponents_`` and
         ``weights_``, which follow these scores; "nested", under exponents and weights chosen by other rows, before the
         class prior gets more; both of these sharpened; "base_rate", of the class prior. "nested_error" is the standard
-        error of "nested" as what new rows will score, "rows" the number of rows left out, "learned" (M,) the number of
+        error of "nested" as what new rows will score, "classes" says whether the classes were "drawn" with the rows or
+        "chosen" (see Notes), "rows" is the number of rows left out, "learned" (M,) the number of
         distinct rows that each member learned from, and "repeats" the share of rows that repeat another.
 
     Notes
     -----
     A row is left out by one unit of its weight, so a weight of 2 is two rows; in a table where a class has fewer than
-    ten rows for each numeric column, together with one row of each other class. It stays in a group of more than 4,000
-    rows per column, where it would hardly be missed. Beyond 4,000 rows (fewer with many columns or classes) only a
-    stratified sample is left out. Beyond 5,000, bends and components are learned once and not in each fold, and beyond
-    20,000 from a stratified sample; softmax regressions and trees learn from up to 100,000 rows, and a tree is grown on
-    fewer the more there are. Missing entries are
-    integrated out at prediction; at fit a full covariance has no conjugate posterior given rows with gaps, and takes
-    expected statistics (`bayesgen.averaging.view`).
+    ten rows for each numeric column, together with one row of each other class. Scores are told under class
+    probabilities without the row alone, as new rows will meet them; where classes are more equal in size than drawing
+    rows makes them (χ² below its 1 % point), as many of each were taken as were wanted, and they are told without all
+    rows that leave together. A part of a larger sample that was stratified by unequal sizes shows in no count. A row
+    stays in a group of more than 4,000 rows per column, where it would hardly be missed. Beyond 4,000 rows (fewer with
+    many columns or classes) only a stratified sample is left out. Beyond 5,000, bends and components are learned once
+    and not in each fold, and beyond 20,000 from a stratified sample; softmax regressions and trees learn from up to
+    100,000 rows, and a tree is grown on fewer the more there are. Missing entries are integrated out at prediction; at
+    fit a full covariance has no conjugate posterior given rows with gaps, and takes expected statistics
+    (`bayesgen.averaging.view`).
 
     An entry of the rows of fit that is 300 times and more as far from the median of its column as the others, one of at
     most three or a hundredth of the rows, is told by a warning, and its conditional expectation given class and row is
