@@ -148,6 +148,7 @@ def test_every_function_has_a_picture():
         "agreement",
         "prior",
         "bayes_net",
+        "net",
     }  # a net is text in boxes, whose sizes follow the font
     assert drawing <= set(drawn.replace("regions_", "decision_regions ").split())
 

@@ -321,13 +321,32 @@ def test_a_bayes_net_has_the_arrows_of_the_program():
             numpyro.sample("x", dist.Normal(mean, spread), obs=x)
 
     ax = plot.bayes_net(program, np.zeros(3), ax=axes())
-    named = [text for text in ax.texts if text.get_text()]
-    places = {text.get_position(): text.get_text().split("\n")[0] for text in named}
     arrows = [text for text in ax.texts if not text.get_text()]
+    named = [text for text in ax.texts if text.get_text() and text.get_bbox_patch()]
+    places = {text.get_position(): text.get_text() for text in named}
     ends = {(places[tuple(one.get_position())], places[tuple(one.xy)]) for one in arrows}
     assert ends == {("spread", "mean"), ("spread", "x"), ("mean", "x")}
     grey = [text.get_text() for text in named if text.get_bbox_patch().get_facecolor()[:3] != (1, 1, 1)]
-    assert grey == ["x\nfor each row"]
+    assert grey == ["x"]
+    with pytest.raises(ValueError, match="names: y: no site of this program; it has spread, mean, x"):
+        plot.bayes_net(program, np.zeros(3), names={"y": "z"}, ax=axes())
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_boxes_of_a_net_hold_the_quantities_of_their_plates_alone(shared):
+    names = {"classes.probability": "pi", "gaussian.mean": "mu", "gaussian.cholesky": "Sigma", "gaussian.x": "x"}
+    X, y = np.random.default_rng(0).normal(size=(9, 2)), np.arange(9) % 2
+    classifier = bg.GaussianDiscriminantClassifier(shared=shared).fit(X, y)
+    ax = plot.bayes_net(classifier.model_, X, y, names=names, ax=axes())
+    places = {text.get_text(): text.get_position() for text in ax.texts if text.get_bbox_patch()}
+    boxes = [patch.get_path().get_extents() for patch in ax.patches]
+    inside = [{name for name, place in places.items() if box.contains(*place)} for box in boxes]
+    assert inside == [{"mu"} if shared else {"mu", "Sigma"}, {"t", "x"}]
+
+
+def test_a_net_is_written_parents_first():
+    with pytest.raises(ValueError, match="an arrow leads from t to 'word': put it before 'word'"):
+        plot.net({"word": ["t"], "t": []}, ax=axes())
 
 
 # -- probabilities ----------------------------------------------------------------------------------------------------

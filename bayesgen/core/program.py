@@ -59,7 +59,15 @@ def __getattr__(name: str) -> Any:
             # ArviZ announces both as modules that load at the first look at an attribute. Where a module of NumPyro is
             # imported before that, the package runs a second time in the midst of its first.
             getattr(sys.modules.get(package), "__version__", None)
-        globals()[name] = module = importlib.import_module(_MODULES[name])
+        try:
+            module = importlib.import_module(_MODULES[name])
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"programs and draws need JAX and NumPyro ({error}): pip install jax numpyro; without them, as in a "
+                "browser, the closed forms are there: inference='exact', 'ml' or 'map'",
+                name=error.name,
+            ) from error
+        globals()[name] = module
         register()
     return module
 

@@ -1,5 +1,6 @@
 """Pictures: functions that draw on matplotlib Axes and return them. Matplotlib is imported by the first one drawn."""
 
+from bayesgen.plot.bayes_nets import bayes_net, net
 from bayesgen.plot.lectures import (
     beta_densities,
     coin,
@@ -10,7 +11,6 @@ from bayesgen.plot.lectures import (
     regression,
     squashing,
 )
-from bayesgen.plot.net import bayes_net
 from bayesgen.plot.probability import (
     calibration,
     calibration_over_time,
@@ -51,6 +51,7 @@ __all__ = [
     "mean_and_predictive",
     "members",
     "models",
+    "net",
     "predictive_densities",
     "prior",
     "probabilities",
