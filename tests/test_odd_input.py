@@ -1,6 +1,9 @@
 """Odd but valid input is read as any other."""
 
+import enum
+
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from refusals import GD, NB, X, Y
@@ -47,6 +50,32 @@ def test_labels_of_pyarrow_are_read(kind, make):
     fitted = make().fit(X, ARROW[kind])
     assert fitted.classes_.tolist() == want.classes_.tolist()
     np.testing.assert_array_equal(fitted.predict_proba(X), want.predict_proba(X))
+
+
+class Word(str, enum.Enum):  # noqa: UP042 - a StrEnum is text already
+    A = "a"
+    B = "b"
+
+
+WORDS = {
+    "a list of members of an Enum": [Word(label) for label in Y],
+    "a Series of them": pd.Series([Word(label) for label in Y]),
+    "text of any length": np.array(Y.tolist(), np.dtypes.StringDType()) if hasattr(np.dtypes, "StringDType") else Y,
+}
+
+
+@pytest.mark.parametrize("kind", WORDS)
+def test_labels_of_other_types_of_text_are_read(kind):
+    for make in (NB, lambda: bg.LogisticClassifier(inference="map")):
+        fitted = make().fit(X, WORDS[kind])
+        assert fitted.classes_.tolist() == ["a", "b"] and type(fitted.classes_.tolist()[0]) is str
+        np.testing.assert_array_equal(fitted.predict_proba(X), make().fit(X, Y).predict_proba(X))
+        assert fitted.score(X, WORDS[kind]) == make().fit(X, Y).score(X, Y)
+
+
+def test_a_refusal_shows_whole_numbers_as_numbers():
+    with pytest.raises(ValueError, match=r"y holds the labels \[7\]"):
+        bg.LatentClassClassifier(classes=2).fit(X, [0, 1, 7, 0, 1, 0, 1, 0])
 
 
 @pytest.mark.filterwarnings("ignore:.*label:UserWarning")

@@ -19,7 +19,7 @@ from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import averaged_settings, consistency
 from bayesgen.estimators.callbacks import CallbackSupport
-from bayesgen.estimators.estimator import Estimator, sample, score_samples
+from bayesgen.estimators.estimator import Estimator, sample, score, score_samples
 from bayesgen.estimators.workers import stages
 from bayesgen.inspection.explain import explain
 from bayesgen.inspection.joint_of_average import JointOfAverage, refuse_far
@@ -106,8 +106,9 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
         Class labels.
     schema_ : Schema
         Types and categories of the columns.
-    constant_ : tuple of str
-        Numeric columns that hold one value or none, and are left out; not those with a leaf of their own.
+    constant_ : dict from str to float
+        Numeric columns that hold one value or none, and are left out, with the value or NaN; not those with a leaf of
+        their own.
     average_ : Average
         The members with their statistics, exponents and weights, and ``sharpening``, the exponent of the average.
     members_ : list of Product or Member
@@ -221,7 +222,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
             blocks = self.schema_.read(table)
             self.constant_ = arrays.constant(self.schema_, blocks)
             pairs = families.pairs(self.members)
-            given = Given(table, y, self.classes_, weight, self.schema_, self.constant_) if pairs else None
+            given = Given(table, y, self.classes_, weight, self.schema_, tuple(self.constant_)) if pairs else None
             numeric = len(arrays.numbers(self.schema_, self.constant_))
             refuse_large(len(codes), numeric, len(self.classes_))
             rows = Rows(
@@ -422,7 +423,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
         codes = rng.choice(len(classes), count, p=classes / classes.sum())
         return density.blocks(density.components().draw(density.nothing(), codes, rng)), codes
 
-    sample, score_samples = sample, score_samples
+    sample, score, score_samples = sample, score, score_samples
     explain, summary, to_arviz = explain, summary, to_arviz  # documented in `bayesgen.inspection`
 
     def __sklearn_tags__(self):

@@ -162,8 +162,8 @@ def check_average(estimator) -> None:
     """Raise where the parts of an averaged classifier do not fit its columns and classes, or one another."""
     _check_columns(estimator)
     schema, fitted, left_out = estimator.schema_, estimator.average_, estimator.constant_
-    numeric = isinstance(left_out, tuple) and {*left_out} <= {*arrays.numbers(schema)}
-    _require(numeric, "constant_ are no numbers")
+    numeric = isinstance(left_out, dict) and {*left_out} <= {*arrays.numbers(schema)}
+    _require(numeric and all(isinstance(v, float) for v in left_out.values()), "constant_ are no numbers")
     _require(isinstance(fitted, Average), f"average_ is a {type(fitted).__name__}")
     classes, levels = len(estimator.classes_), arrays.levels(schema)
     dim = len(arrays.numbers(schema, left_out))
@@ -212,4 +212,4 @@ def _check_own_leaves(leaves, blocks, labels) -> np.ndarray | None:
 def _possible(leaf, rows) -> np.ndarray:
     """Return rows with entries that a leaf can take in place of missing ones, where that is known."""
     # To a user's own leaf 0 may be nothing that can be; 0 has no logarithm.
-    return np.full_like(rows, isinstance(leaf, LogNormal)) if ours(type(leaf)) else rows
+    return np.full_like(rows, isinstance(getattr(leaf, "leaf", leaf), LogNormal)) if ours(type(leaf)) else rows

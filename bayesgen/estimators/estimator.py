@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
+from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -22,6 +23,7 @@ from bayesgen.inference import named
 from bayesgen.inspection.probabilities import predict_proba_draws, predict_proba_interval
 from bayesgen.numerics.checks import check_count
 from bayesgen.posterior.posterior import generator
+from bayesgen.tables.labels import class_labels
 from bayesgen.tables.schema import Schema, side_by_side
 from bayesgen.tables.table import Table
 
@@ -251,6 +253,21 @@ def _parameters(of: type[Estimator]) -> list[str]:
 # Methods of the classifiers that have a density of a row, which write ``predict_joint_log_proba`` and ``_draw``.
 
 
+def score(self, X, y, sample_weight=None) -> float:
+    """Return the share of rows whose class is predicted right, their accuracy, by weight.
+
+    Parameters
+    ----------
+    X : DataFrame or array, shape (n, columns)
+        Rows.
+    y : array, shape (n,)
+        Their classes, of any type that `fit` takes.
+    sample_weight : array, shape (n,), optional
+        Row weights >= 0.
+    """
+    return float(accuracy_score(class_labels(y), self.predict(X), sample_weight=sample_weight))
+
+
 @np.errstate(under="ignore")
 def score_samples(classifier, X):
     """Return the log density log p(x) of each row, (n,), summed over classes: low where nothing like it was seen."""
@@ -270,8 +287,8 @@ def sample(classifier, n_samples: int = 1):
     Returns
     -------
     X : DataFrame or array, shape (n_samples, columns)
-        A DataFrame where the fit had column names; dates are of the type datetime64, in UTC. Columns that were left out
-        of an averaged fit are missing.
+        A DataFrame where the fit had column names; dates are of the type datetime64, in UTC. A column that was constant
+        at the fit has this value.
     y : array, shape (n_samples,)
         Class labels.
     """

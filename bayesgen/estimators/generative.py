@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.core.errors import Argument, InputError, listed
 from bayesgen.estimators import settings, streaming
 from bayesgen.estimators.additive import Additive
-from bayesgen.estimators.estimator import sample, score_samples
+from bayesgen.estimators.estimator import sample, score, score_samples
 from bayesgen.inference import MAP, ML, Inference, resolve
 from bayesgen.inspection.data_tree import to_arviz
 from bayesgen.inspection.explain import explain, terms_of_model
@@ -377,7 +377,7 @@ class GenerativeClassifier(ClassifierMixin, Additive):
         rows = {name: np.concatenate([x[name] for _, x in parts]) for name in parts[0][1]}
         return rows, np.concatenate([t for t, _ in parts])
 
-    sample, score_samples = sample, score_samples
+    sample, score, score_samples = sample, score, score_samples
 
     def summary(self) -> Summary:
         """Return what was learned, by column and class, as a table for the screen, a frame or a paper.

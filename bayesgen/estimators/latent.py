@@ -219,7 +219,7 @@ def _codes(y, classes) -> np.ndarray:
         raise ValueError(f"y must be one label a row, or missing; got shape {y.shape}")
     position = {label: code for code, label in enumerate(classes.tolist())}
     gone = pd.isna(y)
-    if strange := sorted({str(label) for label in y[~gone].tolist() if label not in position}):
+    if strange := sorted({label for label in y[~gone].tolist() if label not in position}, key=str):
         raise ValueError(f"y holds the labels {listed(strange)}, which are not among classes, {listed(classes)}")
     return np.array([-1 if lost else position[label] for label, lost in zip(y.tolist(), gone, strict=True)])
 

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from bayesgen.core import registry
 from bayesgen.core.errors import listed, warn
 from bayesgen.core.statistics import Rows
+from bayesgen.estimators.estimator import score
 from bayesgen.estimators.linear import LinearEstimator, fit_classes
 from bayesgen.inference import NUTS, Inference, resolve
 from bayesgen.inspection.data_tree import row_groups
@@ -171,6 +172,8 @@ class RowsClassifier(ClassifierMixin, LinearEstimator):
         """Return the most probable class of each row; ties go to the first."""
         best = self.predict_log_proba(X).argmax(1)
         return self.classes_[best]
+
+    score = score
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -140,10 +140,7 @@ def warn_of_constant_columns(schema, statistics) -> None:
             )
         constant = [name for name, flag in zip(block.columns, flags, strict=True) if flag]
         if constant:
-            warn(
-                f"columns {listed(constant)} are constant: they say nothing of the class, and their weak "
-                "prior takes the variance 1"
-            )
+            warn(f"columns {listed(constant)} are constant: they say nothing of the class, and are left out")
 
 
 def naive_bayes_of(classifier, schema) -> models.NaiveBayes:

@@ -124,12 +124,13 @@ def _factor(factor, schema, columns, place) -> dict[str, Any]:
     result: dict[str, Any] = {"kind": said.pop("kind"), "columns": [place[column] for column in block.columns]}
     said.pop("columns", None)
     lead = (len(factor.owner),)
-    shape = (*lead, *(leaf.features or (1,)))
+    features = (len(block.columns),) if leaf.features else ()
+    shape = (*lead, *(features or (1,)))
     for name, value in said.items():
         if isinstance(value, np.ndarray):
             rank = TRAILING.get((result["kind"], name), 0)
             event = value.shape[value.ndim - rank :]
-            full = (len(factor.classes_of), *leaf.features, *event)
+            full = (len(factor.classes_of), *features, *event)
             if factor.params is not None:
                 full = (len(factor.owner) // len(factor.classes_of), *full)
             result[name] = written(np.broadcast_to(value, full).reshape(*shape, *event))

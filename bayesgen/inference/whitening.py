@@ -23,6 +23,7 @@ from bayesgen.inference.coordinates import (
     Standardised,
 )
 from bayesgen.models.bernoulli import BetaBernoulli, BetaPrior
+from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.categorical import DirichletCategorical, DirichletPrior
 from bayesgen.models.classifier import ClassConditional
 from bayesgen.models.gaussian import NormalInverseGamma
@@ -89,6 +90,17 @@ def _by_leaf(model: ClassConditional, statistics, way: Callable[[Any, Any], Whit
         return model._join(of_classes(model.site(params, model.CLASSES)), restored)
 
     return model.with_leaves(classes, leaves), replace(statistics, classes=counts, leaves=sums), restore
+
+
+@whitened.register
+def _(model: BesideConstants, statistics) -> Whitened:
+    """Take the leaf of the columns that vary, and the statistics of these."""
+    return whitened(model.leaf, model.varying(statistics))
+
+
+@collapsed.register
+def _(model: BesideConstants, statistics) -> Whitened:
+    return collapsed(model.leaf, model.varying(statistics))
 
 
 # -- counts and categories -------------------------------------------------------------------------------------------

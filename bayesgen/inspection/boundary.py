@@ -223,7 +223,7 @@ def _of_gaussian(model, params) -> Discriminant:
         log_prior = np.log(params["classes.probability"])
     leaf = model.gaussian
     leaf_params = model.site(params, "gaussian")
-    mean, (precision, log_determinant) = leaf_params["mean"], leaf.precision(leaf_params)
+    mean, (precision, log_determinant) = leaf.whole(leaf_params["mean"]), leaf.precision(leaf_params)
     weights = (precision @ mean[..., None])[..., 0]
     intercept = log_prior - 0.5 * (weights * mean).sum(-1)
     if model.shared:  # the quadratic term and the determinant are common to all classes

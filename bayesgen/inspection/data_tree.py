@@ -63,7 +63,8 @@ def replicate(model, params: Params, codes, seed: int) -> dict[str, np.ndarray]:
             key, leaves, t = given
             keys = dict(zip(model.leaves, jax.random.split(key, len(model.leaves)), strict=True))
             classes = {name: leaf.select_class(model.site(leaves, name), t) for name, leaf in model.leaves.items()}
-            return {name: leaf.likelihood(classes[name]).sample(keys[name]) for name, leaf in model.leaves.items()}
+            leaves = model.leaves.items()
+            return {name: leaf.whole(leaf.likelihood(classes[name]).sample(keys[name])) for name, leaf in leaves}
 
         return jax.lax.map(table, (jax.random.split(key, len(codes)), params, codes))
 

@@ -22,6 +22,7 @@ from bayesgen.posterior.leaf_factor import joined, leaf_factors
 from bayesgen.tables import arrays
 
 LEAF = "leaf."  # stands before the name of a leaf's block
+CONSTANT = "constant"  # the block of the columns that were constant at the fit
 
 
 class JointOfAverage(Joint):
@@ -32,27 +33,40 @@ class JointOfAverage(Joint):
         self.log_prior = self.average.log_class_prior
         self.leaves: Any = self.average.leaves
         self.labels = labels_of(classifier.schema_)
+        self.constants = {name: value for name, value in classifier.constant_.items() if value == value}
 
     def read(self, X):
-        """Return the numbers of the rows, the codes of their categories, and a block for each leaf."""
-        rows = dict(self.classifier._read(X))
+        """Return the numbers of the rows, the codes of their categories, and a block for each leaf.
+
+        The columns that were constant, and are left out, are a block without gaps: a missing entry is the constant.
+        """
+        rows, classifier = dict(self.classifier._read(X)), self.classifier
         rows["categories"] = np.where(rows["categories"] < 0, np.nan, rows["categories"])
-        return rows if self.leaves is None else rows | leaf_blocks(self.leaves, rows.pop("leaves"))
+        if self.leaves is not None:
+            rows |= leaf_blocks(self.leaves, rows.pop("leaves"))
+        if self.constants:
+            blocks = classifier.schema_.read(classifier._table(X, reset=False), classifier.unseen)
+            given = arrays.columns(classifier.schema_, blocks, self.constants)
+            rows[CONSTANT] = np.where(np.isnan(given), [*self.constants.values()], given)
+        return rows
 
     def nothing(self):
         schema, constant = self.classifier.schema_, self.classifier.constant_
         widths = {"numbers": len(arrays.numbers(schema, constant)), "categories": len(arrays.categories(schema))}
         rows = {name: np.full((1, width), np.nan) for name, width in widths.items()}
-        return rows if self.leaves is None else rows | leaf_blocks(self.leaves, np.full((1, self.leaves.width), np.nan))
+        if self.leaves is not None:
+            rows |= leaf_blocks(self.leaves, np.full((1, self.leaves.width), np.nan))
+        return rows | ({CONSTANT: np.array([[*self.constants.values()]])} if self.constants else {})
 
     def arrays(self, rows) -> tuple[np.ndarray, np.ndarray, Any]:
         """Return numbers, codes of categories, -1 where missing, and entries of leaves, as the average takes them."""
         return rows["numbers"], codes_of(rows), None if self.leaves is None else joined_leaves(self.leaves, rows)
 
     def blocks(self, rows):
-        """Return the entries by block of the schema, NaN in the columns that were left out."""
+        """Return the entries by block of the schema; NaN in a column that had no entry at the fit."""
         x, _, e = self.arrays(rows)
-        return arrays.blocks(self.classifier.schema_, x, rows["categories"], e, self.classifier.constant_)
+        others = dict(zip(self.constants, rows[CONSTANT].T, strict=True)) if self.constants else None
+        return arrays.blocks(self.classifier.schema_, x, rows["categories"], e, self.classifier.constant_, others)
 
     def column(self, gap):
         """Return the place of a number, a category, or a column with a leaf."""
@@ -70,8 +84,11 @@ class JointOfAverage(Joint):
         refuse_far(self.classifier, rows["numbers"], question)
 
     def log_density(self, rows):
-        """Return the log density under the members, in the units of the columns."""
-        return self.average.log_joint(*self.arrays(rows)) - self.log_prior
+        """Return the log density under the members, in the units of the columns; -inf at another constant."""
+        density = self.average.log_joint(*self.arrays(rows)) - self.log_prior
+        if self.constants:
+            density[(rows[CONSTANT] != [*self.constants.values()]).any(1)] = -np.inf
+        return density
 
     def components(self, draws=None, even=False):
         """Return the members that have a density; class probabilities are the same in all."""

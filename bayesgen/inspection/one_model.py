@@ -11,6 +11,7 @@ from bayesgen.core.errors import NoClosedForm
 from bayesgen.inspection.leave_one_out import check_rows
 from bayesgen.inspection.missing import Joint, gibbs
 from bayesgen.inspection.probabilities import tempered
+from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.model import Params
 from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.checks import check_memory
@@ -50,7 +51,12 @@ class JointOfModel(Joint):
         return totals_of(self.classifier.model_)
 
     def log_density(self, rows):
-        return self.even.log_predictive(self.classifier._as_model_takes(rows)) + np.log(len(self.log_prior))
+        """Return the log density, -inf where a column that was constant at the fit has another value."""
+        density = self.even.log_predictive(self.classifier._as_model_takes(rows)) + np.log(len(self.log_prior))
+        for name, leaf in self.posterior.model.leaves.items():
+            if isinstance(leaf, BesideConstants):
+                density[~leaf.possible(rows[name])] = -np.inf
+        return density
 
     def tails(self, rows):
         """Return the tail probabilities of a model with one leaf and an exact posterior; else None."""

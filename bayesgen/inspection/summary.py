@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.core.errors import MOST, NoClosedForm
 from bayesgen.core.program import short
 from bayesgen.inspection.leave_one_out import by_column
+from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.log_normal import LogGaussian
 from bayesgen.models.population import Populated
@@ -75,14 +76,19 @@ class Summary:
         gaps = {c: float((size - sums["count"]).sum().round(9)) for c, sums in seen.items() if "count" in sums}
         for block in schema.blocks:
             leaf = model.leaves[block.name]
-            sites = model.site(means, block.name)
+            sites, columns = model.site(means, block.name), block.values
+            if isinstance(leaf, BesideConstants):
+                always = leaf.constants(block.columns)
+                values |= {(column, "constant"): np.full(len(classes), value) for column, value in always.items()}
+                columns, leaf = leaf.modelled(block.columns) if leaf.kept else (), leaf.leaf
+            prior_leaf = leaf
             if isinstance(leaf, Populated):
                 leaf, sites = leaf.leaf, leaf.shown(sites)
             expanded = leaf._expand(sites) if "variance" in sites else sites
-            for j, column in enumerate(block.values):
+            for j, column in enumerate(columns):
                 values |= {(column, name): v for name, v in _quantities(leaf, expanded, j, block).items()}
                 if not (leaf.event_dim and j):  # one prior of them all
-                    prior[column] = _prior(model.leaves[block.name], j)
+                    prior[column] = _prior(prior_leaf, j)
         how = {"exact": "the exact posterior", "draws": "draws of the posterior", "point": "a point estimate"}
         title = f"{type(classifier).__name__}, {how.get(posterior.kind, 'posterior means')}"
         return cls(title, dict(zip(classes, size.tolist(), strict=True)), values, gaps, prior, schema.dates)

@@ -79,6 +79,23 @@ class PatternMoments(Statistics):
             moments.check_digits(before[pattern], kept.pooled.variance)
         return kept
 
+    @property
+    def observed(self) -> np.ndarray:
+        """True for each column that has an entry, (D,)."""
+        return self.seen.any(0)
+
+    def select(self, columns: np.ndarray) -> "Moments | PatternMoments":
+        """Return the moments of some columns, by their places: plain ones where these have no gaps."""
+        whole, parts = "1" * len(columns), {}
+        for pattern, moments in self.by_pattern().items():
+            seen = "".join(pattern[j] for j in columns)
+            if "1" in seen:
+                part = moments.select(columns)
+                parts[seen] = parts[seen] + part if seen in parts else part
+        if not parts:
+            return self.moments.select(columns).sum_groups().scaled(0.0)
+        return parts[whole] if parts.keys() == {whole} else PatternMoments.of(parts)
+
     def scaled(self, factor):
         return PatternMoments(self.patterns, self.moments.scaled(factor))
 

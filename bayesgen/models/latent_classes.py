@@ -12,9 +12,9 @@ whose first term is the evidence of rows that count r_ik in class k, in closed f
 variational bound with q(z) = r and the best q(θ, π); Beal 2003). It counts the mass about a mode, which the density at
 it does not. Maximum likelihood knows no prior: its search goes on from every start, and ends at the highest likelihood.
 
-**The weak prior** of Gaussian columns expects the scale within classes. Of D columns in K classes it takes their total
-variance divided by K^(2/D): the volume of a class is the K-th part of that of all rows (Fraley and Raftery 2007,
-*Journal of Classification* 24).
+**The weak prior** of Gaussian columns expects the scale within classes. Of D columns that vary it takes, in K
+classes, their total variance divided by K^(2/D): the volume of a class is the K-th part of that of all rows (Fraley and
+Raftery 2007, *Journal of Classification* 24).
 
 **Names.** Classes without a labelled row, under a prior that is the same for all, are named by their order: the most
 frequent first, or by the mean of a column. The posterior is symmetric in them, so a draw of it may have its classes
@@ -60,7 +60,7 @@ def alike(model: ClassConditional) -> bool:
 def narrowed(statistics: ClassStatistics) -> ClassStatistics:
     """Return statistics of all rows, with the scatter that weak priors expect within a class; see the module."""
     gaussian = {name: sums for name, sums in statistics.leaves.items() if isinstance(sums, Moments)}
-    columns = sum(sums.mean[0].size for sums in gaussian.values())
+    columns = sum((~sums.pooled.constant).sum() for sums in gaussian.values())
     share = len(statistics.classes.total()) ** (-2 / max(columns, 1))
     leaves = {name: replace(sums, scatter=sums.scatter * share) for name, sums in gaussian.items()}
     return replace(statistics, leaves=statistics.leaves | leaves)

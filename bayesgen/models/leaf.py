@@ -126,6 +126,14 @@ class Leaf(LeafProgram):
         """Return itself: only a `bayesgen.models.structures.WeakPrior` waits for rows."""
         return self
 
+    def whole(self, values):
+        """Return values of the columns that have parameters as values of all; only a `BesideConstants` has others."""
+        return values
+
+    def modelled(self, columns: tuple[str, ...]) -> tuple[str, ...]:
+        """Return those of its columns that have parameters."""
+        return columns
+
     def draw(self, params: Params, rng: np.random.Generator) -> np.ndarray:
         """Draw one observation for each leading index of ``params``: array (lead..., features..., event...)."""
         with program.x64():

@@ -122,6 +122,18 @@ class Moments(Statistics):
         if lost.any():
             raise ValueError(_LOST)
 
+    @property
+    def observed(self) -> np.ndarray:
+        """True for each column that has an entry, (features...)."""
+        there = self.n.sum(0) > 0
+        return np.full(self.mean.shape[1:], there) if self.vector else there
+
+    def select(self, columns: np.ndarray) -> "Moments":
+        """Return the moments of some columns, by their places."""
+        n = self.n if self.vector else self.n[..., columns]
+        rows = (..., columns[:, None], columns) if self.vector else (..., columns)
+        return Moments(n, self.mean[..., columns], self.scatter[rows])
+
     def scaled(self, factor):
         return Moments(self.n * factor, self.mean, self.scatter * factor)
 

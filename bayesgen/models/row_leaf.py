@@ -244,6 +244,16 @@ class RowsByGroup(Statistics):
         x, codes, weight = (np.concatenate(parts) for parts in zip(self.flat(), other.flat(), strict=True))
         return RowsByGroup.of(x, codes, weight, self.lead, self.patterns.shape[1] > 0)
 
+    @property
+    def observed(self) -> np.ndarray:
+        """True for each column that has an entry, (features...)."""
+        return self.seen.any(tuple(range(self.weight.ndim)))
+
+    def select(self, columns: np.ndarray) -> "RowsByGroup":
+        """Return the rows with some columns, by their places."""
+        x, codes, weight = self.flat()
+        return RowsByGroup.of(x[:, columns], codes, weight, self.lead, self.patterns.shape[1] > 0)
+
     def scaled(self, factor):
         return dataclasses.replace(self, weight=self.weight * factor)
 

@@ -8,10 +8,11 @@ leaf itself knows which parameters the classes share. A new structure is a file 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.core.program import static
+from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.gaussian import Gaussian, NormalInverseGamma
 from bayesgen.models.gaussian_vector import GaussianVector
 from bayesgen.models.leaf import Leaf
@@ -31,18 +32,24 @@ class WeakPrior(Leaf):
     Parameters
     ----------
     make : callable (statistics) -> leaf
-        Returns the leaf, with a prior at the location and scale of the statistics that is worth a few rows.
+        Returns the leaf, with a prior at the location and scale of the statistics that is worth a few rows. None in
+        the family that a `BesideConstants` keeps.
     """
 
-    make: Callable[[Any], Leaf] = static()
+    needs_scale: ClassVar[bool] = True  # a constant column has none, and is left out
+
+    make: Callable[[Any], Leaf] | None = static()
 
     def parameters(self):
         """Raise NoClosedForm: there is no prior to sample from."""
         raise NoClosedForm("a weak prior follows the rows: sum them, and take `with_prior`")
 
     def with_prior(self, statistics):
-        """Return the leaf whose prior follows ``statistics``."""
-        return self.make(statistics)
+        """Return the leaf whose prior follows ``statistics``, beside the columns that are constant in them."""
+        assert self.make is not None
+        if not self.needs_scale:
+            return self.make(statistics)
+        return BesideConstants.of(replace(self, make=None), self.make, statistics)
 
 
 class WeakGaussian(WeakPrior, Gaussian):
@@ -54,7 +61,9 @@ class WeakGaussianVector(WeakPrior, GaussianVector):
 
 
 class WeakPoisson(WeakPrior, Poisson):
-    """Counts whose prior follows the rows."""
+    """Counts whose prior follows the rows: their mean alone, which is their scale."""
+
+    needs_scale = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +137,7 @@ class Structure:
         """Return the leaf that a prior makes."""
         if type(prior) in self.leaves:
             return self.leaves[type(prior)](prior, shared)
-        if isinstance(prior, (self.family, *self.made)):
+        if isinstance(prior, (self.family, BesideConstants, *self.made)):
             return prior
         names = " or ".join(kind.__name__ for kind in self.leaves if kind is not self.family)
         raise TypeError(f"covariance={self.name!r} takes a {names} prior, got {type(prior).__name__}")

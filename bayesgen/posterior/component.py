@@ -318,6 +318,8 @@ class Components:
 
     def draw(self, nothing: Rows, codes, rng) -> dict[str, np.ndarray]:
         """Draw rows of given classes (n,), each from a member of its own; ``nothing`` is one row without entries."""
+        if not self.factors:
+            return select_rows(nothing, 0 * codes)
         groups = np.empty((len(self.factors), len(codes)), np.intp)
         prior = self._given(nothing, [np.zeros((len(factor.owner), 1)) for factor in self.factors])
         for k in np.unique(codes):

@@ -225,7 +225,7 @@ def joined(factors: Sequence[Factor], choice) -> tuple[list[Factor], np.ndarray]
         columns.append(np.where(choice[:, places] >= 0, choice[:, places] + start, -1).max(1))
         same: Any = [factors[f] for f in places]
         result.append(LeafFactor.side_by_side(same, start) if len(same) > 1 else same[0])
-    return result, np.stack(columns, axis=1)
+    return result, np.stack(columns, axis=1) if columns else choice
 
 
 def leaf_factors(model, labels, params: Params | None = None, before: str = "") -> list[LeafFactor]:

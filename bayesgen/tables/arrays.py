@@ -6,6 +6,7 @@ All others have leaves of their own: those that the user gave, and the families 
 """
 
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -58,11 +59,11 @@ def level_names(schema: Schema) -> list[str]:
     ]
 
 
-def constant(schema: Schema, blocks) -> tuple[str, ...]:
-    """Return the numeric columns with one value or none; raise if values are too small."""
+def constant(schema: Schema, blocks) -> dict[str, float]:
+    """Return the numeric columns with one value or none, and the value or NaN; raise if values are too small."""
     names = numbers(schema)
     if not names:
-        return ()
+        return {}
     x = _numbers(schema, blocks)
     varies = _spread(x[:100]) > 0
     varies[~varies] = _spread(x[:, ~varies]) > 0
@@ -73,7 +74,8 @@ def constant(schema: Schema, blocks) -> tuple[str, ...]:
             f"columns {listed([names[j] for j in tiny])}: squares of values below {_SMALLEST:g} lose their digits in "
             "float64; give them in smaller units"
         )
-    return tuple(name for name, flag in zip(names, varies, strict=True) if not flag)
+    value = np.fmax.reduce(x[:, ~varies], 0).tolist()
+    return dict(zip([name for name, flag in zip(names, varies, strict=True) if not flag], value, strict=True))
 
 
 def numbers_and_codes(schema: Schema, blocks, left_out=(), largest=_FINITE) -> tuple[np.ndarray, np.ndarray]:
@@ -103,10 +105,22 @@ def entries(schema: Schema, blocks) -> np.ndarray | None:
     return np.concatenate([_matrix(values) for values in parts], axis=1) if parts else None
 
 
-def blocks(schema: Schema, x, c, e=None, left_out=()) -> dict[str, np.ndarray]:
-    """Return the entries by block, the inverse of `numbers_and_codes` and `entries`; columns left out are missing."""
-    whole = np.full((len(x), len(numbers(schema))), np.nan)
+def columns(schema: Schema, blocks, names) -> np.ndarray:
+    """Return the numeric columns of some names, (n, columns), NaN where missing."""
+    every = numbers(schema)
+    return _numbers(schema, blocks)[:, [every.index(name) for name in names]]
+
+
+def blocks(schema: Schema, x, c, e=None, left_out=(), others: Mapping[str, np.ndarray] | None = None):
+    """Return the entries by block, the inverse of `numbers_and_codes` and `entries`.
+
+    Numeric columns that were ``left_out`` are missing, but for those whose values (n,) ``others`` has by name.
+    """
+    names = numbers(schema)
+    whole = np.full((len(x), len(names)), np.nan)
     whole[:, _kept(schema, left_out)] = x
+    for name, values in (others or {}).items():
+        whole[:, names.index(name)] = values
     result = {}
     kinds: Any = ((whole, _of(schema, _NUMBERS)), (c, _of(schema, _CATEGORIES)), (e, leaves(schema)))
     for array, members in kinds:

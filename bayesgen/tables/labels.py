@@ -1,5 +1,6 @@
 """Class labels and row weights as users bring them."""
 
+import enum
 import warnings
 from collections.abc import Callable
 
@@ -138,6 +139,11 @@ def unwrapped(y):
         y = y.to_pandas()
     if not isinstance(getattr(y, "dtype", None), np.dtype) and (convert := getattr(y, "to_numpy", None)):
         y = _spread(y) if hasattr(y, "factorize") else convert()  # of a nullable integer one, np.asarray gives a float
+    kind = getattr(getattr(y, "dtype", None), "kind", "O" if isinstance(y, list | tuple) else "")
+    if kind == "T":  # NumPy's text of any length, which scikit-learn does not know
+        y = np.array(np.asarray(y).tolist())
+    elif kind == "O" and any(issubclass(one, enum.Enum) and issubclass(one, str | int) for one in set(map(type, y))):
+        y = np.array([one.value if isinstance(one, enum.Enum) else one for one in y])  # NumPy cuts their names
     return y
 
 

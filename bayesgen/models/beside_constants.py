@@ -1,0 +1,305 @@
+r"""Columns that are constant over all rows of the fit, beside a leaf of the columns that vary.
+
+A weak prior takes its scale from the rows, and a column of one value has none. So such a column has no parameters: it
+is a point mass at its value c_j, the same in every class,
+
+.. math:: p(x \mid k) = p(x_{\text{varying}} \mid k) \prod_j \delta(x_j, c_j), \qquad \delta(x, c) = 1
+   \text{ where } x = c \text{, else } 0
+
+a probability, not a density. At c_j the factor is 1: it adds 0 to evidences and to scores. A draw of it, and a missing
+entry, is c_j. Another value has probability 0 in every class, so the class probabilities are 0/0 there; their limit,
+for N(c_j, ε²) in every class and ε to 0, are those of the other columns, and the typicality of the row is 0. So the
+density skips the column whatever its entry is, and `possible` says where the point mass is 0.
+
+A leaf without a column that varies keeps the parameters of its first, as one that is missing in every row.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from bayesgen.core.errors import DataError
+from bayesgen.core.program import static
+from bayesgen.models.leaf import ExponentialFamily, Leaf
+from bayesgen.numerics.special import namespace
+
+_SAME = 1e-12  # relative distance of two numbers that are the same but for rounding, and a scale that stands for 0
+
+
+@dataclass(frozen=True, eq=False)
+class BesideConstants(ExponentialFamily):
+    """A leaf of some columns, beside columns that are constant; it takes rows and statistics of all.
+
+    Attributes
+    ----------
+    family : Leaf
+        The family of the leaf without a prior: it checks and sums rows of all columns.
+    leaf : Leaf
+        Model of the columns that vary, prior or posterior.
+    constant : array, shape (D,)
+        Value of each column on the scale that the leaf models; NaN where it varies, or has no entry.
+    kept : tuple of int
+        Places of the columns that vary.
+    """
+
+    family: Any
+    leaf: Any
+    constant: np.ndarray
+    kept: tuple[int, ...] = static()
+
+    @classmethod
+    def of(cls, family, make, statistics) -> Leaf:
+        """Return the leaf that ``make`` gives of the statistics of the columns that vary, beside the others."""
+        pooled = statistics.pooled
+        if not pooled.constant.any():
+            return make(statistics)
+        wide, kept = pooled.constant.ndim > 0, tuple(np.flatnonzero(~pooled.constant).tolist())
+        part = statistics.select(np.array(kept or (0,))) if wide else statistics
+        value = np.where(pooled.constant & statistics.observed, pooled.mean, np.nan)
+        return cls(family, make(part if kept else part.scaled(0.0)), np.atleast_1d(value), kept)
+
+    # -- rows, statistics and parameters of all columns, and of those that vary ----------------------------------------
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        return np.array(self.kept or (0,))
+
+    @property
+    def _wide(self) -> bool:
+        """True if rows have an axis of columns."""
+        return bool(self.leaf.features or self.leaf.event_dim)
+
+    def _rows(self, x):
+        x = x[..., self._places] if self._wide else x
+        return x if self.kept else x * np.nan
+
+    def varying(self, statistics):
+        """Return the statistics of the columns that vary."""
+        statistics = statistics.select(self._places) if self._wide else statistics
+        return statistics if self.kept else statistics.scaled(0.0)
+
+    def whole(self, values, constant: Any = None):
+        """Return values of the columns that vary, on their last axis, as values of all; by default of rows."""
+        xp, fill = namespace(values), self.leaf.back(self.constant) if constant is None else constant
+        fill = np.broadcast_to(fill, self.constant.shape)
+        if not self._wide:
+            return xp.zeros_like(values) + fill[0]
+        one, columns = xp.zeros_like(values[..., 0]), range(len(fill))
+        return xp.stack(
+            [values[..., self.kept.index(j)] if j in self.kept else one + fill[j] for j in columns], axis=-1
+        )
+
+    def possible(self, x) -> np.ndarray:
+        """Return False for each row (n,) that has another value in a constant column."""
+        x, value = x.reshape(len(x), -1), self.leaf.back(self.constant)
+        return ~(np.abs(x - value) > _SAME * np.abs(value)).any(1)
+
+    def constants(self, columns) -> dict[str, float]:
+        """Return the value of each constant column by its name."""
+        value = self.leaf.back(self.constant).tolist()
+        return {name: value[j] for j, name in enumerate(columns) if j not in self.kept}
+
+    def modelled(self, columns):
+        return tuple(columns[j] for j in self._places)
+
+    def _ask(self, method: str, *given):
+        """Return what the leaf answers; a `DataError` gets the place among all columns."""
+        try:
+            return getattr(self.leaf, method)(*given)
+        except DataError as error:
+            if error.feature is not None:
+                error.feature = int(self._places[error.feature])
+            raise
+
+    def _with(self, leaf) -> Self:
+        return replace(self, leaf=leaf, per_class=leaf.per_class)
+
+    # -- the program ---------------------------------------------------------------------------------------------------
+
+    batch_shape = property(lambda self: self.leaf.batch_shape)  # type: ignore[assignment]
+    event_dim = property(lambda self: self.leaf.event_dim)  # type: ignore[assignment]
+    site_dims = property(lambda self: self.leaf.site_dims)  # type: ignore[assignment]
+    conjugate = property(lambda self: self.leaf.conjugate)  # type: ignore[assignment]
+    smooth = property(lambda self: self.leaf.smooth)  # type: ignore[assignment]
+    bounded = property(lambda self: self.leaf.bounded)  # type: ignore[assignment]
+
+    def parameters(self):
+        return self.leaf.parameters()
+
+    def latents(self, groups=None, name=""):
+        return self.leaf.latents(groups, name)
+
+    def likelihood(self, params):
+        """Return p(x | params) of the columns that vary."""
+        return self.leaf.likelihood(params)
+
+    def density_of(self, params, x=None):
+        return self.leaf.density_of(params, x if x is None else self._rows(x))
+
+    def select_class(self, params, group):
+        return self.leaf.select_class(params, group)
+
+    def dims(self, site, *, grouped=False):
+        return self.leaf.dims(site, grouped=grouped)
+
+    def coords(self):
+        return self.leaf.coords()
+
+    def log_abs_det_jacobian(self, params):
+        return self.leaf.log_abs_det_jacobian(params)
+
+    # -- statistics, densities and the algebra -------------------------------------------------------------------------
+
+    def check(self, x):
+        return self.family.check(x)
+
+    def _shaped(self, x):
+        return self.family._shaped(x)
+
+    def missing(self, x):
+        return self.family.missing(x)
+
+    def sum_rows(self, x, rows):
+        return self.family.sum_rows(x, rows)
+
+    def log_likelihood(self, params, statistics):
+        return self.leaf.log_likelihood(params, self.varying(statistics))
+
+    def log_likelihood_rows(self, params, x):
+        return self.leaf.log_likelihood_rows(params, self._rows(x))
+
+    def row_density(self, params):
+        density = self.leaf.row_density(params)
+        return lambda x: density(self._rows(x))
+
+    def has_closed_form(self, statistics) -> bool:
+        """Return True if the leaf takes the statistics of the columns that vary."""
+        return self.leaf.has_closed_form(self.varying(statistics))
+
+    def update(self, statistics) -> Self:
+        """Return the posterior of the columns that vary, beside the constant ones."""
+        return self._with(self._ask("update", self.varying(statistics)))
+
+    def log_evidence(self, statistics):
+        """Return the log evidence of the columns that vary."""
+        return self.leaf.log_evidence(self.varying(statistics))
+
+    def log_evidence_terms(self, statistics):
+        """Return the log evidence of each group and feature, 0 for a constant one."""
+        terms = self.leaf.log_evidence_terms(self.varying(statistics))
+        return self.whole(terms, 0.0) if self.leaf.features else terms
+
+    def log_predictive(self, x):
+        """Return the log predictive of the columns that vary."""
+        return self.leaf.log_predictive(self._rows(self.check(x)))
+
+    def start_from(self, statistics) -> Any:
+        found = self.leaf.start_from(self.varying(statistics))
+        return None if found is None else self._with(found)
+
+    def starting_draws(self, statistics, rng, size):
+        return self.leaf.starting_draws(self.varying(statistics), rng, size)
+
+    def sample_parameters(self, rng, size=()):
+        """Draw the parameters of the columns that vary."""
+        return self.leaf.sample_parameters(rng, size)
+
+    def ml(self, statistics):
+        return self._ask("ml", self.varying(statistics))
+
+    def map(self, statistics):
+        return self._ask("map", self.varying(statistics))
+
+    def mode(self):
+        """Return the joint mode of the parameters of the columns that vary."""
+        return self.leaf.mode()
+
+    def expected(self):
+        """Return the means of the parameters of the columns that vary."""
+        return self.leaf.expected()
+
+    def precision(self, params):
+        """Return precision matrices, 0 in constant columns, and log-determinants of the covariances."""
+        inner, log_determinant = self.leaf.precision(params)
+        return self.whole(self.whole(inner, 0.0).mT, 0.0), log_determinant
+
+    def mean_scores(self):
+        """Return the means of the weights of all columns, and of the squares; a constant one has the weight 0."""
+        weights, square = self.leaf.mean_scores()
+        return self.whole(weights, 0.0), square
+
+    def tail_probability(self, x):
+        tail = self.leaf.tail_probability(self._rows(self.check(x)))
+        return np.where(self.possible(x).reshape(-1, *[1] * (tail.ndim - 1)), tail, 0.0)
+
+    # -- draws, and missing entries ------------------------------------------------------------------------------------
+
+    def draw(self, params, rng):
+        return self.whole(self.leaf.draw(params, rng))
+
+    def fill(self, x, group, rng, params=None):
+        filled = self.whole(self.leaf.fill(self._rows(x), group, rng, params))
+        return np.where(np.isnan(x), filled, x)
+
+    def student(self, x, params=None):
+        """Return location, scale and degrees of freedom; of a constant column its value, as good as certain."""
+        location, scale, dof = np.broadcast_arrays(*self.leaf.student(self._rows(x), params))
+        shape = (*location.shape[:-1], len(self.constant))
+        result = np.broadcast_to(self.constant, shape).copy(), np.empty(shape), np.full(shape, np.inf)
+        result[1][...] = np.where(self.constant == 0, 1e-150, _SAME * np.abs(self.constant))
+        for whole, part in zip(result, (location, scale, dof), strict=True):
+            whole[..., list(self.kept)] = part[..., : len(self.kept)]
+        return result
+
+    def back(self, z):
+        return self.leaf.back(z)
+
+    def written(self, params=None):
+        """Write a constant column as a known Gaussian whose density at the constant is 1, in every class."""
+        said = dict(self.leaf.written(params))
+        known = {"location": self.constant, "scale": (2 * np.pi) ** -0.5, "dof": np.inf, "kappa": np.inf}
+        each = np.broadcast_arrays(*(said[name] for name in known))
+        return said | {name: self.whole(v, fill) for v, (name, fill) in zip(each, known.items(), strict=True)}
+
+    # -- classes -------------------------------------------------------------------------------------------------------
+
+    def _for_classes(self, groups):
+        return self._with(self.leaf._for_classes(groups))
+
+    def _marked_per_class(self):
+        return self._with(self.leaf._marked_per_class())
+
+    def _untied(self):
+        return self._with(self.leaf._untied())
+
+    # -- a leaf that is an exponential family --------------------------------------------------------------------------
+
+    def sufficient_statistic(self, x, about=0.0):
+        """Return T(x) of all columns."""
+        return self.family.sufficient_statistic(x, about)
+
+    def log_base_measure(self, x):
+        return self.family.log_base_measure(x)
+
+    def natural_parameters(self, params, about=0.0):
+        """Return the natural parameters of T(x) of all columns, 0 in constant ones."""
+        if not self._wide:
+            return self.leaf.natural_parameters(params, about) * bool(self.kept)
+        about = about[..., self._places] if np.ndim(about) else about
+        eta = self.leaf.natural_parameters(params, about) * bool(self.kept)
+        if not self.event_dim:
+            return self.whole(eta.mT, 0.0).mT
+        return eta[..., self._entries] * (self._entries >= 0)
+
+    @cached_property
+    def _entries(self) -> np.ndarray:
+        """Place of each entry of T of all columns, (1, z, z_i z_j for i <= j), among those that vary; -1 for none."""
+        dim, rank = len(self.constant), {j: place for place, j in enumerate(self._places.tolist())}
+        pairs = {p: i for i, p in enumerate(zip(*(a.tolist() for a in np.triu_indices(len(rank))), strict=True))}
+        products = (
+            pairs.get((rank.get(i, -1), rank.get(j, -1)), -1) for i, j in zip(*np.triu_indices(dim), strict=True)
+        )
+        after = [place + 1 + len(rank) if place >= 0 else -1 for place in products]
+        return np.array([0, *(rank[j] + 1 if j in rank else -1 for j in range(dim)), *after])
