@@ -35,6 +35,8 @@ KINDS = {
     "averaged": bg.AveragedClassifier(members=["gaussian", "category"], bend=False),
     "logistic": bg.LogisticClassifier(inference="map"),
     "probit": bg.ProbitClassifier(inference="map"),
+    "ordered": bg.OrderedClassifier(inference="map"),
+    "latent": bg.LatentClassClassifier(classes=3, starts=2, random_state=0),
     "linear": bg.LinearRegressor(),
 }
 CLASSIFIERS = tuple(KINDS)[:-1]
@@ -45,6 +47,8 @@ GRIDS = {
     "linear": {"prior_scale": [1.0, 2.5]},
     "logistic": {"prior_scale": [1.0, 2.5]},
     "probit": {"prior_scale": [1.0, 2.5]},
+    "ordered": {"prior_scale": [1.0, 2.5]},
+    "latent": {"class_concentration": [1.0, 5.0]},
 }
 _X, _Y = load_iris(return_X_y=True)
 _ROWS = np.random.default_rng(0).permutation(150)[:90]
@@ -57,6 +61,8 @@ def data(kind):
     X, species = pd.DataFrame(_X[_ROWS], columns=NAMES), np.array(["setosa", "versicolor", "virginica"])[_Y[_ROWS]]
     if kind == "linear":
         return X[NAMES[:3]], X["petal_width"].to_numpy()
+    if kind in ("ordered", "latent"):  # whose labels are numbers: of the first they are in order
+        return X, _Y[_ROWS]
     two = species != "setosa"
     return (X[two].reset_index(drop=True), species[two]) if kind == "probit" else (X, species)
 
@@ -88,7 +94,14 @@ def drawn(display, **options):
 
 def two_classes(use):
     """Return the tool on the two classes of the probit's data."""
-    return lambda kind, estimator, X, y: use(kind, estimator, *data("probit"))
+
+    def of_two(kind, estimator, X, y):
+        X, y = data("probit")
+        if kind in ("ordered", "latent"):
+            y = np.unique(y, return_inverse=True)[1]
+        use(kind, estimator.set_params(classes=2) if kind == "latent" else estimator, X, y)
+
+    return of_two
 
 
 def with_text(kind, estimator, X, y):
@@ -272,15 +285,15 @@ _OF_CLASSES = "of classes"
 _OF_NUMBERS = "of a number to predict"
 LEFT_OUT = {  # tool: (kinds it is used on, why on no other)
     "ColumnTransformer, text beside numbers": (
-        ("naive Bayes", "averaged", "logistic", "probit", "linear"),
+        ("naive Bayes", "averaged", "logistic", "probit", "ordered", "latent", "linear"),
         "its Gaussians describe numbers alone; encode the text, or take another",
     ),
     "SelectFromModel, by coef_": (
-        ("discriminant", "logistic", "probit", "linear"),
+        ("discriminant", "logistic", "probit", "ordered", "linear"),
         "no linear scores, so no `coef_`; `permutation_importance` asks for none",
     ),
     "RFE, RFECV, by coef_": (
-        ("discriminant", "logistic", "probit", "linear"),
+        ("discriminant", "logistic", "probit", "ordered", "linear"),
         "no linear scores, so no `coef_`; `SequentialFeatureSelector` asks for none",
     ),
 }

@@ -8,6 +8,7 @@ import pytest
 from laws import SAMPLER
 from scipy import optimize, stats
 from sklearn.base import clone
+from sklearn.ensemble import VotingClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 import bayesgen as bg
@@ -228,10 +229,15 @@ Y = np.array(ORDER)[T]
 def test_orders_are_given_in_three_ways_and_numbers_sort():
     numbers = OrderedClassifier(inference="map").fit(X, T * 10)
     assert numbers.classes_.tolist() == [0, 10, 20, 30]
+    levels = pd.Series(pd.Categorical(Y, [*ORDER, "unused"], ordered=True))
+    cures = r"no row has the levels \['unused'\] of y.*order=.*keeps them, y.cat.remove_unused_categories\(\) drops"
+    with pytest.warns(UserWarning, match=cures):
+        by_levels = OrderedClassifier(inference="map").fit(X, levels)
     fits = [
         OrderedClassifier(inference="map", order=ORDER).fit(X, Y),
         OrderedClassifier(inference="map").fit(X, Y, classes=ORDER),
-        OrderedClassifier(inference="map").fit(X, pd.Series(pd.Categorical(Y, [*ORDER, "unused"], ordered=True))),
+        by_levels,
+        OrderedClassifier(inference="map").fit(X, levels.cat.remove_unused_categories()),
     ]
     for classifier in fits:
         assert classifier.classes_.tolist() == ORDER
@@ -248,8 +254,12 @@ def test_orders_are_given_in_three_ways_and_numbers_sort():
         OrderedClassifier(inference="map", order=[*ORDER, "never"]).fit(X, Y)
     with pytest.raises(ValueError, match=r"y holds the labels \['always'\]"):
         OrderedClassifier(inference="map", order=ORDER[:3]).fit(X, Y)
+    with pytest.raises(ValueError, match=r"y holds the numbers \[0, 1, 2, 3\].*encoded.*give y as numbers in order"):
+        VotingClassifier([("o", OrderedClassifier(inference="map", order=ORDER))], voting="soft").fit(X, Y)
     with pytest.raises(ValueError, match="link must be one of"):
         OrderedClassifier(link="cauchit", inference="map").fit(X, T)
+    inside = VotingClassifier([("o", OrderedClassifier(inference="map"))], voting="soft").fit(X, T * 10)
+    np.testing.assert_allclose(inside.predict_proba(X), numbers.predict_proba(X), rtol=1e-10)
     two = OrderedClassifier(inference="map").fit(X, np.where(T > 1, "yes", "no"))  # two have no order to mistake
     assert two.classes_.tolist() == ["no", "yes"]
 

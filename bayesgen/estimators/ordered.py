@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.core import registry
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import listed, warn
 from bayesgen.estimators.linear import LinearEstimator
 from bayesgen.estimators.linear_classifiers import RowsClassifier
 from bayesgen.inference import Inference
@@ -24,7 +24,9 @@ class OrderedClassifier(RowsClassifier):
     intercept_scale), sorted. With two classes it is `LogisticClassifier` or `ProbitClassifier`.
 
     Three or more text labels need an order, from lowest to highest: of ``order``, of an ordered Categorical of pandas,
-    or of ``classes`` in `fit`. Numbers are in order.
+    or of ``classes`` in `fit`. Numbers are in order. Give numbers where scikit-learn encodes labels by the alphabet
+    before it hands them on: in `VotingClassifier`, `BaggingClassifier`, `StackingClassifier`,
+    `CalibratedClassifierCV(ensemble=False)` and `cross_val_predict` of probabilities.
 
     Parameters
     ----------
@@ -88,6 +90,11 @@ class OrderedClassifier(RowsClassifier):
         labels = class_labels(list(given), "the order of the classes")
         if len(set(labels.tolist())) < len(labels):
             raise ValueError(f"the order of the classes names a label twice: {listed(labels)}")
+        if labels.dtype.kind not in "biuf" and y is not None and (found := class_labels(y)).dtype.kind in "biuf":
+            raise ValueError(
+                f"y holds the numbers {listed(np.unique(found))}, and the order names {listed(labels)}: labels were "
+                "encoded by the alphabet, as ensembles of scikit-learn do; give y as numbers in order, and no order"
+            )
         return labels
 
     def _check_classes(self, classes):
@@ -124,4 +131,9 @@ def _categories(y, weight):
     if getattr(getattr(y, "dtype", None), "ordered", None) is not True:
         return None
     present = set(y) if weight is None else {label for label, w in zip(y, weight, strict=False) if w > 0}
+    if absent := [label for label in y.dtype.categories if label not in present]:
+        warn(
+            f"no row has the levels {listed(absent)} of y, and they are no classes of this fit: "
+            f"order={list(y.dtype.categories)!r:.200} keeps them, y.cat.remove_unused_categories() drops them unasked"
+        )
     return [label for label in y.dtype.categories if label in present]
