@@ -6,7 +6,7 @@
 import { createServer } from "node:http";
 import { readFile } from "node:fs/promises";
 import { extname, join, normalize } from "node:path";
-import { chromium } from "playwright-core";
+import { open } from "./chromium.mjs";
 
 const [folder = "docs/_build/html", pictures] = process.argv.slice(2);
 const pages = (process.env.PAGES ?? "index howto howto/command-line howto/decide howto/from-scikit-learn api " +
@@ -26,10 +26,7 @@ const server = createServer(async (request, response) => {
 });
 await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
 const site = `http://127.0.0.1:${server.address().port}`;
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"],
-});
+const browser = await open();
 
 const problems = [];
 for (const width of [390, 1280]) {

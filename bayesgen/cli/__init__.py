@@ -15,6 +15,7 @@ with ends_the_command():
     from bayesgen.cli.compare import compare, demo
     from bayesgen.cli.learn import fit, merge, update
     from bayesgen.cli.plot import plot
+    from bayesgen.cli.publish import page
     from bayesgen.cli.report import terminal
     from bayesgen.core import __version__
 
@@ -40,12 +41,13 @@ bayesgen: class probabilities from a table. It has a row for each case, and a co
   bayesgen fit table.csv --target COLUMN              learn from the table, into model.safetensors
   bayesgen predict model.safetensors new.csv          probabilities of new rows, into predictions.csv
   bayesgen explain model.safetensors new.csv --row 0  why one row has its probability
+  bayesgen page model.safetensors                     the model as one page that anyone opens in a browser
   bayesgen export model.safetensors                   a script in JavaScript that predicts without Python
 
 bayesgen --help lists all commands, bayesgen fit --help what one takes."""
 
 app = _App(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-for command in (demo, compare, fit, update, merge, predict, explain, plot, export):
+for command in (demo, compare, fit, update, merge, predict, explain, plot, page, export):
     app.command()(command)
 
 

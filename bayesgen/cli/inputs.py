@@ -12,7 +12,7 @@ import pandas as pd
 
 from bayesgen import data, decision
 from bayesgen.cli import folders
-from bayesgen.core.errors import quoted
+from bayesgen.core.errors import listed, quoted
 from bayesgen.files import disk, storage
 from bayesgen.inference import INFERENCES
 from bayesgen.tables import files
@@ -109,6 +109,26 @@ def losses(file: str | None, reading: Reading, classes: Sequence):
         raise ValueError(f"--loss {file}: the cost of {of} {what}; {form}. A forbidden action has a large cost")
     decision.act([[1 / len(classes)] * len(classes)], numbers, classes)  # where it has other classes
     return numbers
+
+
+def costs(file: str | None, reading: Reading, columns: Sequence[str]) -> dict[str, float] | None:
+    """Return the cost of asking for each column that a file names; None without a file."""
+    if file is None:
+        return None
+    how = _separated(file, Reading(reading.sep, reading.decimal, reading.thousands))
+    read: Any = files.read(file, reading=how, content=content(file, how)).table
+    form = "its first line is column,cost; below it stand a column and a cost >= 0 in each line"
+    if read.shape[1] != 2 or read.empty:
+        raise ValueError(f"--cost {file}: expected two columns, got {read.shape[1]} with {len(read)} lines; {form}")
+    names, numbers = read.iloc[:, 0].astype(str), np.asarray(pd.to_numeric(read.iloc[:, 1], errors="coerce"), float)
+    for line, (name, number) in enumerate(zip(names, numbers, strict=True), 2):
+        if name not in columns:
+            raise ValueError(f"--cost {file}, line {line}: the model has no column {name!r}; it has {listed(columns)}")
+        if not 0 <= number < np.inf:
+            raise ValueError(f"--cost {file}, line {line}: the cost of {quoted(name)} is no number >= 0; {form}")
+    if (twice := names.duplicated()).any():
+        raise ValueError(f"--cost {file}: {quoted(names[twice].iloc[0])} is there twice; {form}")
+    return dict(zip(names, numbers.tolist(), strict=True))
 
 
 def _separated(file: str, reading: Reading) -> Reading:

@@ -1,13 +1,13 @@
 """Arguments of decisions and scores, checked and in one form: true classes, probabilities, losses and weights."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayesgen.core.errors import listed
-from bayesgen.core.names import names_along, places
+from bayesgen.core.names import by_name, names_along, places
 from bayesgen.tables.labels import class_labels
 
 Floats = NDArray[np.float64]
@@ -239,6 +239,27 @@ def finite(reject_cost: float) -> float:
     if not np.isfinite(reject_cost):
         raise ValueError(f"reject_cost must be finite, or None to never reject; got {reject_cost}.")
     return reject_cost
+
+
+def costs_of(names, cost) -> np.ndarray:
+    """Return the cost of each column, shape (columns,), from the argument ``cost``."""
+    if isinstance(cost, Mapping):
+        absent = [name for name in cost if name not in names]
+        if absent:
+            raise ValueError(f"cost names the columns {listed(absent)}, which X does not have; it has {listed(names)}")
+        cost = [cost.get(name, 0.0) for name in names]
+    cost = by_name("cost", cost, names, expected="one cost for each of the columns")
+    try:
+        costs = np.asarray(0.0 if cost is None else cost, float)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"cost must be a number, one a column, or a mapping from column to number; got {cost!r}"
+        ) from None
+    if costs.shape not in ((), (len(names),)):
+        raise ValueError(f"cost must be a number, or one for each of the {len(names)} columns; got shape {costs.shape}")
+    if not (np.isfinite(costs) & (costs >= 0)).all():
+        raise ValueError("cost must be finite and >= 0")
+    return np.broadcast_to(costs, (len(names),))
 
 
 def weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats:

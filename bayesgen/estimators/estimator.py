@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesgen.estimators import streaming
-from bayesgen.export import export
+from bayesgen.export import export, to_page
 from bayesgen.files import storage
 from bayesgen.files.container import VERSION
 from bayesgen.inference import named
@@ -229,6 +229,7 @@ class Estimator(BaseEstimator, abc.ABC):
     predict_proba_draws = _has_probabilities(predict_proba_draws)
     predict_proba_interval = _has_probabilities(predict_proba_interval)
     export = _has_probabilities(export)
+    to_page = _has_probabilities(to_page)
 
     def _like_fit(self, columns):
         """Return columns by name as rows of the fit's kind: a DataFrame where it had column names, else an array."""

@@ -1,5 +1,7 @@
-"""A fitted classifier as a program that needs no Python: one plain script, which answers as `predict_proba` does."""
+"""A fitted classifier as a program that needs no Python: a script that answers as `predict_proba` does, and a page."""
 
+from bayesgen.export.calculator import to_page
 from bayesgen.export.script import export, script
+from bayesgen.export.wording import words_template
 
-__all__ = ["export", "script"]
+__all__ = ["export", "script", "to_page", "words_template"]

@@ -10,6 +10,7 @@ import copy
 import datetime
 import hashlib
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -168,7 +169,9 @@ def _describe(made, joint, components) -> None:
             values = np.broadcast_to(along.values, (1, len(weight)))[0]
             order = np.argsort(values)
             level = np.cumsum(weight[order]) - weight[order] / 2
-            column["range"] = [float(f"{v:.3g}") for v in np.interp(_USUAL, level, values[order])]
+            low, high = np.interp(_USUAL, level, values[order]).tolist()
+            digits = 1 - math.floor(math.log10(high - low)) if high > low else 3  # two of the width: 2005 to 2011
+            column["range"] = [round(low, digits), round(high, digits)]
     rng = generator(0)
     codes = rng.choice(len(joint.log_prior), _ROWS, p=np.exp(joint.log_prior) / np.exp(joint.log_prior).sum())
     if not joint.totals():

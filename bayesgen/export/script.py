@@ -1,6 +1,7 @@
 """The script: a classifier in plain numbers, and the functions of `scorer.js` that read them, in one text."""
 
 import json
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,11 @@ def script(classifier, draws: int = DRAWS) -> str:
     """
     check_is_fitted(classifier)
     check_count("draws", draws)
-    made = plain(classifier, draws)
+    return source(plain(classifier, draws))
+
+
+def source(made: Mapping[str, Any]) -> str:
+    """Return the script of a classifier in plain numbers."""
     about, scorer = made["about"], resources.files("bayesgen.export").joinpath("scorer.js").read_text(encoding="utf-8")
     head = f"// {about['model']}, a classifier of bayesgen {about['version']}, exported on {about['date']}."
     if about["draws"]:

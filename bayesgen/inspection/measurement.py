@@ -13,15 +13,12 @@ entry, if nothing is tempered.
 The mean is a sum over categories and counts, and over nodes on the line of a number; see `Joint.measured`.
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesgen.core.errors import listed
-from bayesgen.core.names import by_name
-from bayesgen.decision.outcomes import aligned_loss
+from bayesgen.decision.outcomes import aligned_loss, costs_of
 from bayesgen.inspection.missing import joint_of
 from bayesgen.numerics.pieces import count_rows
 
@@ -75,27 +72,6 @@ def next_measurement(classifier, X, loss: ArrayLike | None = None, cost: Any = N
     import pandas as pd
 
     return pd.DataFrame(result, columns=list(names), index=X.index if isinstance(X, pd.DataFrame) else None)
-
-
-def costs_of(names, cost) -> np.ndarray:
-    """Return the cost of each column, shape (columns,), from the argument ``cost``."""
-    if isinstance(cost, Mapping):
-        absent = [name for name in cost if name not in names]
-        if absent:
-            raise ValueError(f"cost names the columns {listed(absent)}, which X does not have; it has {listed(names)}")
-        cost = [cost.get(name, 0.0) for name in names]
-    cost = by_name("cost", cost, names, expected="one cost for each of the columns")
-    try:
-        costs = np.asarray(0.0 if cost is None else cost, float)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"cost must be a number, one a column, or a mapping from column to number; got {cost!r}"
-        ) from None
-    if costs.shape not in ((), (len(names),)):
-        raise ValueError(f"cost must be a number, or one for each of the {len(names)} columns; got shape {costs.shape}")
-    if not (np.isfinite(costs) & (costs >= 0)).all():
-        raise ValueError("cost must be finite and >= 0")
-    return np.broadcast_to(costs, (len(names),))
 
 
 def _saved(now, then, weight, losses):

@@ -1,0 +1,51 @@
+"""`bayesgen page`: a saved classifier as one web page, which anyone opens."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bayesgen.cli import formats, inputs, shell
+from bayesgen.cli.report import terminal
+from bayesgen.cli.shell import one_line, said
+from bayesgen.export import words_template
+from bayesgen.files import storage
+
+
+def page(
+    model: Annotated[Path, typer.Argument(help="File of a saved classifier.")],
+    output: Annotated[Path, typer.Option(help="File for the page.")] = Path("calculator.html"),
+    loss: shell.Loss = None,
+    cost: Annotated[
+        str | None,
+        typer.Option(help="A CSV file of what it costs to ask: names of columns, and their costs beside them."),
+    ] = None,
+    words: Annotated[
+        Path | None, typer.Option(help="A TOML file of words: title, units, names, pictures, another language.")
+    ] = None,
+    words_template_: Annotated[
+        Path | None,
+        typer.Option("--words-template", help="Write such a file to fill in, and no page.", show_default=False),
+    ] = None,
+):
+    """Write a saved classifier as one web page, which asks for values and answers at once, offline, in any browser."""
+    out, err = terminal.consoles()
+    with one_line(err):
+        inputs.keep_inputs(words_template_ or output, model, loss, cost, words)
+        classifier = storage.load(model)
+        if not hasattr(classifier, "classes_"):
+            raise ValueError(f"{model}: {type(classifier).__name__} has no classes, and a page answers with classes")
+        if words_template_:
+            text = words_template(classifier)
+            with formats.writing(words_template_) as file:
+                file.write(text.encode())
+            terminal.say(out, f"Written to {words_template_}: fill it in, then give it by --words")
+            return
+        reading, labels = classifier.schema_.reading, classifier.classes_.tolist()
+        losses = inputs.losses(loss, reading, labels) if loss else None
+        costs = inputs.costs(cost, reading, classifier.schema_.columns)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with said(out):
+            classifier.to_page(output, loss=losses, cost=costs, words=words)
+        size = output.stat().st_size
+        terminal.say(out, f"Written to {output}, {size / 1000:,.0f} kB: it opens in any browser, without a network")

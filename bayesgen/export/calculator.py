@@ -1,0 +1,115 @@
+"""A fitted classifier as one web page, which anyone opens: no server, no network, nothing to install.
+
+The page holds the scorer (`bayesgen.export.script`), the words of its author, and a script that asks the scorer. Style
+and script are allowed by their hashes, and nothing else is: what is entered cannot leave the page. Names and words are
+data of the script, which shows them as text.
+"""
+
+import base64
+import hashlib
+import html
+import json
+import re
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from bayesgen.core.errors import listed
+from bayesgen.decision.outcomes import aligned_loss, costs_of
+from bayesgen.export.plain import plain
+from bayesgen.export.script import DRAWS, source
+from bayesgen.export.wording import Wording
+from bayesgen.files import disk
+
+
+def to_page(classifier, path, *, loss=None, cost: Any = None, words=None) -> None:
+    """Write the classifier as one web page that asks for values and answers as `predict_proba` does.
+
+    The page shows the probability of each class with its interval, why it is so, what to ask next, and a warning where
+    the values are like nothing seen. It opens in every browser, by a double click too, and sends nothing anywhere.
+    Regressions need every value, and show the probabilities alone.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, such as ``calculator.html``. It is written as a whole or not at all.
+    loss : DataFrame or array_like, shape (K, A), optional
+        Losses of actions as in `bayesgen.decision.decide`: the page then shows the action of least expected loss, and
+        asks next by what an answer saves. The columns of a DataFrame name the actions; an array takes the classes.
+    cost : float, mapping or Series from column to float, or array of shape (columns,), optional
+        Cost of asking for a column, in the unit of the loss, as in `bayesgen.inspection.next_measurement`.
+    words : str, Path or mapping, optional
+        Words of the page, a file in TOML or what it holds: `bayesgen.export.words_template` returns one to fill in.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Before anything is written: if the classifier cannot be exported, and what can; if loss, cost or words name a
+        class or column that there is not, in words with the line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from bayesgen import NaiveBayesClassifier, data
+    >>> X = data.load("penguins")
+    >>> y = X.pop("species")
+    >>> classifier = NaiveBayesClassifier().fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     classifier.to_page(Path(folder, "calculator.html"), words={"title": "Which penguin is it?"})
+    ...     page = Path(folder, "calculator.html").read_text()
+    >>> "<h1>Which penguin is it?</h1>" in page
+    True
+    """
+    disk.destination(path)
+    model = plain(classifier, DRAWS)
+    losses = None if loss is None else _losses(loss, classifier.classes_.tolist())
+    names = classifier.schema_.columns
+    costs = dict(zip(names, costs_of(names, cost).tolist(), strict=True))
+    wording = Wording.of(words, model)
+    options = wording.options() | {"losses": losses, "costs": costs, "left_out": model["unused"]}
+    with disk.writing(Path(path), wording.files) as file:
+        file.write(_page(source(model), options).encode())
+
+
+def _losses(loss, classes) -> dict[str, Any]:
+    """Return losses (K, A) and the names of the actions, as the page takes them."""
+    matrix, actions = aligned_loss(loss, classes, len(classes))
+    if actions is None:
+        if matrix.shape[1] != len(classes):
+            raise ValueError(
+                f"loss must name its {matrix.shape[1]} actions, which are not the classes {listed(classes)}: give a "
+                "DataFrame, whose columns name them"
+            )
+        actions = classes
+    return {"loss": matrix.tolist(), "actions": [str(action) for action in actions]}
+
+
+def _page(scorer: str, options: dict[str, Any]) -> str:
+    """Return the page of a scorer, whose last line makes it a module, with the options of the page's own script."""
+
+    def content(name: str) -> str:
+        return resources.files("bayesgen.export").joinpath(f"calculator.{name}").read_text(encoding="utf-8")
+
+    said = json.dumps(options).replace("<", "\\u003c")  # nothing in it ends the script
+    script = f"{scorer.rsplit(chr(10) + 'export {', 1)[0]}\nconst page = {said};\n{content('js')}"
+    style = content("css")
+    return Template(content("html")).substitute(
+        language=options["language"],
+        title=_text(options["title"]),
+        noscript=_text(options["sentences"]["noscript"]),
+        style=style,
+        style_hash=_hash(style),
+        script=script,
+        script_hash=_hash(script),
+    )
+
+
+def _text(text: str) -> str:
+    """Return a text as HTML has it, without the control characters that it cannot have."""
+    return html.escape(re.sub(r"[\x00-\x1f\x7f]+", " ", text))
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
