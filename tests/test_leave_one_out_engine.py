@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import logsumexp
 
-from bayesgen.averaging import fitted_view
+from bayesgen.averaging import engines, fitted_view
 from bayesgen.averaging.categories import CategoryMembers
 from bayesgen.averaging.densities import RADIUS, Marginals
 from bayesgen.averaging.fitted_view import FittedView
@@ -285,7 +285,7 @@ def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, mon
     found = fit(view, x, codes, weights)
     some = np.array([0, 3, 5, 20, 25, 28, 34, 38, 39])
     every = found.log_density(rows, NONE, some)
-    models = found.models(some)
+    models = found.engines.models(some)
     assert sorted(place for places, _ in models for place in places) == [*range(len(some))]
     assert sum(isinstance(model, NormalInverseWishart) for _, model in models) == 1
     assert len(models) == 2
@@ -312,7 +312,7 @@ def test_what_rows_lack_is_eliminated_for_all_groups_at_once(count, columns, mon
     new[0], new[1, 1:], new[2, 1:], new[2, 0] = np.nan, np.nan, np.nan, 1e4  # nothing, one entry, one that is far out
     fitted = fit(view, x, codes, weight)
     kind = np.flatnonzero([not fitted.members[m].diagonal for m in some])
-    served = next(places for places, form in fitted._marginals(some, kind, len(new)) if form is not None)
+    served = next(places for places, form in fitted.engines.marginals(some, kind, len(new)) if form is not None)
     assert len(served) > 4
     found = fitted.log_density(new, NONE, some)
     np.testing.assert_allclose(found[:, 0], 0.0, atol=1e-14)
@@ -321,11 +321,11 @@ def test_what_rows_lack_is_eliminated_for_all_groups_at_once(count, columns, mon
     y = np.where(np.isnan(new), np.nan, fitted.view.read(new)[0])
     plain = np.array([fitted.posterior(m).log_predictive(y) for m in some])  # a factor of the block of each pattern
     np.testing.assert_allclose(found, fitted.mix(plain, fitted.log_share, 2), rtol=1e-13, atol=4e-12)
-    monkeypatch.setattr(fitted_view, "_BYTES", 100 * columns**2)  # what is too large to keep is derived anew, in parts
+    monkeypatch.setattr(engines, "_BYTES", 100 * columns**2)  # what is too large to keep is derived anew, in parts
     other = fit(view, x, codes, weight)
-    parts = [places for places, form in other._marginals(some, kind, len(new)) if form is not None]
+    parts = [places for places, form in other.engines.marginals(some, kind, len(new)) if form is not None]
     assert len(parts) > 3 and np.concatenate(parts).tolist() == served.tolist()
-    assert not any(form for _, form in other._marginals(some, kind, 10))
+    assert not any(form for _, form in other.engines.marginals(some, kind, 10))
     np.testing.assert_allclose(other.log_density(new, NONE, some), found, rtol=1e-13, atol=4e-12)
     np.testing.assert_allclose(other.log_density(new[:10], NONE, some), found[:, :10], rtol=1e-13, atol=4e-12)
 
@@ -337,10 +337,10 @@ def test_marginals_are_those_of_scipy():
     places, form = Marginals.of_models(models, fitted.reference)
     seen = rng.random(x.shape) > np.linspace(0.05, 0.5, len(x))[:, None]
     y = fitted.view.read(x)[0]
-    own, near = form.near(np.where(seen, y, 0.0), seen)
-    rows = np.flatnonzero(near & seen.any(1))
+    served, found = form.log_density(y, seen)
+    rows = np.flatnonzero(served & seen.any(1))
     assert len(rows) > 150 and places.tolist() == [0, 1]
-    found = form.log_density(own[rows], seen[rows]).reshape(2, 3, -1)
+    found = found.reshape(2, 3, -1)[:, :, seen.any(1)[served]]
     for model, density in zip(models, found, strict=True):
         shape, dof = model.predictive_scale, np.broadcast_to(model.dof, 3)
         for k, one in np.ndindex(3, len(rows)):
@@ -360,17 +360,17 @@ def test_one_rotation_serves_all_full_covariances_of_a_shrinkage(count, columns,
     view = viewed(x, codes, weight, count)
     fitted = fit(view, x, codes, weight)
     some = np.array([0, 1, 3, 6, 9, 16, 17, 27, 33])  # ragged: not every kappa of every rho
-    own, rotations = fitted._rotations(some)
+    own, rotations = fitted.engines.rotations(some)
     assert {fitted.members[m].structure for m in some[own]} == {"full"}
     assert all(fitted.members[m].structure != "full" for m in np.delete(some, own))
     y = fitted.view.read(x)[0]
-    found = rotations.log_density(y).reshape(len(own), -1, rows)
+    found = rotations.log_density(y, None)[1].reshape(len(own), -1, rows)
     expected = [fitted.posterior(m).log_predictive(y).T for m in some[own]]
     np.testing.assert_allclose(found, expected, rtol=1e-13, atol=4e-12)
     every = fitted.log_density(x, NONE, some)
     one = np.concatenate([fitted.log_density(x[i : i + 1], NONE, some) for i in range(0, rows, 7)], axis=1)
     np.testing.assert_allclose(one, every[:, ::7], rtol=1e-12, atol=4e-12)
-    assert fit(view, x, codes, 1e4 * weight)._rotations(some)[1] is None  # a large power magnifies the rounding
+    assert fit(view, x, codes, 1e4 * weight).engines.rotations(some)[1] is None  # a large power magnifies the rounding
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -29,26 +29,19 @@ that of the terms that cancel. So rows are completed from the pooled covariance 
 y = L⁻¹(x - c), V = LL' and c the mean of all rows: with Y = L'PL and the mean μ of a group there, q is
 (y - μ)'Y(y - μ), where rows and groups have a length of about √D, and g is (PL(y - μ))_m. Groups whose densities could
 err by more than `_ERROR` within `RADIUS` standard deviations a column are left to `students`, and so are rows beyond.
-
-**A row left out of many** (`log_density_without`): where all rows together are many, m and V of the prior keep it, and
-one factor of A, the scale that has all rows, serves all of them. With d = x - μ_c the distance from the posterior mean
-of the row's group c, κ = kappa + n_c, and a weight r that leaves,
-
-.. math:: \kappa' = \kappa - r, \quad A' = A - s\, d d^\top, \quad s = \frac{r \kappa}{\kappa'}, \quad
-   x - \mu_c' = \frac{\kappa}{\kappa'} d, \quad |A'| = |A| h, \quad
-   z^\top A'^{-1} z = z^\top A^{-1} z + \frac{s}{h} (d^\top A^{-1} z)^2, \quad h = 1 - s\, d^\top A^{-1} d
 """
 
-from dataclasses import fields
-from typing import Any, NamedTuple
+import abc
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
-from bayesgen.averaging.students import Reference, log_student
+from bayesgen.averaging.students import Reference, log_density
 from bayesgen.models.moments import Moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.numerics.monomials import longest, monomials, polynomials, write_quadratic_log_density
-from bayesgen.numerics.pieces import blas_threads, pieces, scratch
+from bayesgen.numerics.pieces import blas_threads, pieces, scratch, taken
 from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.numerics.student import triangular_inverse
 from bayesgen.numerics.student_gaps import complete
@@ -74,40 +67,81 @@ def exact(norm, mean, power, error: float) -> bool:
     return bool((longest(norm, mean, power, error) > RADIUS * mean.shape[1] ** 0.5).all())
 
 
+MATRICES = 1 << 18  # entries of matrices that are factorised at a time, that they stay in the cache
+
+
+class Engine(abc.ABC):
+    """Log densities of bent rows under groups of members, exact to 1e-10 for the rows that it serves."""
+
+    @abc.abstractmethod
+    def log_density(self, y, seen) -> tuple[np.ndarray | None, np.ndarray]:
+        """Return which rows it serves, and the log density of these under each member and group.
+
+        Parameters
+        ----------
+        y : array, shape (n, D)
+            Rows; what stands in a missing entry has no part in the answer.
+        seen : bool array, shape (n, D), or None
+            True where an entry is not missing; None where none is.
+
+        Returns
+        -------
+        served : bool array, shape (n,), or None
+            None where it serves all.
+        log_density : array, shape (P G, s)
+            Of the s rows that it serves.
+        """
+
+
+@dataclass(frozen=True)
+class OfModel(Engine):
+    """A model of the bent rows: its predictive density."""
+
+    model: Any  # the posteriors of members alike, as one model with an axis of members
+    columns: np.ndarray | None = None  # the only columns that the rows have, where it is a marginal model
+
+    def log_density(self, y, seen):
+        if self.columns is not None:
+            y = y[:, self.columns]
+        elif seen is not None:
+            y = np.where(seen, y, np.nan)
+        return None, log_predictive_of(self.model, y)
+
+
+@dataclass(frozen=True)
+class OfRow(Engine):
+    """A factorisation for each row, which serves every kappa; see `bayesgen.averaging.students`."""
+
+    members: list  # those that differ in kappa alone stand side by side
+    reference: Reference
+
+    def log_density(self, y, seen):
+        groups, dim = self.reference.mean.shape[1:]
+        result = np.empty((len(self.members), groups, len(y)))
+        for batch in pieces(len(y), groups * (dim + 2) ** 2, MATRICES):
+            density = log_density(self.members, self.reference, y[batch], taken(seen, batch))
+            result[:, :, batch] = density.swapaxes(1, 2)
+        return None, result.reshape(-1, len(y))
+
+
 _ENTRIES = 1 << 17  # of rows that are turned at a time
 _ROWS = 512  # rows worked on at a time, at most
 _LARGE = 1000.0  # power from which rounding of q may move a log density by more than 1e-11
 FEWEST = 24  # columns; with fewer, models take less time
 
 
-class Rotations(NamedTuple):
-    """Densities under P groups of members: F rotations, for each of which there are T values of rho.
+@dataclass(frozen=True)
+class Rotations(Engine):
+    """Densities under P groups of members: F rotations, for each of which there are T values of rho."""
 
-    Attributes
-    ----------
-    centre : array, shape (F, D, 1)
-        m_g.
-    rotation : array, shape (F, D, D)
-        R.
-    weight : array, shape (F, T, D)
-        1/(ρ + λ).
-    slope : array, shape (F, T, D)
-        d/(ρ + λ).
-    place : int array, shape (P,)
-        The rotation and rho of each group of a member, among F T.
-    form : array, shape (P, 1, 4)
-        Coefficients of (p, b, b², 1) in q, where the log density is level - power log(1 + q).
-    level, power : array, shape (P, 1)
-    """
-
-    centre: np.ndarray
-    rotation: np.ndarray
-    weight: np.ndarray
-    slope: np.ndarray
-    place: np.ndarray
-    form: np.ndarray
-    level: np.ndarray
-    power: np.ndarray
+    centre: np.ndarray  # (F, D, 1): m_g
+    rotation: np.ndarray  # (F, D, D): R
+    weight: np.ndarray  # (F, T, D): 1/(ρ + λ)
+    slope: np.ndarray  # (F, T, D): d/(ρ + λ)
+    place: np.ndarray  # (P,): the rotation and rho of each group of a member, among F T
+    form: np.ndarray  # (P, 1, 4): coefficients of (p, b, b², 1) in q, where the log density is level - power log(1 + q)
+    level: np.ndarray  # (P, 1)
+    power: np.ndarray  # (P, 1)
 
     @classmethod
     def of_members(cls, members, statistics: Moments, reference: Reference) -> "tuple[np.ndarray, Rotations | None]":
@@ -158,8 +192,9 @@ class Rotations(NamedTuple):
             (dof + dim).reshape(-1, 1) / 2,
         )
 
-    def log_density(self, y) -> np.ndarray:
-        """Return the log density of rows (n, D), (P, n)."""
+    def log_density(self, y, seen):
+        served = within(y) if seen is None else within(y) & seen.all(1)
+        y = y if served.all() else y[served]
         result, dim = np.empty((len(self.place), len(y))), y.shape[1]
         with blas_threads(dim):
             for batch in pieces(len(y), dim, _ENTRIES, _ROWS):
@@ -171,7 +206,7 @@ class Rotations(NamedTuple):
                 values = np.log1p((self.form @ terms.reshape(-1, 4, count)[self.place])[:, 0])
                 values *= self.power
                 np.subtract(self.level, values, out=result[:, batch])
-        return result
+        return served, result
 
     def _write(self, terms, columns, turns) -> None:
         """Write p, b, b² and 1 of rows (D, n) under some rotations, (f, T, 4, n)."""
@@ -191,37 +226,18 @@ _ERROR = 1e-10  # bound of the rounding of a log density, which adds all terms w
 _RUN = 8  # pivots that share a logarithm: their product stays within float64
 
 
-class Marginals(NamedTuple):
-    """Densities of rows with gaps under F groups that have a covariance matrix.
+@dataclass(frozen=True)
+class Marginals(Engine):
+    """Densities of rows with gaps under F groups that have a covariance matrix."""
 
-    Attributes
-    ----------
-    centre : array, shape (D,)
-        c.
-    root : array, shape (D, D)
-        L⁻¹.
-    coefficients : array, shape (F, monomials)
-        Of q in the turned rows.
-    slopes : array, shape (D, D, F)
-        The rows of PL.
-    offsets : array, shape (D, F)
-        -PLμ.
-    pairs : array, shape (D (D + 1)/2, F)
-        The upper triangles of P.
-    half_log_det : array, shape (F,)
-        ½ log |P|.
-    dof : array, shape (F,)
-        Degrees of freedom, twice the power less D.
-    """
-
-    centre: np.ndarray
-    root: np.ndarray
-    coefficients: np.ndarray
-    slopes: np.ndarray
-    offsets: np.ndarray
-    pairs: np.ndarray
-    half_log_det: np.ndarray
-    dof: np.ndarray
+    centre: np.ndarray  # (D,): c
+    root: np.ndarray  # (D, D): L⁻¹
+    coefficients: np.ndarray  # (F, monomials): of q in the turned rows
+    slopes: np.ndarray  # (D, D, F): the rows of PL
+    offsets: np.ndarray  # (D, F): -PLμ
+    pairs: np.ndarray  # (D (D + 1)/2, F): the upper triangles of P
+    half_log_det: np.ndarray  # (F,): ½ log |P|
+    dof: np.ndarray  # (F,): degrees of freedom, twice the power less D
 
     @staticmethod
     def size(groups: int, dim: int) -> int:
@@ -264,30 +280,22 @@ class Marginals(NamedTuple):
             dof,
         )
 
-    def near(self, x, seen) -> tuple[np.ndarray, np.ndarray]:
-        """Return rows (n, D), completed from V where not ``seen`` and turned, and True for those that are near enough.
-
-        Of rows that lack more entries it takes less time to factorise what they have.
-        """
-        y = np.where(seen, x - self.centre, 0.0)
-        few = (~seen).sum(1) <= y.shape[1] // 2 + 3
-        completed = y[few]
-        for _ in complete(completed, seen[few], self.root.T @ self.root):
+    def log_density(self, y, seen):
+        """Serve rows that are near and lack up to half of their columns: of others it costs less to factorise all."""
+        served = (~seen).sum(1) <= y.shape[1] // 2 + 3
+        y, gone = np.where(seen, y - self.centre, 0.0)[served], ~seen[served]
+        for _ in complete(y, ~gone, self.root.T @ self.root):  # from V
             pass
-        y[few] = completed
         y = y @ self.root.T
-        return y, few & within(y)
-
-    def log_density(self, y, seen) -> np.ndarray:
-        """Return the log density of turned rows (n, D) that lack what is not ``seen``, (F, n)."""
-        gone = ~seen
+        near = within(y)
+        served[served], y, gone = near, y[near], gone[near]
         lost = gone.sum(1)
         order, (groups, width) = np.argsort(lost, kind="stable"), self.coefficients.shape
         result = np.empty((len(y), groups))  # rows first, as `take` brings their pivots: passes over both keep step
         cells = np.cumsum(groups * (lost[order] + 2) * (lost[order] + 3) // 2 + width) // _CELLS
-        for rows in np.split(order, np.flatnonzero(np.diff(cells)) + 1):
+        for rows in np.split(order, np.flatnonzero(np.diff(cells)) + 1) if len(y) else ():
             result[rows] = self._of_sorted(y[rows], gone[rows], lost[rows])
-        return result.T
+        return served, result.T
 
     def _of_sorted(self, y, gone, lost) -> np.ndarray:
         """Return the log density of rows, those that lack fewer entries first, (n, F)."""
@@ -330,54 +338,6 @@ class Marginals(NamedTuple):
             if a % _RUN == _RUN - 1 or a == k - 1:
                 log_det = log_det + np.log(pivot, out=pivot)
         return log_det
-
-
-_WHITE = 1 << 19  # whitened entries worked on at a time
-
-
-def log_density_without(posteriors, x, group, removed) -> np.ndarray:
-    """Return the log density of rows of the fit under each group, without a part of their weight in their own.
-
-    Parameters
-    ----------
-    posteriors : list of NormalInverseWishart
-        M posteriors with all rows, which all share their matrices, or none.
-    x : array, shape (n, D)
-        Rows.
-    group : int array, shape (n,)
-        Their groups.
-    removed : array, shape (n,)
-        The weight that leaves with each.
-
-    Returns
-    -------
-    array, shape (M, n, G)
-    """
-    names, (every, dim) = ("mean", "kappa", "nu", "scale"), x.shape
-    mean, kappa, nu, scale = (np.stack([getattr(model, name) for model in posteriors]) for name in names)
-    root = np.linalg.cholesky(scale)
-    log_det = 2 * np.log(np.diagonal(root, axis1=2, axis2=3)).sum(2)
-    white, dof = triangular_inverse(root), nu - dim + 1
-    result, shared = np.empty((*kappa.shape, every)), posteriors[0].shared
-    for batch in pieces(every, mean.size, _WHITE):
-        home, rows, r = group[batch], np.arange(batch.stop - batch.start), removed[batch]
-        z = (x[batch] - mean[:, :, None]) @ white.mT
-        square, at_home = np.vecdot(z, z), z[:, home, rows]
-        inside = np.equal.outer(np.arange(kappa.shape[1]), home)
-        kappa_left = kappa[..., None] - r * inside
-        growth = kappa[:, home] / (kappa[:, home] - r)
-        h = 1 - r * growth * np.vecdot(at_home, at_home)
-        if shared:
-            cross, touched = np.vecdot(z, at_home[:, None]), np.ones_like(inside)
-        else:
-            cross, touched = square, inside
-        square += np.where(touched, (r * growth / h)[:, None] * cross**2, 0.0)
-        square *= np.where(inside, growth[:, None] ** 2, 1.0)
-        log_dets = log_det[..., None] + np.where(touched, np.log(h)[:, None], 0.0)
-        dof_left = dof[..., None] - r * touched
-        gamma = log_gamma_ratio(dof_left / 2, dim / 2)
-        result[..., batch] = log_student(square, log_dets, dof_left, kappa_left, dim, gamma)
-    return result.swapaxes(1, 2)
 
 
 def log_predictive_of(model, y) -> np.ndarray:

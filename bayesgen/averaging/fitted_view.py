@@ -1,12 +1,9 @@
 """Views of the numeric columns that are fitted: the Gaussian members that see rows through one `View`.
 
 A `FittedView` adds to a `View` the statistics of its groups, which can be subtracted. Its members are conjugate models
-of the bent columns, whose priors follow these statistics. The posteriors are worked out at first use. Members with a
-covariance matrix are one model with an axis of members, from which complete rows have their densities: by whitening or
-polynomials (`bayesgen.models.normal_inverse_wishart`), of many columns by `Rotations`; so are those of independent
-columns. Rows with gaps are complete rows of fewer columns where many share a pattern; else they go through `Marginals`.
-Rows of the fit that are left out, and rows that lack many entries, go through `students`, where one factorisation
-serves every kappa; complete rows of large fits leave by `log_density_without`. What predictions need is kept.
+of the bent columns, whose priors follow these statistics. The posteriors are worked out at first use. Densities of rows
+are worked out by `bayesgen.averaging.engines`. Rows of the fit that are left out go through `students`, where one
+factorisation serves every kappa; complete rows of large fits leave by `log_density_without`.
 """
 
 import functools
@@ -16,54 +13,38 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesgen.averaging.densities import (
-    FEWEST,
-    Marginals,
-    Rotations,
-    log_density_without,
-    log_predictive_of,
-    stacked,
-    within,
-)
+from bayesgen.averaging.densities import MATRICES
+from bayesgen.averaging.engines import Engines
 from bayesgen.averaging.member import NUMBERS, FittedFactors
 from bayesgen.averaging.member_rows import HeldOut, Rows
-from bayesgen.averaging.students import Reference, by_column, log_density, log_density_far, squares, weights
+from bayesgen.averaging.students import (
+    Reference,
+    by_column,
+    log_density,
+    log_density_far,
+    log_density_without,
+    squares,
+    weights,
+)
 from bayesgen.averaging.view import Training, View
 from bayesgen.core.errors import DataError
 from bayesgen.models.moments import Moments, moments
-from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
+from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.numerics.yeo_johnson import FAR
 from bayesgen.posterior.leaf_factor import LeafFactor
 
 _CELLS = 1 << 21  # densities worked on at a time
-_MATRICES = 1 << 18  # entries of matrices that are factorised at a time, that they stay in the cache
 _SETTLED = 50  # times the columns: rows of all groups together beyond which priors keep the row that is left out
 _LARGE = 4000  # times the columns: weight of a group whose rows are not left out
-_PATTERNS = 4  # patterns of gaps whose densities are kept, at least
-_KEPT = 5_000_000  # bytes that they may have in all: one gap in any of ten columns
-_SEVERAL = 64  # rows with one pattern of gaps from which their marginal densities are worked out
-_BYTES = 4 * 10**7  # of the densities of rows with gaps that are kept for one fit of members, or derived at a time
-_DERIVED = 64  # rows with gaps from which it takes less time to derive these densities than to factorise for each row
-_FEW = 16  # columns up to which the marginal densities of a single pattern are worked out
-_ALIKE = 8  # rows per pattern of gaps from which one factorisation for each pattern is faster
 
 
 @dataclass(frozen=True, eq=False)
 class FittedView(FittedFactors):
-    """A view with the statistics of its groups and the members that share them.
-
-    Attributes
-    ----------
-    view : View
-    members : tuple of GaussianMember or MixtureMember
-        Members that differ in kappa alone stand side by side.
-    statistics : Moments
-        Moments of the groups; see `View.sum_rows`.
-    """
+    """A view with the statistics of its groups and the members that share them."""
 
     view: View
-    members: tuple[Any, ...]
-    statistics: Moments
+    members: tuple[Any, ...]  # members that differ in kappa alone stand side by side
+    statistics: Moments  # moments of the groups; see `View.sum_rows`
 
     @classmethod
     def fit(cls, members, training: Training, count: int) -> "FittedView":
@@ -194,42 +175,9 @@ class FittedView(FittedFactors):
         return np.array([member.log_evidence(self.statistics, self.reference) for member in self.members])
 
     @functools.cached_property
-    def _prepared(self) -> dict:
-        """Densities that `_marginals` and `_rotations` derive once, by members."""
-        return {}
-
-    @functools.cached_property
-    def _models(self) -> dict:
-        """Models of members alike, by members and columns; see `models`."""
-        return {}
-
-    def models(self, used, columns=None) -> list[tuple[np.ndarray, Any]]:
-        """Return the posteriors of some members, and their places among ``used``: members alike as one model.
-
-        Alike are those with a covariance matrix, and those of independent columns. Of many columns, a model whose
-        groups share a matrix whitens rows once, so members of that structure stay apart. The models of some ``columns``
-        are the marginal ones.
-        """
-        key = used.tobytes(), None if columns is None else columns.tobytes()
-        if key in self._models:
-            return self._models[key]
-        if columns is not None:
-            found = [(places, model.marginal(columns)) for places, model in self.models(used)]
-            size = 4 * sum(
-                array.nbytes for _, model in found for array in vars(model).values() if hasattr(array, "nbytes")
-            )
-            if len(self._models) > max(_PATTERNS, _KEPT // max(size, 1)):
-                self._models.clear()
-        else:
-            kinds, few = [], self.statistics.mean.shape[1] < FEWEST
-            for place, member in enumerate(self.members[m] for m in used):
-                kinds.append(
-                    "diagonal" if member.diagonal else "full" if few or not member.shared else f"shared {place}"
-                )
-            alike = [np.flatnonzero(np.array(kinds) == kind) for kind in dict.fromkeys(kinds)]
-            found = [(places, stacked([self.posterior(m) for m in used[places]])) for places in alike]
-        self._models[key] = found
-        return found
+    def engines(self) -> Engines:
+        """The ways in which densities of rows are worked out."""
+        return Engines(self.members, self.statistics, self.reference, self.posterior)
 
     def log_density(self, x, c, used) -> np.ndarray:
         return self.of_read(self.read(x), x, c, used)
@@ -249,114 +197,36 @@ class FittedView(FittedFactors):
 
     def of_bent(self, y, seen, used) -> np.ndarray:
         """Return `log_density` of rows as `View.read` returns them."""
-        result = np.empty((len(used), self.view.classes, len(y)))
-        if seen is None:
-            self._write(result, y, used)
-            return result.swapaxes(1, 2)
-        whole = seen.all(1)
-        dim = y.shape[1]
-        kinds, order, bounds = grouped_patterns(seen[~whole])
-        several = np.diff(bounds) >= (np.inf if self.view.by_column else _SEVERAL)
-        places, alone = np.flatnonzero(~whole)[order], np.zeros(len(order), bool)
-        for kind in np.flatnonzero((several | (len(kinds) == 1 and dim <= _FEW)) & kinds.any(1)):
-            together, columns = slice(bounds[kind], bounds[kind + 1]), np.flatnonzero(kinds[kind])
-            density = np.empty((*result.shape[:2], together.stop - together.start))
-            self._write(density, y[np.ix_(places[together], columns)], used, columns)  # complete rows of fewer columns
-            result[:, :, places[together]], alone[together] = density, True
-        holes = np.sort(places[~alone])
-        alike = len(holes) >= _ALIKE * len(kinds)
-        if len(holes) and not alike:
-            self._write_gaps(result, y, seen, used, holes)
-        rows = np.sort(np.concatenate([np.flatnonzero(whole), holes])) if alike else np.flatnonzero(whole)
-        if len(rows):
-            density = np.empty((*result.shape[:2], len(rows)))
-            self._write(density, np.where(seen, y, np.nan)[rows], used)
-            result[:, :, rows] = density
+        result = np.zeros((len(used), self.view.classes, len(y)))
+        for rows, engines in self.engines.plan(seen, len(y), used):
+            every = isinstance(rows, slice)
+            density = result if every else np.empty((*result.shape[:2], len(rows)))
+            for places, tries in engines:
+                self._write(density, y[rows], taken(seen, rows), places, tries)
+            if not every:
+                result[:, :, rows] = density
         return result.swapaxes(1, 2)
 
-    def _write_gaps(self, result, y, seen, used, rows):
-        """Write densities, (m, K, n), of rows with gaps that few others share.
-
-        Under members with a covariance matrix, rows that are not far out and lack few entries are worked out under many
-        members at once.
-        """
-        classes, groups = np.arange(self.view.classes), len(self.view.owner)
-        y, seen = y[rows], seen[rows]
-        flat = np.array([self.members[m].diagonal for m in used])
-        if flat.any():
-            density = np.empty((flat.sum(), len(classes), len(rows)))
-            self._write(density, np.where(seen, y, np.nan), used[flat])
-            result[np.ix_(flat, classes, rows)] = density
-        for places, form in self._marginals(used, np.flatnonzero(~flat), len(rows)):
-            near = np.zeros(len(rows), bool)
-            if form is not None:
-                turned, near = form.near(y, seen)
-                places_near = np.flatnonzero(near)
-                for batch in pieces(len(places_near), len(places) * groups, _CELLS):
-                    chosen = places_near[batch]
-                    density = form.log_density(turned[chosen], seen[chosen]).reshape(len(places), groups, -1)
-                    result[np.ix_(places, classes, rows[chosen])] = self.mix(density, self.log_share, 1)
-            members, others = [self.members[m] for m in used[places]], np.flatnonzero(~near)
-            for batch in self._pieces(len(others)):
-                chosen = others[batch]
-                density = self.mix(log_density(members, self.reference, y[chosen], seen[chosen]), self.log_share, 2)
-                result[np.ix_(places, classes, rows[chosen])] = density.swapaxes(1, 2)
-
-    def _marginals(self, used, kind, rows: int) -> Iterator[tuple[np.ndarray, Marginals | None]]:
-        """Yield `Marginals` for so many rows, or None, with the places of their members, which are of one ``kind``.
-
-        What would take much memory is not kept but derived anew, some members at a time, where there are rows enough.
-        """
-        size = Marginals.size(*self.statistics.mean.shape)
-        if size * len(kind) <= _BYTES:
-            key = used.tobytes(), kind.tobytes()
-            if key not in self._prepared:
-                self._prepared[key] = self._derived(used, kind)
-            yield from self._prepared[key]
-        elif rows < _DERIVED:
-            yield kind, None
-        else:
-            step = max(1, _BYTES // size)
-            for first in range(0, len(kind), step):
-                yield from self._derived(used, kind[first : first + step])
-
-    def _derived(self, used, places) -> list[tuple[np.ndarray, Marginals | None]]:
-        """Return `_marginals` of members with a covariance matrix, at some places among ``used``."""
-        if not len(places):
-            return []
-        known, form = Marginals.of_models([self.posterior(m) for m in used[places]], self.reference)
-        return [entry for entry in ((places[known], form), (np.delete(places, known), None)) if len(entry[0])]
-
-    def _rotations(self, used, columns=None) -> tuple[np.ndarray, Rotations | None]:
-        """Return `Rotations` of rows that have all of many columns, with the places of their members among ``used``."""
-        if columns is not None or self.view.by_column or self.statistics.mean.shape[1] < FEWEST:
-            return np.empty(0, np.intp), None
-        key = used.tobytes(), b"rotations"
-        if key not in self._prepared:
-            members = [self.members[m] for m in used]
-            self._prepared[key] = Rotations.of_members(members, self.statistics, self.reference)
-        return self._prepared[key]
-
-    def _write(self, result, y, used, columns=None):
-        """Write densities, (m, K, n), of rows, NaN where missing, or of complete rows of some ``columns``."""
-        groups, every = len(self.view.owner), np.arange(len(used))
-        known, form = self._rotations(used, columns)
-        near = np.zeros(len(y), bool) if form is None else within(y)
-        for inside, turned in ((near, form), (~near, None)):
-            if not inside.any():
-                continue
-            others = every if turned is None else np.delete(every, known)
-            answers: list[Any] = [] if turned is None else [(known, turned.log_density)]
-            for places, model in self.models(used[others], columns):
-                answers.append((others[places], functools.partial(log_predictive_of, model)))
-            rows = y if inside.all() else y[inside]
-            density = result if inside.all() else np.empty((*result.shape[:2], len(rows)))
-            for batch in pieces(len(rows), len(used) * groups, _CELLS):
-                for places, log_density_of in answers:
-                    by_group = log_density_of(rows[batch]).reshape(len(places), groups, -1)
-                    density[places, :, batch] = self.mix(by_group, self.log_share, 1)
-            if density is not result:
-                result[:, :, inside] = density
+    def _write(self, result, y, seen, places, engines):
+        """Write densities, (m, K, n), of members at some places: each row by the first engine that serves it."""
+        groups, classes, remaining = len(self.view.owner), np.arange(self.view.classes), None
+        for engine in engines:
+            others = []
+            for batch in pieces(len(y) if remaining is None else len(remaining), len(places) * groups, _CELLS):
+                rows = batch if remaining is None else remaining[batch]
+                served, density = engine.log_density(y[rows], taken(seen, rows))
+                density = self.mix(density.reshape(len(places), groups, density.shape[1]), self.log_share, 1)
+                if served is not None and not served.all():
+                    rows = np.arange(len(y))[rows]
+                    others.append(rows[~served])
+                    rows = rows[served]
+                if isinstance(rows, slice):
+                    result[places, :, rows] = density
+                else:
+                    result[np.ix_(places, classes, rows)] = density
+            if not others:
+                return
+            remaining = np.concatenate(others)
 
     def loo_log_density(self, held: HeldOut) -> np.ndarray:
         """Return log p(x_i | k) of rows held out, each without the rows that leave with it, (M, n, K).
@@ -421,7 +291,7 @@ class FittedView(FittedFactors):
     def _pieces(self, count: int, rows: int = 1) -> Iterator[slice]:
         """Yield slices of departures of so many rows, whose matrices of all groups, or squares of columns, are few."""
         groups, dim = self.statistics.mean.shape
-        step = max(1, _MATRICES // (max(rows, 1) * groups * (dim if self.view.by_column else (dim + 2) ** 2)))
+        step = max(1, MATRICES // (max(rows, 1) * groups * (dim if self.view.by_column else (dim + 2) ** 2)))
         return (slice(first, first + step) for first in range(0, count, step))
 
     def mix(self, density, log_share, axis: int) -> np.ndarray:
@@ -431,7 +301,7 @@ class FittedView(FittedFactors):
             return density
         density = density + (log_share[:, None] if axis < density.ndim - 1 else log_share)
         if axis == 1 and alike:
-            density = density.reshape(len(density), len(first), -1, *density.shape[2:])
+            density = density.reshape(len(density), len(first), len(self.view.owner) // len(first), *density.shape[2:])
             top = density.max(2)
             density -= top[:, :, None]
             return top + np.log(np.exp(density, out=density).sum(2))

@@ -36,6 +36,14 @@ the same for every kappa; one factorisation serves them all by Sherman and Morri
 
 "shared" sums S_g + beta δδ' over the groups, and has f = rho + 2 + N. A row with missing entries has the marginal t,
 with the same degrees of freedom.
+
+**A row left out of many** (`log_density_without`): where all rows together are many, m and V of the prior keep it, and
+one factor of A, the scale that has all rows, serves all of them. With d = x - μ_c the distance from the posterior mean
+of the row's group c, κ = kappa + n_c, and a weight r that leaves,
+
+.. math:: \kappa' = \kappa - r, \quad A' = A - s\, d d^\top, \quad s = \frac{r \kappa}{\kappa'}, \quad
+   x - \mu_c' = \frac{\kappa}{\kappa'} d, \quad |A'| = |A| h, \quad
+   z^\top A'^{-1} z = z^\top A^{-1} z + \frac{s}{h} (d^\top A^{-1} z)^2, \quad h = 1 - s\, d^\top A^{-1} d
 """
 
 import functools
@@ -46,39 +54,28 @@ import numpy as np
 
 from bayesgen.models.moments import Moments
 from bayesgen.numerics.bordered import Bordered, add_diagonal
+from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio
+from bayesgen.numerics.student import triangular_inverse
 from bayesgen.numerics.yeo_johnson import FAR
 
 _GAMMA = 0.01  # degrees of freedom that the total variance is worth in V
+_WHITE = 1 << 19  # whitened entries worked on at a time
 _LOST = 1e-5  # share of the squares that must be left, or five digits are gone
 
 
 @dataclass(frozen=True)
 class Reference:
-    """Statistics of groups and the prior that follows them, without each of B rows, or with all rows (B = 1).
+    """Statistics of groups and the prior that follows them, without each of B rows, or with all rows (B = 1)."""
 
-    Attributes
-    ----------
-    n : array, shape (B, G)
-        Weight of each group.
-    mean : array, shape (B, G, D)
-        Mean of each group; the mean of all rows where it has no weight.
-    scatter : array, shape (B, G, D, D)
-        Scatter of each group. Here and below matrices (D, D) are diagonals (D,) if the statistics are by column.
-    centre : array, shape (B, D)
-        Mean of all rows, m.
-    within : array, shape (B, D, D)
-        Pooled scatter within the groups, W.
-    covariance : array, shape (B, D, D)
-        V.
-    """
-
-    n: np.ndarray
-    mean: np.ndarray
+    n: np.ndarray  # (B, G): weight of each group
+    mean: np.ndarray  # (B, G, D): mean of each group; the mean of all rows where it has no weight
+    # (B, G, D, D): scatter of each group. Here and below matrices (D, D) are diagonals (D,) if the statistics are by
+    # column.
     scatter: np.ndarray
-    centre: np.ndarray
-    within: np.ndarray
-    covariance: np.ndarray
+    centre: np.ndarray  # (B, D): mean of all rows, m
+    within: np.ndarray  # (B, D, D): pooled scatter within the groups, W
+    covariance: np.ndarray  # (B, D, D): V
 
     @classmethod
     def of(cls, statistics: Moments) -> "Reference":
@@ -386,6 +383,51 @@ def log_student(square, log_det, dof, kappa, width, gamma):
     scale = kappa / (kappa + 1)
     level = gamma - 0.5 * width * np.log(np.pi / scale) - 0.5 * log_det
     return level - (dof + width) / 2 * np.log1p(square * scale)
+
+
+def log_density_without(posteriors, x, group, removed) -> np.ndarray:
+    """Return the log density of rows of the fit under each group, without a part of their weight in their own.
+
+    Parameters
+    ----------
+    posteriors : list of NormalInverseWishart
+        M posteriors with all rows, which all share their matrices, or none.
+    x : array, shape (n, D)
+        Rows.
+    group : int array, shape (n,)
+        Their groups.
+    removed : array, shape (n,)
+        The weight that leaves with each.
+
+    Returns
+    -------
+    array, shape (M, n, G)
+    """
+    names, (every, dim) = ("mean", "kappa", "nu", "scale"), x.shape
+    mean, kappa, nu, scale = (np.stack([getattr(model, name) for model in posteriors]) for name in names)
+    root = np.linalg.cholesky(scale)
+    log_det = 2 * np.log(np.diagonal(root, axis1=2, axis2=3)).sum(2)
+    white, dof = triangular_inverse(root), nu - dim + 1
+    result, shared = np.empty((*kappa.shape, every)), posteriors[0].shared
+    for batch in pieces(every, mean.size, _WHITE):
+        home, rows, r = group[batch], np.arange(batch.stop - batch.start), removed[batch]
+        z = (x[batch] - mean[:, :, None]) @ white.mT
+        square, at_home = np.vecdot(z, z), z[:, home, rows]
+        inside = np.equal.outer(np.arange(kappa.shape[1]), home)
+        kappa_left = kappa[..., None] - r * inside
+        growth = kappa[:, home] / (kappa[:, home] - r)
+        h = 1 - r * growth * np.vecdot(at_home, at_home)
+        if shared:
+            cross, touched = np.vecdot(z, at_home[:, None]), np.ones_like(inside)
+        else:
+            cross, touched = square, inside
+        square += np.where(touched, (r * growth / h)[:, None] * cross**2, 0.0)
+        square *= np.where(inside, growth[:, None] ** 2, 1.0)
+        log_dets = log_det[..., None] + np.where(touched, np.log(h)[:, None], 0.0)
+        dof_left = dof[..., None] - r * touched
+        gamma = log_gamma_ratio(dof_left / 2, dim / 2)
+        result[..., batch] = log_student(square, log_dets, dof_left, kappa_left, dim, gamma)
+    return result.swapaxes(1, 2)
 
 
 def gamma_ratio(dof, width):
