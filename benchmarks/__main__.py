@@ -23,7 +23,6 @@ NAMES = (
     "growth",
     "beyond",
     "measurement",
-    "labels",
     "quality",
     "cost",
     "order",

@@ -67,9 +67,10 @@ def test_every_public_method_says_what_it_does_or_overrides_one_that_does():
 
 
 @pytest.mark.parametrize("cls", [cls for cls in below(Estimator) if not inspect.isabstract(cls)])
-def test_an_estimator_is_read_in_at_most_four_classes(cls):
+def test_an_estimator_is_read_in_at_most_five_classes(cls):
+    """Five where rows have labels and sums add; what a classifier of unknown classes lacks stands in two of them."""
     own = [base.__name__ for base in ours(cls.__mro__)]
-    assert len(own) <= 4, f"{cls.__name__} takes its methods from {own}"
+    assert len(own) <= 5, f"{cls.__name__} takes its methods from {own}"
 
 
 def test_the_walk_sees_the_package():

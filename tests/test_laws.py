@@ -25,6 +25,7 @@ NOT_MODELS = {
         "improper, without draws and evidence; their posteriors are in the table: tests/test_reference_priors.py",
     ),
     "LabelNoise": "the prior of a confusion matrix: tests/test_label_noise.py",
+    "UnknownClasses": "over classifiers of the table: tests/test_unlabelled.py",
     **dict.fromkeys(
         ("Pooled", "PooledGroups"),
         "over leaves of the table; NUTS samples the program with the leaves integrated out: tests/test_pooled.py",

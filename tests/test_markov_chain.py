@@ -198,14 +198,13 @@ def test_classes_are_learned_where_labels_and_symbols_lack():
     X, y = _table()
     some = np.where(np.arange(len(y)) < 60, y, None)
     leaf = MarkovChain("ACGT", gap="N", alpha=1.5)
-    settings = {"inference": "map", "unlabelled": "missing"}
-    found = bg.NaiveBayesClassifier({"dna": leaf, "size": "drop"}, **settings).fit(X, some)
+    found = bg.LatentClassClassifier(features={"dna": leaf, "size": "drop"}).fit(X, some)
     assert (found.predict(X[60:]) == y[60:]).mean() > 0.9
     X.loc[:20, "dna"] = [word[:1] + "N" + word[2:] for word in X["dna"][:21]]
     with pytest.raises(ValueError, match=r"'dna': rows lack symbols .*'map', 'ml' or 'nuts'"):
         bg.NaiveBayesClassifier({"dna": leaf}).fit(X, y)
     with pytest.raises(ValueError, match=r"'dna'.*rows without a label have gaps"):
-        bg.NaiveBayesClassifier({"dna": leaf}, **settings).fit(X, some[::-1])
+        bg.LatentClassClassifier(features={"dna": leaf}).fit(X, some[::-1])
     assert (bg.NaiveBayesClassifier({"dna": leaf}, inference="map").fit(X, y).predict(X) == y).mean() > 0.9
 
 

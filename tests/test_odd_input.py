@@ -81,7 +81,7 @@ def test_a_refusal_shows_whole_numbers_as_numbers():
 @pytest.mark.filterwarnings("ignore:.*label:UserWarning")
 def test_some_labels_of_pyarrow_are_read():
     y = pa.array([None, *Y[1:]])
-    assert NB(unlabelled="missing", inference="map").fit(X, y).classes_.tolist() == ["a", "b"]
+    assert bg.LatentClassClassifier().fit(X, y).classes_.tolist() == ["a", "b"]
     with pytest.raises(ValueError, match="y contains missing labels"):
         NB().fit(X, y)
 

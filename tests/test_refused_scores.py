@@ -1,5 +1,7 @@
 """Refusals of decisions, scores and sets of classes."""
 
+import functools
+
 import numpy as np
 import pytest
 from refusals import CLASSIFIER, COUNTS, GD, INF, NAN, NB, X, Y, put, refuses
@@ -10,6 +12,7 @@ from bayesgen import decision, evaluation, models
 pytestmark = pytest.mark.usefixtures("no_sampling")
 
 P = [[0.5, 0.5], [0.2, 0.8]]
+LC = functools.partial(bg.LatentClassClassifier, "discriminant")
 
 
 def sets(classifier, new=X, y=Y, **options):
@@ -189,48 +192,35 @@ SCORES = {
     ),
     "a query before a fit": (lambda: bg.inspection.next_labels(GD(), X), ValueError, "not fitted"),
     "no label, exactly": (
-        lambda: GD(unlabelled=-1).fit(X, [0, 1, 0, 1, 0, 1, 0, -1]),
+        lambda: LC(inference="exact").fit(X, [0, 1, 0, 1, 0, 1, 0, None]),
         ValueError,
         "1 rows have no label: their posterior .* use inference='map', 'ml' or 'nuts'",
     ),
     "no label, unannounced": (
         lambda: GD(inference="map").fit(X, [*Y[:7], None]),
         ValueError,
-        "y contains missing labels",
+        "y contains missing labels; .* learn from them too by LatentClassClassifier",
     ),
-    "no label at all": (
-        lambda: GD(inference="map", unlabelled=-1).fit(X, [-1] * 8),
-        ValueError,
-        "y holds no label at all",
-    ),
-    "no label that is NaN beside a marker": (
-        lambda: GD(inference="map", unlabelled=-1).fit(X, [0, 1, 0, 1, 0, 1, NAN, -1]),
-        ValueError,
-        "y contains missing labels",
-    ),
-    "two markers": (lambda: GD(unlabelled=[-1, 9]).fit(X, Y), ValueError, "the value that stands for no label"),
-    "no label, in pieces": (
-        lambda: GD(inference="map", unlabelled=-1).partial_fit(X, Y, classes=["a", "b"]),
-        AttributeError,
-        "partial_fit",
-    ),
+    "a mark of no label": (lambda: GD(unlabelled=-1), TypeError, "has no unlabelled: LatentClassClassifier"),
+    "no label at all": (lambda: LC().fit(X, [NAN] * 8), ValueError, "y holds no label: give classes="),
+    "no label, in pieces": (lambda: LC().partial_fit(X, Y, classes=["a", "b"]), AttributeError, "partial_fit"),
     "no label and a gap": (
-        lambda: GD(inference="map", unlabelled=-1).fit(put(NAN), [0, 1, 0, -1, 0, 1, 0, 1]),
+        lambda: LC().fit(put(NAN), [0, 1, 0, NAN, 0, 1, 0, 1]),
         ValueError,
         "rows without a label have gaps",
     ),
     "the weight of rows that all have a label": (
-        lambda: bg.inspection.unlabelled_weight(GD(inference="map", unlabelled=-1), X, Y),
+        lambda: bg.inspection.unlabelled_weight(LC(), X, Y),
         ValueError,
         "every row of y has a label",
     ),
     "the weight beside one label": (
-        lambda: bg.inspection.unlabelled_weight(GD(inference="map", unlabelled=-1), X, [0, 1, 0, 0, -1, 0, 0, 0]),
+        lambda: bg.inspection.unlabelled_weight(LC(), X, [0, 1, 0, 0, NAN, 0, 0, 0]),
         ValueError,
         "a class has one label only",
     ),
     "a negative weight of rows without a label": (
-        lambda: bg.inspection.unlabelled_weight(GD(inference="map", unlabelled=-1), X, [0, 1, 0, 1, -1, 0, 1, 0], [-1]),
+        lambda: bg.inspection.unlabelled_weight(LC(), X, [0, 1, 0, 1, NAN, 0, 1, 0], [-1]),
         ValueError,
         "weights must hold one finite number >= 0",
     ),

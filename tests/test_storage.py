@@ -186,7 +186,7 @@ def test_the_file_is_open(tmp_path):
     with safe_open(tmp_path / "model.safetensors", "np") as file:
         words, mean = file.metadata(), file.get_tensor("posterior_.model.gaussian.mean")
     told = json.loads(words["bayesgen"])
-    assert (told["format"], told["version"], told["library"]) == ("estimator", 3, bg.__version__)
+    assert (told["format"], told["version"], told["library"]) == ("estimator", 4, bg.__version__)
     assert told["estimator"] == "GaussianDiscriminantClassifier"
     np.testing.assert_array_equal(mean, fitted.posterior_.model.gaussian.mean)
     save_file(load_file(tmp_path / "model.safetensors"), tmp_path / "again.safetensors", words)
@@ -305,9 +305,9 @@ def test_a_file_names_only_what_is_known(saved, change, words):
 
 
 def test_another_format(saved):
-    forge(saved, put("version", value=4))
+    forge(saved, put("version", value=3))
     with pytest.raises(
-        ValueError, match=r"written in format 4 by bayesgen .*; this version reads format 3: read it with"
+        ValueError, match=r"written in format 3 by bayesgen .*; this version reads format 4: read it with"
     ):
         bg.load(saved)
 

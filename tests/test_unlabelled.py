@@ -1,5 +1,7 @@
 """Rows without labels: against the mixture that SciPy writes, a grid of the parameters, and held-out rows."""
 
+import functools
+import itertools
 import warnings
 
 import numpy as np
@@ -7,6 +9,7 @@ import pandas as pd
 import pytest
 from laws import compiled
 from numpyro.diagnostics import effective_sample_size
+from numpyro.infer.util import log_density
 from scipy import stats
 from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
@@ -15,28 +18,29 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 import bayesgen as bg
 from bayesgen.core import program
 from bayesgen.inspection import unlabelled_weight
-from bayesgen.models import BetaBernoulli, LabelNoise
+from bayesgen.models import BetaBernoulli, DirichletCategorical, LabelNoise, NaiveBayes, SeparationPrior, UnknownClasses
 from bayesgen.models.unknown_labels import PartlyLabelled
 
 X, Y = load_iris(return_X_y=True)
-GD, NB = bg.GaussianDiscriminantClassifier, bg.NaiveBayesClassifier
-SOME = np.where(np.arange(150) % 5 == 0, Y, -1)
+GD, NB = (functools.partial(bg.LatentClassClassifier, model) for model in ("discriminant", "naive bayes"))
+SOME = np.where(np.arange(150) % 5 == 0, Y, np.nan)
 
 
 def two_clouds(rng, n=60):
     t = rng.integers(2, size=n)
-    return rng.normal(size=(n, 1)) + 2.5 * t[:, None], np.where(np.arange(n) < 12, t, -1)
+    return rng.normal(size=(n, 1)) + 2.5 * t[:, None], np.where(np.arange(n) < 12, t, np.nan)
 
 
 def test_maximum_likelihood_is_where_a_search_over_the_mixture_ends():
     x, y = two_clouds(np.random.default_rng(0))
-    weight = np.where(y < 0, 0.6, 1.0)
-    found = GD("diagonal", inference="ml", unlabelled=-1).fit(x, y, weight).posterior_.params
+    unknown = np.isnan(y)
+    weight, code = np.where(unknown, 0.6, 1.0), np.nan_to_num(y).astype(int)
+    found = GD(covariance="diagonal", inference="ml").fit(x, y, weight).posterior_.params
 
     def loss(z):
         share, mean, sd = 1 / (1 + np.exp(z[0])), z[1:3], np.exp(z[3:5])
         joint = np.log([share, 1 - share]) + stats.norm.logpdf(x, mean, sd)
-        each = np.where(y < 0, logsumexp(joint, axis=1), joint[np.arange(len(y)), y.clip(0)])
+        each = np.where(unknown, logsumexp(joint, axis=1), joint[np.arange(len(y)), code])
         return -(weight * each).sum()
 
     start = [0.0, *found["gaussian.mean"][:, 0] + 0.1, 0.1, -0.1]
@@ -49,30 +53,31 @@ def test_maximum_likelihood_is_where_a_search_over_the_mixture_ends():
 @pytest.mark.parametrize(("covariance", "shared"), [(c, s) for c in ("full", "diagonal", "isotropic") for s in (0, 1)])
 def test_the_likelihood_is_that_of_a_mixture(covariance, shared):
     """Summed from T(x) by row, in NumPy and in JAX, against the multivariate normal of SciPy."""
-    classifier = GD(covariance, bool(shared), inference="map", unlabelled=-1).fit(X, SOME)
+    classifier = GD(covariance=covariance, shared=bool(shared)).fit(X, SOME)
     statistics, model, params = classifier.statistics_, classifier.model_, classifier.posterior_.params
+    unknown, known = UnknownClasses(model), ~np.isnan(SOME)
     assert isinstance(statistics, PartlyLabelled)
     leaf = model.gaussian._expand(model.site(params, "gaussian"))
     covariances = leaf["covariance"] if covariance == "full" else [np.diag(v) for v in leaf["variance"]]
     joint = np.log(params["classes.probability"]) + np.stack(
         [stats.multivariate_normal(m, c).logpdf(X) for m, c in zip(leaf["mean"], covariances, strict=True)], axis=1
     )
-    expected = joint[SOME >= 0, Y[SOME >= 0]].sum() + logsumexp(joint[SOME < 0], axis=1).sum()
-    assert model.log_likelihood(params, statistics) == pytest.approx(expected, rel=1e-10)
-    np.testing.assert_allclose(statistics.labels(model, params), softmax(joint[SOME < 0], axis=1), atol=1e-9)
+    expected = joint[known, Y[known]].sum() + logsumexp(joint[~known], axis=1).sum()
+    assert unknown.log_likelihood(params, statistics) == pytest.approx(expected, rel=1e-10)
+    np.testing.assert_allclose(unknown.labels(params, statistics), softmax(joint[~known], axis=1), atol=1e-9)
     if bool(shared) != (covariance == "full"):
         return  # to compile takes seconds
     with program.x64():
-        traced = compiled(model.log_likelihood, dict(params), statistics)(dict(params), statistics)
+        traced = compiled(unknown.log_likelihood, dict(params), statistics)(dict(params), statistics)
     assert float(traced) == pytest.approx(expected, rel=1e-10)
 
 
 def test_mixed_columns_with_gaps_reach_a_point_that_no_step_betters():
     table = bg.data.load("penguins")
     species = table.pop("species").where(np.arange(344) % 4 == 0)
-    classifier = NB(inference="map", unlabelled="missing").fit(table, species)
+    classifier = NB().fit(table, species)
     statistics, model = classifier.statistics_, classifier.model_
-    labels = statistics.labels(model, classifier.posterior_.params)
+    labels = UnknownClasses(model).labels(classifier.posterior_.params, statistics)
     again = model.map(statistics.expected(model, labels))
     for site, value in classifier.posterior_.params.items():
         np.testing.assert_allclose(again[site], value, rtol=1e-6)
@@ -83,14 +88,14 @@ def test_mixed_columns_with_gaps_reach_a_point_that_no_step_betters():
 def test_draws_are_of_the_posterior_with_the_label_summed_out():
     """One coin in each of two classes and few labels, against a grid of the two probabilities and the class share."""
     bits = np.array([1, 1, 0, 1, 0, 0, 1, 1, 1, 1, 1, 0], bool)[:, None]
-    y = np.array([0, 0, 0, 0, 1, 1, *[-1] * 6])
-    classifier = NB("bernoulli", inference=bg.NUTS(1000, 500, 2), unlabelled=-1, random_state=0).fit(bits, y)
+    y = np.array([0, 0, 0, 0, 1, 1, *[np.nan] * 6])
+    classifier = NB("bernoulli", inference=bg.NUTS(1000, 500, 2), random_state=0).fit(bits, y)
     grid = (np.arange(60) + 0.5) / 60
     share, a, b = np.meshgrid(grid, grid, grid, indexing="ij")
     log = np.zeros(share.shape)
     for one, t in zip(bits[:, 0], y, strict=True):
         joint = share * (a if one else 1 - a), (1 - share) * (b if one else 1 - b)
-        log += np.log(joint[t] if t >= 0 else joint[0] + joint[1])
+        log += np.log(joint[0] + joint[1] if np.isnan(t) else joint[int(t)])
     weight = np.exp(log - log.max())
     weight /= weight.sum()
     draws = classifier.posterior_.flat
@@ -103,16 +108,17 @@ def test_draws_are_of_the_posterior_with_the_label_summed_out():
     np.testing.assert_allclose(p, expected / expected.sum(), atol=0.02)
 
 
-@pytest.mark.parametrize("told", [{"unlabelled": -1}, {"label_noise": LabelNoise(0.2, 2)}], ids=["unlabelled", "wrong"])
-def test_no_chain_exchanges_classes(told, capfd):
+@pytest.mark.parametrize("noise", [None, LabelNoise(0.2, 2)], ids=["unlabelled", "wrong"])
+def test_no_chain_exchanges_classes(noise, capfd):
     """Three classes apart, three labels of each, or a fifth of all labels wrong: from the prior chains did not meet."""
     rng, y = np.random.default_rng(1), np.arange(60) % 3
     x = rng.normal(size=(60, 2)) + 3 * np.stack([y, y], axis=1)
     exchanged = np.where(rng.random(60) < 0.2, (y + rng.integers(1, 3, 60)) % 3, y)
-    labels = np.where(np.arange(60) < 9, y, -1) if "unlabelled" in told else exchanged
+    labels = np.where(np.arange(60) < 9, y, np.nan) if noise is None else exchanged
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", bg.inference.SamplerWarning)  # few draws: R-hat is noise
-        classifier = GD("diagonal", inference=bg.NUTS(100, 200, 4), random_state=0, **told).fit(x, labels)
+        own = {"covariance": "diagonal", "label_noise": noise, "random_state": 0}
+        classifier = GD(inference=bg.NUTS(100, 200, 4), **own).fit(x, labels)
     mean = classifier.posterior_.samples["gaussian.mean"].mean(axis=3)  # (chains, draws, classes)
     np.testing.assert_array_equal(mean.argsort(axis=2), np.broadcast_to(np.arange(3), mean.shape))
     np.testing.assert_allclose(mean.mean(axis=1), np.broadcast_to([0.0, 3.0, 6.0], (4, 3)), atol=1.0)
@@ -125,32 +131,64 @@ def test_no_chain_exchanges_classes(told, capfd):
 
 def test_chains_begin_at_labels_as_told_where_there_is_no_mode():
     """A coin of Beta(1/2, 1/2) without a tail has no mode; NUTS samples all the same."""
-    bits, y = np.array([1, 1, 1, 0, 0, 1, 0], bool)[:, None], np.array([0, 0, 1, 1, 1, -1, -1])
+    bits, y = np.array([1, 1, 1, 0, 0, 1, 0], bool)[:, None], np.array([0, 0, 1, 1, 1, np.nan, np.nan])
     coin = BetaBernoulli(0.5, 0.5)
     with pytest.raises(ValueError, match="mode"):
-        NB({"x0": coin}, inference="map", unlabelled=-1).fit(bits, y)
-    classifier = NB({"x0": coin}, inference=bg.NUTS(200, 200, 2), unlabelled=-1, random_state=0).fit(bits, y)
+        NB({"x0": coin}).fit(bits, y)
+    classifier = NB({"x0": coin}, inference=bg.NUTS(200, 200, 2), random_state=0).fit(bits, y)
     first, second = classifier.posterior_.flat["x0.probability"].mean(0)
     assert first > 0.6 > second
 
 
-def test_markers_and_weights(tmp_path):
-    own = {"shared": True, "inference": "map"}
-    first = GD(**own, unlabelled=-1).fit(X, SOME)
+def test_gaps_and_weights(tmp_path):
+    first, known = GD(shared=True).fit(X, SOME), ~np.isnan(SOME)
     names = np.array(["p", "q", "r"])[Y].astype(object)
-    names[SOME < 0] = None
-    for marker, y in (("missing", np.where(SOME < 0, np.nan, SOME)), ("missing", names), ("missing", pd.Series(names)),
-                      ("?", np.where(SOME < 0, "?", names.astype(str)))):  # fmt: skip
-        other = GD(**own, unlabelled=marker).fit(X, y)
+    names[~known] = None
+    for y in (names, pd.Series(names), pd.Series(SOME, dtype="Int64")):
+        other = GD(shared=True).fit(X, y)
         np.testing.assert_allclose(other.predict_proba(X), first.predict_proba(X), rtol=1e-9, atol=1e-12)
-    labelled = GD(**own).fit(X[SOME >= 0], SOME[SOME >= 0])
-    none = GD(**own, unlabelled=-1).fit(X, SOME, (SOME >= 0) * 1.0)
+    labelled = bg.GaussianDiscriminantClassifier(shared=True, inference="map").fit(X[known], SOME[known])
+    none = GD(shared=True).fit(X, SOME, known * 1.0)
     np.testing.assert_array_equal(none.predict_proba(X), labelled.predict_proba(X))
-    exact = GD(unlabelled=-1).fit(X, Y)  # every row has one: nothing is different
-    np.testing.assert_array_equal(exact.predict_proba(X), GD().fit(X, Y).predict_proba(X))
+    exact = GD(inference="exact").fit(X, Y)  # every row has one: nothing is different
+    np.testing.assert_array_equal(
+        exact.predict_proba(X), bg.GaussianDiscriminantClassifier().fit(X, Y).predict_proba(X)
+    )
     assert not hasattr(first, "log_evidence_") and not hasattr(first, "partial_fit")
     first.save(tmp_path / "own.safetensors")
     np.testing.assert_array_equal(bg.load(tmp_path / "own.safetensors").predict_proba(X), first.predict_proba(X))
+
+
+@pytest.mark.parametrize("noise", [None, LabelNoise(0.2, 5)], ids=["unlabelled", "wrong"])
+def test_the_program_row_by_row_is_the_likelihood_of_the_statistics(noise):
+    """NumPyro's density of the program, summed over the classes of the rows whose class is not known."""
+    x = {"coin": np.array([1.0, 0.0, np.nan, 1.0]), "other": np.array([1.0, 1.0, 0.0, 0.0])}
+    t, leaves = np.array([0, 1, -1, -1]), {"coin": BetaBernoulli(2.0, 3.0), "other": BetaBernoulli(1.5, 2.0)}
+    coins = NaiveBayes(DirichletCategorical(2.0, ["a", "b"]), leaves)
+    model = UnknownClasses(coins, noise and noise.confusion(["a", "b"]))
+    statistics = model.statistics(x, t)
+    point = bg.fit(model, statistics, "map").params
+    unknown = t < 0 if noise is None else np.ones(4, bool)
+    with program.x64():
+        prior = log_density(model.latents, (), {}, dict(point))[0]
+        seen = []
+        for classes in itertools.product([0, 1], repeat=int(unknown.sum())):
+            every = t.copy()
+            every[unknown] = classes
+            seen.append(float(log_density(model, (x, t), {}, {**point, "t": every})[0] - prior))
+    assert logsumexp(seen) == pytest.approx(float(model.log_likelihood(point, statistics)), rel=1e-9)
+
+
+def test_a_separation_prior_takes_rows_without_labels():
+    """It has no closed form: the mode is searched on the density with the classes summed out."""
+    prior = SeparationPrior(X.mean(0), 10.0, X.std(0))
+    fitted = GD(covariance="diagonal", prior=prior).fit(X, SOME)
+    assert fitted.score(X, Y) > 0.9
+    model, point = UnknownClasses(fitted.model_), fitted.posterior_.params
+    best = float(model.log_likelihood(point, fitted.statistics_))
+    for step in (0.98, 1.02):
+        moved = point | {"gaussian.mean": np.asarray(point["gaussian.mean"]) * step}
+        assert float(model.log_likelihood(moved, fitted.statistics_)) < best
 
 
 def held_out(table, classifier, labels=5, seeds=4):
@@ -159,40 +197,24 @@ def held_out(table, classifier, labels=5, seeds=4):
     for seed in range(seeds):
         test, pool = np.array_split(np.random.default_rng(seed).permutation(len(y)), 2)
         known = np.concatenate([pool[y[pool] == k][:labels] for k in np.unique(y)])
-        some = np.full(len(y), -1)
+        some = np.full(len(y), np.nan)
         some[known] = y[known]
         for i, rows in enumerate((pool, known)):
-            fitted = classifier.fit(x[rows], some[rows], np.ones(len(rows)))  # weights given: it does not look for harm
-            probability = fitted.predict_proba(x[test])
+            probability = classifier.fit(x[rows], some[rows]).predict_proba(x[test])
             loss[i] += bg.evaluation.log_loss(y[test], probability) / seeds
     return loss
 
 
 @pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
 def test_rows_without_labels_help_where_classes_are_clouds(load):
-    some, without = held_out(load(return_X_y=True), GD(shared=True, inference="map", unlabelled=-1))
+    some, without = held_out(load(return_X_y=True), GD(shared=True))
     assert some < 0.75 * without
-
-
-def test_a_fit_warns_where_rows_without_labels_do_harm():
-    """One column tells the classes apart; ten others all measure one thing that is unrelated to them."""
-    rng = np.random.default_rng(0)
-    t, other = rng.integers(2, size=300), rng.normal(size=(300, 1))
-    x = np.column_stack([3.0 * t + rng.normal(size=300), other + 0.3 * rng.normal(size=(300, 10))])
-    some = np.where(np.arange(300) < 40, t, -1)
-    classifier = GD("diagonal", inference="map", unlabelled=-1)
-    with pytest.warns(UserWarning, match=r"seem to do harm: with them the log loss of labelled rows held out is"):
-        classifier.fit(x, some)
-    assert unlabelled_weight(classifier, x, some, [0.0, 1.0]).best == 0
-    classifier.fit(x, some, np.ones(300))  # the weights are given: no refits
-    for same in (classifier.fit(x[:, :1], some), classifier.fit(x, np.where(np.arange(300) < 2, [0, 1] * 150, -1))):
-        assert same is classifier  # where they do no harm, or one label each says nothing
 
 
 def test_the_weight_is_chosen_by_labelled_rows():
     x, y = load_breast_cancer(return_X_y=True)
-    some = np.where(np.arange(len(y)) % 12 == 0, y, -1)
-    wrong, right = NB(inference="map", unlabelled=-1), GD(shared=True, inference="map", unlabelled=-1)
+    some = np.where(np.arange(len(y)) % 12 == 0, y, np.nan)
+    wrong, right = NB(), GD(shared=True)
     assert unlabelled_weight(wrong, x, some, [0.0, 1.0]).best == 0  # columns that depend on each other
     found = unlabelled_weight(right, x, some, [0.0, 1.0])
     assert found.best == 1 and found.log_loss[1] < found.log_loss[0]

@@ -37,7 +37,6 @@ _FROM_ROWS = (
 )
 _ABSENT = {  # attributes of other classifiers, and why this one lacks them
     **dict.fromkeys(("partial_fit", "fit_batches", "fit_statistics", "row_schema"), _FROM_ROWS),
-    "unlabelled": "every row has a label",
     "log_evidence_": "tempered members have no joint density, and priors and bends follow the data",
 }
 

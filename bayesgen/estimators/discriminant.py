@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import registry
-from bayesgen.estimators.generative import GenerativeClassifier
+from bayesgen.estimators.labelled import LabelledClassifier
 from bayesgen.estimators.settings import class_prior
 from bayesgen.inference import Exact, Inference, named
 from bayesgen.inspection.boundary import mean_scores
-from bayesgen.models import GaussianDiscriminant, LabelNoise, SeparationPrior
+from bayesgen.models import GaussianDiscriminant, SeparationPrior
 from bayesgen.models.model import Hyperparameters
 from bayesgen.models.structures import structure
 from bayesgen.tables.schema import Block, Schema
@@ -20,7 +20,7 @@ from bayesgen.tables.schema import Block, Schema
 
 @registry.estimator
 @dataclass(eq=False, repr=False)
-class GaussianDiscriminantClassifier(GenerativeClassifier):
+class GaussianDiscriminantClassifier(LabelledClassifier):
     """Bayesian Gaussian discriminant analysis, with missing entries at prediction.
 
     Parameters
@@ -35,7 +35,7 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
         SeparationPrior (full, diagonal; by NUTS, Laplace and MAP), StudentT (student). "weak" follows the location and
         scale of the data. "reference" is the improper limit whose predictive densities are the classical ones of QDA
         and LDA (`bayesgen.models.reference`), for more rows than columns, with no evidence, NUTS or Laplace.
-    class_concentration, priors, inference, unlabelled, label_noise, random_state
+    class_concentration, priors, inference, random_state
         As for `NaiveBayesClassifier`.
 
     Attributes
@@ -65,8 +65,6 @@ class GaussianDiscriminantClassifier(GenerativeClassifier):
     class_concentration: ArrayLike = 1.0
     priors: ArrayLike | None = None
     inference: str | Inference = "exact"
-    unlabelled: Any = "error"
-    label_noise: LabelNoise | None = None
     random_state: Any = None
 
     @property

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.inspection.missing import draw_table, impute
 from bayesgen.numerics.checks import check_flag
-from bayesgen.tables.labels import class_codes, class_labels
+from bayesgen.tables.labels import class_codes, some_labels
 from bayesgen.tables.table import Table
 
 
@@ -75,8 +75,9 @@ class Imputer(TransformerMixin, BaseEstimator):
                 warnings.filterwarnings("ignore", "y holds one class only")
                 y = np.zeros(len(Table(X)), int)
             self.classifier_.set_params(random_state=self.random_state).fit(X, y)
-        labelled = getattr(self.classifier_, "unlabelled", "error") == "error"
-        self._codes = class_codes(class_labels(y), self.classifier_.classes_)[1] if labelled else None
+        labels, place = some_labels(y, 0)
+        labelled = (place >= 0).all()  # else the classes are drawn too
+        self._codes = class_codes(labels, self.classifier_.classes_)[1] if labelled else None
         self.n_features_in_ = self.classifier_.n_features_in_
         if hasattr(self.classifier_, "feature_names_in_"):
             self.feature_names_in_ = self.classifier_.feature_names_in_

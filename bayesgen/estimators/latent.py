@@ -1,57 +1,71 @@
-"""The estimator of classes that few labels tell, or none: mixtures, latent class analysis, raters without a truth."""
+"""The estimator of rows whose class is not known: mixtures, latent classes, few labels, wrong labels, raters."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import registry
-from bayesgen.core.errors import Argument, InputTypeError, listed
+from bayesgen.core.errors import Argument, InputError, InputTypeError, listed
+from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.generative import GenerativeClassifier
-from bayesgen.estimators.settings import naive_bayes_of
-from bayesgen.inference import ML, Inference, resolve
-from bayesgen.models import NaiveBayes, latent_classes
-from bayesgen.models.unknown_labels import PartlyLabelled
+from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
+from bayesgen.inference import ML, Exact, Inference, resolve
+from bayesgen.inspection.summary import Summary
+from bayesgen.models import GaussianDiscriminant, LabelNoise, NaiveBayes, UnknownClasses, latent_classes
+from bayesgen.models.model import Hyperparameters
+from bayesgen.models.unknown_labels import CONFUSION, PartlyLabelled
 from bayesgen.numerics.checks import check_count
-from bayesgen.numerics.pieces import count_rows, select_rows, taken
-from bayesgen.numerics.sums import Grouping
+from bayesgen.numerics.pieces import count_rows
 from bayesgen.posterior.arviz import tree
-from bayesgen.posterior.posterior import generator
-from bayesgen.tables.labels import existing, unwrapped
+from bayesgen.posterior.posterior import Posterior, generator
+from bayesgen.tables.labels import existing, some_labels, warn_of_labels, warn_of_weightless
 from bayesgen.tables.rows import fingerprint
-from bayesgen.tables.schema import Schema
 
 
 @registry.estimator
 @dataclass(eq=False, repr=False)
 class LatentClassClassifier(GenerativeClassifier):
-    """Naive Bayes whose classes are not known: of all rows, or of those without a label.
+    """A generative classifier for rows of unknown class: without labels, with some, or with labels that may be wrong.
 
-    With Gaussian columns it is a mixture of Gaussians, with categories latent class analysis, and with a column for
-    each rater the model of Dawid and Skene. Columns are independent given the class.
+    As naive Bayes it is latent class analysis, with Gaussian columns a mixture of Gaussians whose columns are
+    independent, and with a column for each rater the model of Dawid and Skene. As a discriminant it is a mixture of
+    Gaussians with full, diagonal or isotropic covariances, one for each class or one for all.
 
     Parameters
     ----------
+    model : {"naive bayes", "discriminant"}, default "naive bayes"
+        Model of the columns given the class.
     features : str or mapping, default "auto"
-        Models of the columns; see `NaiveBayesClassifier`. A leaf with ``per_class=True`` has hyperparameters for each
-        class, along their first axis.
-    classes : int or sequence, default 2
-        Number of classes, which are then called 0, 1, ...; or their names. Labels in ``y`` are among them.
+        Of naive Bayes: models of the columns; see `NaiveBayesClassifier`. A leaf with ``per_class=True`` has
+        hyperparameters for each class, along their first axis.
+    covariance : {"full", "diagonal", "isotropic"}, default "full"
+        Of a discriminant: structure of the covariance matrix; see `GaussianDiscriminantClassifier`.
+    shared : bool, default False
+        Of a discriminant: True for one covariance of all classes.
+    prior : "weak", "reference" or model, default "weak"
+        Prior of the columns; see `NaiveBayesClassifier` and `GaussianDiscriminantClassifier`. "weak" follows the rows
+        with a label where every class has some, else all rows. A class without labels needs a prior that is a
+        distribution.
+    classes : int or sequence, optional
+        Number of classes, which are then called 0, 1, ...; or their names. By default they are the labels in ``y``.
     order_by : column, optional
         Column by whose mean, from low to high, the classes are named that have neither a label nor a prior of their
         own. By default the most frequent class is the first.
     class_concentration, priors
         As for `NaiveBayesClassifier`.
+    label_noise : LabelNoise, optional
+        Prior of a confusion matrix, where labels may be wrong. Then the true class of every row is unknown, and
+        probabilities are of it. Every class needs labels. Searches and chains begin at the labels.
     inference : {"ml", "map", "nuts", "laplace"} or Inference, default "map"
-        Method of inference; where every row has a label, "exact" too.
+        Method of inference; where every row has a label that is right, "exact" too.
     starts : int, default 20
-        Number of starts of the search for the classes. It ends in the best by a lower bound of the evidence, where
-        "map", "laplace" and chains of "nuts" begin; for "ml" in that of the highest likelihood.
+        Number of starts of the search for classes without labels. It ends in the best by a lower bound of the evidence,
+        where "map", "laplace" and chains of "nuts" begin; for "ml" in that of the highest likelihood.
     random_state : int, RandomState or None
         Source of randomness for starts, NUTS and draws.
 
@@ -61,6 +75,9 @@ class LatentClassClassifier(GenerativeClassifier):
         Class labels.
     free_ : array
         Labels of the classes that neither a label nor the prior tells apart, and that are named by an order.
+    confusion_ : array, shape (chains, draws, K, K)
+        With ``label_noise``: probability of each label (last axis) in each class, for the draws of `posterior_`; one
+        draw of a point estimate. Else None.
     model_, statistics_, posterior_, schema_
         As for `NaiveBayesClassifier`.
 
@@ -73,22 +90,25 @@ class LatentClassClassifier(GenerativeClassifier):
     ['low', 'high']
     """
 
-    _models = (NaiveBayes,)
+    _models = (NaiveBayes, GaussianDiscriminant)
+    _fitted_names = (*GenerativeClassifier._fitted_names, "confusion_")
 
-    # Settings of `GenerativeClassifier` that do not vary here.
-    prior, unseen, unlabelled, label_noise, _weak = "weak", "missing", "missing", None, True
-
+    model: str = "naive bayes"
     features: str | Mapping[Any, Any] = "auto"
-    classes: int | Sequence = 2
+    covariance: str = "full"
+    shared: bool = False
+    prior: str | Hyperparameters = "weak"
+    classes: int | Sequence | None = None
     order_by: Any = None
     class_concentration: ArrayLike = 1.0
     priors: ArrayLike | None = None
+    label_noise: LabelNoise | None = None
     inference: str | Inference = "map"
     starts: int = 20
     random_state: Any = None
 
-    def fit(self, X, y=None, sample_weight=None) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Learn from rows, and from the classes of those that have a label.
+    def fit(self, X, y=None, sample_weight=None) -> Self:
+        """Learn from rows, and from the labels that there are.
 
         Parameters
         ----------
@@ -102,31 +122,104 @@ class LatentClassClassifier(GenerativeClassifier):
         check_count("starts", self.starts)
         with self._whole():
             table = self._table(X, reset=True)
-            self.classes_ = named_classes(self.classes)
-            codes = np.full(len(table), -1) if y is None else _codes(y, self.classes_)
-            table, codes, weight = existing(table, codes, sample_weight)
-            if len(self.classes_) == 1:
-                codes = np.zeros(len(codes), np.intp)
+            labels, place = some_labels(y, len(table))
+            table, place, weight = existing(table, place, sample_weight)
+            self.classes_ = self._named(labels[place[place >= 0]])
+            warn_of_weightless(labels, self.classes_, sample_weight)
+            codes = self._code(labels, place)
             schema, known = self._learn_schema(table), codes >= 0
             blocks = schema.read(table)
-            labelled = weight if known.all() else known * (1.0 if weight is None else weight)
-            template, statistics = self._summarise(schema, blocks, np.maximum(codes, 0), labelled)
-            if not known.all():
-                classes = len(self.classes_)
-                one = Grouping(np.zeros(len(codes), np.intp), classes, weight, (classes,))
-                whole = template.sum_rows(template.blocks(blocks), one, fingerprint(schema, self.classes_))
-                about = latent_classes.narrowed(whole)
-                model = template.with_prior(about)
-                _require_conjugate(model)
-                rows = select_rows(template.blocks(blocks), ~known)
-                statistics = PartlyLabelled.of(template, statistics, rows, taken(weight, ~known), about=about)
-                statistics = self._begun(model, statistics, table, ~known)
+            if known.all() and self.label_noise is None:
+                template, statistics = self._summarise(schema, blocks, codes, weight)
+            else:
+                unsure = "have no label" if self.label_noise is None else "have labels that may be wrong"
+                self._refuse_exact(f"{len(codes) if self.label_noise else (~known).sum()} rows {unsure}")
+                template, rows = self._template(schema), self._as_model_takes(blocks)
+                statistics = UnknownClasses(template, self._confusion).statistics(
+                    rows, codes, weight, fingerprint(schema, self.classes_)
+                )
+                statistics = self._begun(template.with_prior(statistics), statistics, table, ~known)
             self._learn(schema, template, statistics)
             self._match()
+        if known.any() and len(self.classes_) > 1:
+            labelled = {name: values[known] for name, values in blocks.items()}
+            warn_of_labels(self.classes_, codes[known], schema, labelled)
         return self
 
+    def _named(self, labels) -> np.ndarray:
+        """Return the classes: as ``classes`` names them, else those that have labels."""
+        if self.classes is not None:
+            return named_classes(self.classes)
+        if not len(labels):
+            raise ValueError("y holds no label: give classes=, the number of the classes or their names")
+        return np.unique(labels)
+
+    def _code(self, labels, place) -> np.ndarray:
+        """Return the code of each row's label, -1 where there is none."""
+        position = {label: code for code, label in enumerate(self.classes_.tolist())}
+        if strange := sorted({label for label in labels.tolist() if label not in position}, key=str):
+            raise ValueError(
+                f"y holds the labels {listed(strange)}, which are not among classes, {listed(self.classes_)}"
+            )
+        codes = np.array([*map(position.get, labels.tolist()), -1])[place]
+        if len(position) == 1:
+            return np.zeros_like(codes)
+        if self.label_noise is not None and len(np.unique(codes[codes >= 0])) < len(position):
+            raise ValueError("label_noise needs labels of every class, at which the search begins")
+        return codes
+
+    def _refuse_exact(self, rows: str) -> None:
+        if isinstance(resolve(self.inference), Exact):
+            raise InputError(
+                f"{rows}: their posterior is a sum over all labellings, and neither it nor the evidence has a closed "
+                "form; use ",
+                Argument("inference", "map"),
+                ", 'ml' or 'nuts'",
+            )
+
+    @property
+    def _labelled(self) -> Any:
+        """The classifier of rows with labels that are right."""
+        if self.model == "discriminant":
+            given = {"covariance": self.covariance, "shared": self.shared}
+            made: Any = GaussianDiscriminantClassifier(**given, prior=self.prior)
+        else:
+            made = NaiveBayesClassifier(self.features, prior=self.prior)  # type: ignore[arg-type]  # it checks the prior
+        return made.set_params(class_concentration=self.class_concentration, priors=self.priors)
+
+    def _learn_schema(self, table):
+        self._check_options(model=("naive bayes", "discriminant"))
+        other = {"features": "auto"} if self.model == "discriminant" else {"covariance": "full", "shared": False}
+        for name, default in other.items():
+            value = getattr(self, name)
+            if not isinstance(value, type(default)) or value != default:
+                raise ValueError(f"{name}={value!r:.100} is no setting of model={self.model!r}")
+        return self._labelled._learn_schema(table)
+
+    def _template(self, schema):
+        labelled = self._labelled
+        labelled.classes_ = self.classes_
+        return labelled._template(schema)
+
+    def _as_model_takes(self, blocks):
+        return self._labelled._as_model_takes(blocks)
+
+    @property
+    def _weak(self):
+        return self._labelled._weak
+
+    @property
+    def _confusion(self):
+        """The prior of the confusion matrix, None where labels are right."""
+        if not isinstance(self.label_noise, LabelNoise | None):
+            raise TypeError(f"label_noise must be a LabelNoise such as LabelNoise(rate=0.1), got {self.label_noise!r}")
+        return self.label_noise and self.label_noise.confusion(self.classes_.tolist())
+
     def _begun(self, model, statistics, table, unknown):
-        """Return the statistics with the start of the search, its classes in order."""
+        """Return the statistics with the start of the search, where a class has no label; its classes in order."""
+        if (statistics.classes.total() > 0).all():
+            return statistics
+        _require_conjugate(model)
         likelihood = isinstance(resolve(self.inference), ML)
         found = latent_classes.begun(model, statistics, self.starts, generator(self.random_state), likelihood)
         values = None
@@ -138,11 +231,20 @@ class LatentClassClassifier(GenerativeClassifier):
             values = np.asarray(table.numbers((column,)), float)[unknown, 0]
         return latent_classes.ordered(model, found, values)
 
+    def _infer(self, inference, model, statistics):
+        self.confusion_ = None
+        if not isinstance(statistics, PartlyLabelled):
+            return super()._infer(inference, model, statistics)
+        found = super()._infer(inference, UnknownClasses(model, self._confusion), statistics)
+        if self.label_noise is not None:
+            self.confusion_ = found.as_draws().samples[CONFUSION]
+        return _of_classifier(found, model)
+
     def _match(self):
         """Give the classes of every draw the names of the classes at the start."""
-        statistics, posterior = self.statistics_, cast(Any, self.posterior_)
+        posterior: Any = self.posterior_
         if posterior.kind == "draws" and len(self.free_) > 1:
-            samples = latent_classes.matched(self.model_, statistics, posterior.as_draws().samples)
+            samples = latent_classes.matched(self.model_, self.statistics_, posterior.samples)
             self.posterior_ = replace(posterior, samples=samples)
 
     @property
@@ -152,11 +254,6 @@ class LatentClassClassifier(GenerativeClassifier):
         if not isinstance(self.statistics_, PartlyLabelled):
             return self.classes_[:0]
         return self.classes_[latent_classes.free(self.model_, self.statistics_)]
-
-    def _learn_schema(self, table):
-        return Schema.learn(table, self.features)
-
-    _template = naive_bayes_of  # pyright: ignore[reportAssignmentType]  # it calls itself not self, but classifier
 
     @property
     def log_evidence_(self) -> float:
@@ -179,7 +276,15 @@ class LatentClassClassifier(GenerativeClassifier):
             )
         return float(estimated + math.lgamma(len(self.free_) + 1))
 
-    def to_arviz(self, X=None, draws: int | None = None):
+    @property
+    def posterior_with_labels_(self) -> Posterior:
+        """Posterior of the parameters of an `UnknownClasses`: with ``label_noise`` those of the labels too."""
+        check_is_fitted(self)
+        draws = self.posterior_.as_draws(generator(self.random_state))
+        samples = draws.samples if self.confusion_ is None else {**draws.samples, CONFUSION: self.confusion_}
+        return replace(draws, model=UnknownClasses(self.model_, self._confusion), samples=samples)
+
+    def to_arviz(self, X=None, y=None, draws: int | None = None):
         """Return the posterior as an ArviZ `xarray.DataTree`.
 
         Parameters
@@ -187,16 +292,31 @@ class LatentClassClassifier(GenerativeClassifier):
         X : DataFrame or array, shape (n, columns), optional
             Rows. They add the group "log_likelihood" with "x", log p(x_i | θ) summed over the classes: ArviZ's ``loo``
             and ``compare`` of it judge the number of classes by rows left out.
+        y : array, shape (n,), optional
+            Labels as at fit: then "x" is log p(x_i, s_i | θ) of the rows that have a label s_i.
         draws : int, optional
             Number of draws, evenly apart in each chain; default: all.
         """
-        check_is_fitted(self)
-        posterior = self.posterior_.as_draws(generator(self.random_state)).thinned(draws)
+        posterior: Any = self.posterior_with_labels_
+        posterior = posterior.thinned(draws)
         if X is None:
             return tree(posterior)
         rows, lead = self.model_.check(self._read(X)), next(iter(posterior.samples.values())).shape[:2]
-        density = np.logaddexp.reduce(self.model_.log_likelihood_rows(posterior.flat, rows), axis=1)
-        return tree(posterior, {"log_likelihood": {"x": density.reshape(*lead, count_rows(rows))}})
+        codes = self._code(*some_labels(y, count_rows(rows)))
+        density = posterior.model.log_likelihood_rows(posterior.flat, posterior.model.beside(rows, codes))
+        total = np.logaddexp.reduce(density, axis=1)
+        if self.confusion_ is None:
+            total[:, codes >= 0] = density[:, codes[codes >= 0], np.flatnonzero(codes >= 0)]
+        return tree(posterior, {"log_likelihood": {"x": total.reshape(*lead, -1)}})
+
+    def summary(self) -> Summary:
+        """Return what was learned, by column and class; with ``label_noise`` how often each class has each label."""
+        shown = super().summary()
+        if self.confusion_ is None:
+            return shown
+        mean, first = self.confusion_.mean((0, 1)), ("class", "probability")
+        labelled = {("class", f"labelled {c}"): p for c, p in zip(self.classes_.tolist(), mean.T, strict=True)}
+        return replace(shown, values={first: shown.values[first], **labelled, **shown.values})
 
 
 def named_classes(classes) -> np.ndarray:
@@ -212,16 +332,13 @@ def named_classes(classes) -> np.ndarray:
     return names
 
 
-def _codes(y, classes) -> np.ndarray:
-    """Return the code of each label, -1 where there is none; raise for a label that is no class."""
-    y = np.asarray(unwrapped(y))
-    if y.ndim != 1:
-        raise ValueError(f"y must be one label a row, or missing; got shape {y.shape}")
-    position = {label: code for code, label in enumerate(classes.tolist())}
-    gone = pd.isna(y)
-    if strange := sorted({label for label in y[~gone].tolist() if label not in position}, key=str):
-        raise ValueError(f"y holds the labels {listed(strange)}, which are not among classes, {listed(classes)}")
-    return np.array([-1 if lost else position[label] for label, lost in zip(y.tolist(), gone, strict=True)])
+def _of_classifier(posterior: Any, model) -> Any:
+    """Return a posterior of unknown classes as one of the classifier alone, whose parameters it has too."""
+    name = "params" if posterior.kind == "point" else "samples"
+    kept = {site: v for site, v in getattr(posterior, name).items() if site != CONFUSION}
+    warmup = getattr(posterior, "warmup", None)
+    changed = {} if warmup is None else {"warmup": _of_classifier(warmup, model)}
+    return replace(posterior, model=model, **{name: kept}, **changed)
 
 
 def _require_conjugate(model) -> None:
@@ -231,6 +348,5 @@ def _require_conjugate(model) -> None:
             raise InputTypeError(
                 f"columns {listed(model.columns_of(name) or (name,))}: a {type(leaf).__name__} has no posterior in "
                 "closed form under a prior that is a distribution, by which the search for classes goes; give another "
-                "leaf, or labels and NaiveBayesClassifier with ",
-                Argument("inference", "nuts"),
+                "leaf, or labels of every class"
             )

@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 
 from bayesgen.core import registry
 from bayesgen.core.statistics import all_but_one, departures
-from bayesgen.estimators.generative import GenerativeClassifier
+from bayesgen.estimators.labelled import LabelledClassifier
 from bayesgen.estimators.settings import PRIORS, naive_bayes_of
 from bayesgen.inference import Inference
 from bayesgen.inspection.leave_one_out import rows_of_fit
-from bayesgen.models import LabelNoise, NaiveBayes
+from bayesgen.models import NaiveBayes
 from bayesgen.numerics import tempering
 from bayesgen.numerics.checks import check_positive
 from bayesgen.numerics.folds import effective, sample
@@ -28,7 +28,7 @@ _MOST = 1000  # rows that are left out to choose an exponent
 
 @registry.estimator
 @dataclass(eq=False, repr=False)
-class NaiveBayesClassifier(GenerativeClassifier):
+class NaiveBayesClassifier(LabelledClassifier):
     """Bayesian naive Bayes over any mixture of features, with missing entries at fit and prediction.
 
     Parameters
@@ -65,15 +65,6 @@ class NaiveBayesClassifier(GenerativeClassifier):
         ``predict_proba``, and intervals and ``explain``, which follow from it: such probabilities belong to no
         posterior and no density of x. The posterior, ``score_samples``, ``sample``, ``log_evidence_``,
         ``leave_one_out`` and ``to_arviz`` are untempered.
-    unlabelled : {"error", "missing"} or label, default "error"
-        Mark of rows without a label. By default they are an error; "missing" (NaN, None or NA) or a value such as -1
-        marks rows to learn from by ``inference="map"``, "ml" or "nuts", with the label summed out. ``sample_weight``
-        sets how much they count; without it, a fit by ML or MAP in closed form holds labelled rows out, and warns if
-        unlabelled rows do harm, which takes about as long as five more fits.
-    label_noise : LabelNoise, optional
-        Model of wrong labels: the prior of a confusion matrix, which is learned as ``classes.confusion`` by
-        ``inference="map"``, "ml" or "nuts", the true class summed out. Probabilities are of the true class. Among modes
-        with classes exchanged, MAP finds the one near the labels, where chains of NUTS begin.
     random_state : int, RandomState or None
         Source of randomness for NUTS and for draws.
 
@@ -99,7 +90,7 @@ class NaiveBayesClassifier(GenerativeClassifier):
     array(['b'], dtype='<U1')
     """
 
-    _fitted_names = (*GenerativeClassifier._fitted_names, "exponent_")
+    _fitted_names = (*LabelledClassifier._fitted_names, "exponent_")
     _models = (NaiveBayes,)
 
     features: str | Mapping[Any, Any] = "auto"
@@ -109,8 +100,6 @@ class NaiveBayesClassifier(GenerativeClassifier):
     inference: str | Inference = "exact"
     unseen: str = "missing"
     exponent: float | str = 1.0
-    unlabelled: Any = "error"
-    label_noise: LabelNoise | None = None
     random_state: Any = None
 
     def _learn_schema(self, table):

@@ -8,7 +8,6 @@ import numpy as np
 from bayesgen import models
 from bayesgen.core.errors import listed, warn
 from bayesgen.core.names import by_name
-from bayesgen.inference import Laplace, resolve
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.leaf import Leaf
 from bayesgen.models.structures import WeakGaussian, WeakLogGaussian, WeakPoisson, WeakStudentT
@@ -16,24 +15,14 @@ from bayesgen.numerics.checks import check_shares
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import GAUSSIAN, Block
 
-DOUBTED = "rows whose label may be wrong have no sums that add: give all of them to fit"
 _SMALLEST = 1e-150  # squares of smaller values lose digits, or all of them
-
-
-def chosen_by_loo(classifier) -> bool:
-    """Return True if leave-one-out chooses the exponent of the features."""
-    exponent = getattr(classifier, "exponent", None)
-    return isinstance(exponent, str) and exponent == "loo"
 
 
 def sums_suffice(classifier) -> bool:
     """Return True if a fit needs statistics alone; else raise AttributeError: there is no ``partial_fit``."""
-    if chosen_by_loo(classifier):
+    exponent = getattr(classifier, "exponent", None)
+    if isinstance(exponent, str) and exponent == "loo":
         raise AttributeError("exponent='loo' is chosen by leaving out rows: give all of them to fit")
-    if classifier.label_noise is not None:
-        raise AttributeError(DOUBTED)
-    if classifier.unlabelled != "error":
-        raise AttributeError("rows without a label have no sums that add: give all rows to fit, or unlabelled='error'")
     return True
 
 
@@ -63,22 +52,6 @@ def known_classes(priors, classes) -> models.KnownCategorical:
         expected = f"one probability for each of the {len(labels)} classes {listed(labels)}"
         raise ValueError(f"priors must hold {expected}{got}")
     return models.KnownCategorical(check_shares("priors", priors), labels)
-
-
-def confusion_prior(classifier) -> models.DirichletCategorical:
-    """Return the prior of the confusion matrix that ``label_noise`` gives, or raise where it cannot be learned."""
-    if not isinstance(classifier.label_noise, models.LabelNoise):
-        raise TypeError(
-            f"label_noise must be a LabelNoise such as LabelNoise(rate=0.1), got {classifier.label_noise!r}"
-        )
-    if chosen_by_loo(classifier):
-        raise ValueError("exponent='loo' is chosen by labels that must be right: give a value, or no label_noise")
-    if isinstance(resolve(classifier.inference), Laplace):
-        raise ValueError(
-            "inference='laplace' begins its search at the prior, and may find a mode with the classes exchanged: "
-            "with label_noise use 'map', which begins at the labels"
-        )
-    return classifier.label_noise.confusion(classifier.classes_.tolist())
 
 
 def check_statistics(schema, statistics, classes, template) -> None:

@@ -36,7 +36,6 @@ from bayesgen.models.moments import Moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.poisson import GammaPoisson
 from bayesgen.models.population import Populated
-from bayesgen.models.unknown_labels import PartlyLabelled
 
 SMALLEST = 0.02  # shape of a gamma, of which one draw in a million is 0 in float64
 
@@ -69,7 +68,6 @@ def collapsed(model: Model, statistics: Any) -> Whitened:
 
 @whitened.register
 def _(model: ClassConditional, statistics) -> Whitened:
-    """Go leaf by leaf; rows that are kept, because their labels are missing or in doubt, stay in their coordinates."""
     return _by_leaf(model, statistics, whitened)
 
 
@@ -79,8 +77,6 @@ def _(model: ClassConditional, statistics) -> Whitened:
 
 
 def _by_leaf(model: ClassConditional, statistics, way: Callable[[Any, Any], Whitened]) -> Whitened:
-    if isinstance(statistics, PartlyLabelled):
-        return model, statistics, lambda params: params
     classes, counts, of_classes = way(model.classes, statistics.classes)
     parts = model._leafwise(lambda name, leaf: way(leaf, statistics.leaves[name]))
     leaves, sums, back = ({name: triple[i] for name, triple in parts.items()} for i in range(3))

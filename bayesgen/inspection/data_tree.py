@@ -89,8 +89,7 @@ def to_arviz(
         θ), which `bayesgen.inspection.loo_given_x` takes beside it), "observed_data" and "posterior_predictive"
         ("t": codes drawn given x_i, their labels in its attribute "classes"), "log_prior" (of every site), "prior"
         and "prior_predictive" (a row of each draw; none of these three if the prior is improper). Rows have the
-        labels of a frame's index. If labels may be wrong (``label_noise``), "t" is the given label; in
-        "prior_predictive" it is the class.
+        labels of a frame's index.
     columns : bool, default False
         True to add the columns to "observed_data" and "posterior_predictive", for predictive checks: drawn anew
         given t_i, as large as "log_likelihood" for every column; and a whole table for each draw to
@@ -112,8 +111,6 @@ def to_arviz(
     posterior = classifier.posterior_.as_draws(rng).thinned(draws)
     made = row_groups(classifier, posterior, X, y, rng, wanted)
     obs, labels, codes = row_labels(X), class_attrs(classifier.classes_), made["observed_data"]["t"].values
-    if columns and model.confusion is not None:
-        raise ValueError("columns are drawn anew given the class, and it is not known where labels may be wrong")
     if columns:
         made["observed_data"] |= columns_of(schema, schema.read(classifier._table(X, reset=False)))
     if columns and "posterior_predictive" in wanted:

@@ -17,9 +17,7 @@ labellings up to 256 of them, and over 256 drawn ones beyond.
 chooses how much rows without a label count, by the log loss of labelled rows held out.
 """
 
-import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import entr, softmax
@@ -27,9 +25,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core.errors import warn
 from bayesgen.inspection.probabilities import tempered
-from bayesgen.models.leaf import log_or_floor
 from bayesgen.numerics.checks import check_count, check_memory, check_weight
 from bayesgen.numerics.folds import folds
 from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces, split_rows
@@ -171,8 +167,8 @@ def class_given_label(classifier, X, y) -> np.ndarray:
 
     Parameters
     ----------
-    classifier : generative classifier fitted with ``label_noise``
-        Classifier whose posterior is used.
+    classifier : LatentClassClassifier
+        Classifier fitted with ``label_noise``, whose posterior is used.
     X, y : rows and their labels
         Rows of the fit, with the labels as given.
 
@@ -183,30 +179,27 @@ def class_given_label(classifier, X, y) -> np.ndarray:
 
     Examples
     --------
-    >>> from bayesgen import GaussianDiscriminantClassifier
+    >>> from bayesgen import LatentClassClassifier
     >>> from bayesgen.models import LabelNoise
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> y[3] = 2
-    >>> classifier = GaussianDiscriminantClassifier(inference="map", label_noise=LabelNoise(0.05)).fit(X, y)
+    >>> classifier = LatentClassClassifier("discriminant", label_noise=LabelNoise(0.05)).fit(X, y)
     >>> class_given_label(classifier, X[3:4], y[3:4]).round(2)
     array([[1., 0., 0.]])
     """
     check_is_fitted(classifier)
-    model: Any = getattr(classifier, "model_", None)
-    if getattr(model, "confusion", None) is None:
-        raise ValueError("class_given_label() needs a classifier that was fitted with label_noise=")
-    rows = model.check(classifier._read(X))
-    codes = codes_of(y, classifier.classes_, count_rows(rows))
-    posterior = classifier.posterior_
-    params = posterior.draws(generator(classifier.random_state), (1 if posterior.kind == "point" else _DRAWS,))
-    confusion = log_or_floor(params[model.CONFUSION])
+    if getattr(classifier, "confusion_", None) is None:
+        raise ValueError("class_given_label() needs a LatentClassClassifier that was fitted with label_noise=")
+    posterior = classifier.posterior_with_labels_
+    rows = posterior.check(classifier._read(X))
+    rows = posterior.model.beside(rows, codes_of(y, classifier.classes_, count_rows(rows)))
+    size = 1 if classifier.posterior_.kind == "point" else _DRAWS
+    params = posterior.draws(generator(classifier.random_state), (size,))
     found = []
-    for piece in split_rows(rows, max(1, DENSITIES // confusion[..., 0].size)):
-        given = codes[len(found) :][: count_rows(piece)]
-        joint = model.log_likelihood_rows(params, piece) + confusion[..., given]
+    for piece in split_rows(rows, max(1, DENSITIES // (size * len(classifier.classes_)))):
         with np.errstate(under="ignore"):
-            found += list(softmax(joint, axis=1).mean(0).T)
+            found += list(softmax(posterior.model.log_likelihood_rows(params, piece), axis=1).mean(0).T)
     return np.stack(found)
 
 
@@ -244,8 +237,8 @@ def unlabelled_weight(classifier, X, y, weights=(0.0, 0.1, 0.3, 1.0), seed: int 
 
     Parameters
     ----------
-    classifier : generative classifier
-        Classifier by ``inference="map"``, "ml" or "nuts", with its marker of a missing label; it stays as it is.
+    classifier : LatentClassClassifier
+        Classifier, which stays as it is.
     X, y : rows and labels, some of them missing
         All rows of a fit. Every class needs two labels.
     weights : array, shape (W,)
@@ -255,17 +248,17 @@ def unlabelled_weight(classifier, X, y, weights=(0.0, 0.1, 0.3, 1.0), seed: int 
 
     Examples
     --------
-    >>> from bayesgen import GaussianDiscriminantClassifier
+    >>> from bayesgen import LatentClassClassifier
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> some = np.where(np.arange(150) % 10 == 0, y, -1)  # five labels of each class
-    >>> classifier = GaussianDiscriminantClassifier(shared=True, inference="map", unlabelled=-1)
+    >>> some = np.where(np.arange(150) % 10 == 0, y, np.nan)  # five labels of each class
+    >>> classifier = LatentClassClassifier("discriminant", shared=True)
     >>> unlabelled_weight(classifier, X, some, weights=[0.0, 1.0]).log_loss.round(2)
     array([0.47, 0.11])
     """
-    labels, place = some_labels(y, classifier.unlabelled)
-    if place is None:
-        raise ValueError("every row of y has a label; say by unlabelled= of the classifier how a missing one is marked")
+    labels, place = some_labels(y, 0)
+    if (place >= 0).all() or not len(labels):
+        raise ValueError("every row of y has a label, or none; weights are tried where some have one")
     tried = np.asarray(check_weight(np.atleast_1d(weights), np.size(weights), "weights"))
     _, codes = class_codes(labels)
     fewest = np.bincount(codes).min()
@@ -276,29 +269,8 @@ def unlabelled_weight(classifier, X, y, weights=(0.0, 0.1, 0.3, 1.0), seed: int 
     for w, j in np.ndindex(len(tried), int(fold.max()) + 1):
         weight, out = np.where(known, 1.0, tried[w]), fold == j
         held = np.flatnonzero(known)[out]
-        weight[held] = 0.0  # a fit with weights asks nothing of labelled rows itself
-        log_probability = clone(classifier).fit(X, y, weight).predict_log_proba(_safe_indexing(X, held))
-        losses[w, out] = -log_probability[np.arange(len(held)), codes[out]]
+        weight[held] = 0.0
+        fitted = clone(classifier).fit(X, y, weight)
+        mine = codes_of(labels[out], fitted.classes_, len(held))
+        losses[w, out] = -fitted.predict_log_proba(_safe_indexing(X, held))[np.arange(len(held)), mine]
     return UnlabelledWeight(tried, losses)
-
-
-def warn_of_harm(classifier, X, y) -> None:
-    """Warn if the rows without a label raise the log loss of labelled rows held out.
-
-    The mean difference of the loss, with and without those rows, must be above two of its standard errors: a few labels
-    prove little, and a lower bar warns of rows that help (`benchmarks/results.md` has how often this one does). A class
-    with one label, or a part without a fit, gives no warning.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            without, beside = unlabelled_weight(classifier, X, y, (0.0, 1.0)).losses
-        except ValueError:
-            return
-    more = beside - without
-    if more.mean() > 2 * more.std(ddof=1) / np.sqrt(len(more)):
-        warn(
-            f"the rows without a label seem to do harm: with them the log loss of labelled rows held out is "
-            f"{beside.mean():.2f}, and {without.mean():.2f} without; ask inspection.unlabelled_weight how much they "
-            "should count, and say so by sample_weight"
-        )

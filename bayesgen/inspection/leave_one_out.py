@@ -21,7 +21,6 @@ from bayesgen.models.moments import Moments, moments
 from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.models.poisson import Poisson
 from bayesgen.models.row_leaf import RowsByGroup
-from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.pieces import count_rows, select_rows, taken
 from bayesgen.numerics.sums import by_label
 from bayesgen.tables.dates import times_of
@@ -140,11 +139,6 @@ def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOn
     array([1.  , 0.99, 0.  , 0.01])
     """
     check_is_fitted(classifier)
-    if isinstance(classifier.statistics_, PartlyLabelled):
-        raise ValueError(
-            "leave_one_out() needs an exact posterior, and where rows have no certain class there is none: take "
-            "arviz_stats.loo(classifier.to_arviz(X)), with draws by inference='nuts' or 'laplace'"
-        )
     y = class_labels(y)
     group = group_codes(groups, len(y), sample_weight)
     rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "leave_one_out() is exact")
@@ -165,7 +159,9 @@ def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
     """Return the rows as the model takes them, the codes of their classes, and their weights or None."""
     check_is_fitted(classifier)
     if classifier.posterior_.kind != "exact":
-        raise ValueError(f"{purpose}: it needs inference='exact'")
+        raise ValueError(
+            f"{purpose}: it needs inference='exact'; of draws take arviz_stats.loo(classifier.to_arviz(...))"
+        )
     table, y, weight = existing(classifier._table(X, reset=False), class_labels(y), sample_weight)
     _, codes = class_codes(y, classifier.classes_)
     return classifier._as_model_takes(classifier.schema_.read(table)), codes, weight

@@ -13,7 +13,6 @@ from bayesgen.inspection.missing import Joint, gibbs
 from bayesgen.inspection.probabilities import tempered
 from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.model import Params
-from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.draws import choose
 from bayesgen.posterior.component import Components, Rows
@@ -100,8 +99,6 @@ class JointOfModel(Joint):
 
     def knows(self, rows, codes):
         classifier, statistics = self.classifier, self.classifier.statistics_
-        if isinstance(statistics, PartlyLabelled):
-            return False
         try:
             check_rows(classifier, statistics, classifier.model_.statistics(classifier._as_model_takes(rows), codes))
         except ValueError:

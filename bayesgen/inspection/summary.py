@@ -69,8 +69,6 @@ class Summary:
         values = {
             ("class", "probability"): np.broadcast_to(model.site(means, "classes")["probability"], (len(classes),))
         }
-        if model.confusion is not None:
-            values |= {("class", f"labelled {c}"): p for c, p in zip(classes, means[model.CONFUSION].T, strict=True)}
         prior = {"class": _prior(model.classes, 0)}
         seen = by_column(schema, model, classifier.statistics_)
         gaps = {c: float((size - sums["count"]).sum().round(9)) for c, sums in seen.items() if "count" in sums}

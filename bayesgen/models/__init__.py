@@ -29,7 +29,7 @@ from bayesgen.models.reference import (
 )
 from bayesgen.models.separation import SeparationPrior
 from bayesgen.models.student_t import StudentT
-from bayesgen.models.unknown_labels import LabelNoise
+from bayesgen.models.unknown_labels import LabelNoise, UnknownClasses
 
 __all__ = [
     "BetaBernoulli",
@@ -64,4 +64,5 @@ __all__ = [
     "SemiConjugateLinearRegression",
     "SeparationPrior",
     "StudentT",
+    "UnknownClasses",
 ]

@@ -7,7 +7,7 @@ the counts of the classes and the statistics of each leaf by class.
 import abc
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -81,16 +81,13 @@ class ClassStatistics(Statistics):
 class ClassProgram(Model):
     """A class prior and named leaves, as a NumPyro model function.
 
-    Sites are named ``classes.probability`` and ``<leaf>.<parameter>``, with the class as leading axis. Where labels may
-    be wrong there is also ``classes.confusion``, from class to label.
+    Sites are named ``classes.probability`` and ``<leaf>.<parameter>``, with the class as leading axis.
     """
 
     CLASSES: ClassVar[str] = "classes"
-    CONFUSION: ClassVar[str] = "classes.confusion"
 
     classes: Any
     columns: Mapping[str, tuple[str, ...]] | tuple = static(default=(), kw_only=True)
-    confusion: Any = field(default=None, kw_only=True)  # DirichletCategorical of K dice: the labels of each class
 
     def __post_init__(self):
         super().__post_init__()
@@ -134,9 +131,6 @@ class ClassProgram(Model):
         """Sample class probabilities and every leaf's parameters, leaves in plates "class" and "<leaf>.feature"."""
         with program.scope(self.CLASSES):
             params = {f"{self.CLASSES}.{site}": v for site, v in self.classes.latents().items()}
-            if self.confusion is not None:
-                prior = program.dist.Dirichlet(self.confusion.alpha).to_event(1)
-                params[self.CONFUSION] = program.numpyro.sample("confusion", prior)
         for name, leaf in self.leaves.items():
             with program.scope(name, hide_types=["plate"]):
                 sites = leaf.latents(len(self.class_names), f"{name}.")
@@ -148,7 +142,6 @@ class ClassProgram(Model):
         self,
         x=None,
         t=None,
-        told=None,
         *,
         size: int | None = None,
         subsample_size: int | None = None,
@@ -165,10 +158,8 @@ class ClassProgram(Model):
         t : int array, shape (plates..., n), optional
             Class codes; None draws them. A code of -1 is a class that is not known, for a program that is enumerated
             (`numpyro.contrib.funsor.config_enumerate`); in a row without any entry it marks that there is no row.
-        told : int array, shape (plates..., n), optional
-            Recorded labels, of a model that has a confusion matrix, -1 for none; None draws them.
         size : int, optional
-            Number of rows to draw where all of these are None; default 1.
+            Number of rows to draw where both are None; default 1.
         subsample_size : int, optional
             Number of rows, chosen at random, that stand for all (NumPyro's `HMCECS`, SVI by minibatches).
         log_joint : bool, optional
@@ -182,9 +173,9 @@ class ClassProgram(Model):
         params = {site: program.jnp.asarray(value) for site, value in model.latents().items()}
         rows_of = {} if x is None else model.blocks(x)
         given = {name: program.known(a) for name, a in rows_of.items() if a is not None}
-        t, told = model._codes(t, "t"), model._codes(told, "told")
+        t = model._codes(t)
         trailing = [(a, len(model.leaves[name].features) + model.leaves[name].event_dim) for name, a in given.items()]
-        lengths = [layout.size(*a) for a in [*trailing, *((codes, 0) for codes in (t, told) if codes is not None)]]
+        lengths = [layout.size(*a) for a in [*trailing, *([] if t is None else [(t, 0)])]]
         if len(set(lengths)) > 1:
             raise ValueError(f"all rows must be of one length, got {lengths}")
         size, empty = lengths[0] if lengths else size or 1, model._empty(given, t)
@@ -192,27 +183,23 @@ class ClassProgram(Model):
         partly = not program.is_abstract(hidden) and bool(np.any(hidden))
         with program.subsampled(size, subsample_size) as rows:
             given = {name: layout.place(a, rows) for name, a in given.items()}
-            t, told, empty = (a if a is None else layout.place(a, rows) for a in (t, told, empty))
+            t, empty = (a if a is None else layout.place(a, rows) for a in (t, empty))
             with numpyro.plate("obs", size, subsample_size=subsample_size, dim=layout.dim):
                 t, free = model._sample_classes(params, t, empty, partly)
-                if model.confusion is not None:
-                    label: Any = program.dist.Categorical(params[self.CONFUSION][layout.codes(t)])
-                    label = label if told is None else label.mask(told >= 0)
-                    numpyro.sample("told", label, obs=None if told is None else program.jnp.asarray(told))
             for name, leaf in model.leaves.items():
                 of_rows = leaf.select_class(model.site(params, name), layout.codes(t))
                 leaf.observe(f"{name}.x", of_rows, given.get(name), size, leaf.features)
             if given and (free if log_joint is None else log_joint):
-                numpyro.deterministic("t_log_joint", model._log_joint(params, given, told, layout))
+                numpyro.deterministic("t_log_joint", model._log_joint(params, given))
         return t
 
-    def _codes(self, codes: Any, name: str) -> Any:
+    def _codes(self, codes: Any) -> Any:
         """Return codes of classes as integers, or raise where they are known and no class has them."""
         codes, count = program.known(codes), len(self.class_names)
         if codes is None:
             return None
         if not program.is_abstract(codes) and not np.isin(codes, np.arange(-1, count)).all():
-            raise ValueError(f"{name} must hold codes 0..{count - 1} of the classes, or -1 where it is not known")
+            raise ValueError(f"t must hold codes 0..{count - 1} of the classes, or -1 where it is not known")
         return codes.astype(int)
 
     def _empty(self, x: Mapping[str, Any], t) -> Any:
@@ -250,13 +237,9 @@ class ClassProgram(Model):
             t = numpyro.sample("t", prior, obs=None if t is None else jnp.asarray(t))
         return t, site.drawn
 
-    def _log_joint(self, params: Params, x: Mapping[str, Any], told, layout):
-        """Return log p(x, t = k | params), and of the recorded label where it is given: (rows..., K)."""
-        jnp = program.jnp
-        result = jnp.log(self.site(params, self.CLASSES)["probability"])
-        if self.confusion is not None and told is not None:
-            label = jnp.log(params[self.CONFUSION].mT[layout.codes(jnp.maximum(told, 0))])
-            result = result + jnp.where(told[..., None] < 0, 0.0, label)
+    def _log_joint(self, params: Params, x: Mapping[str, Any]):
+        """Return log p(x, t = k | params), (rows..., K)."""
+        result = program.jnp.log(self.site(params, self.CLASSES)["probability"])
         for name, rows in x.items():
             leaf = self.leaves[name]
             lead = rows.ndim - len(leaf.features) - leaf.event_dim
@@ -287,8 +270,6 @@ class ClassProgram(Model):
         return {f"{name}.{site}": value for name, params in parts.items() for site, value in params.items()}
 
     def dims(self, site: str) -> tuple[str, ...]:
-        if site == self.CONFUSION:
-            return ("class", "label")
         name, _, parameter = site.rpartition(".")
         if name == self.CLASSES:
             return ("class",)
@@ -298,8 +279,6 @@ class ClassProgram(Model):
 
     def coords(self) -> dict[str, list]:
         labels: dict[str, list] = {"class": list(self.class_names)}
-        if self.confusion is not None:
-            labels["label"] = list(self.class_names)
         for name, leaf in self.leaves.items():
             known = leaf.coords()
             for site in leaf.site_dims or ("",):

@@ -3,8 +3,8 @@ r"""Generative classifiers: a prior over classes, and features given the class.
 .. math:: \pi \sim p(\pi), \quad \theta_k \sim p(\theta), \qquad t_i \mid \pi \sim \mathrm{Categorical}(\pi), \quad
    x_i \mid t_i = k, \theta \sim \prod_{\text{leaf } j} p_j(x_{ij} \mid \theta_{jk})
 
-Statistics, evidence and log densities add over the leaves. With a confusion matrix Γ the recorded label of a row is
-drawn given its class, s_i | t_i ~ Categorical(Γ_{t_i}); see `bayesgen.models.unknown_labels`.
+Statistics, evidence and log densities add over the leaves. Rows whose class is not known are a model of their own,
+which holds one of these: `bayesgen.models.unknown_labels`.
 
 **Naive Bayes.** Features are independent given the class, each with a leaf of its own, of any mixture of families:
 
@@ -30,14 +30,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesgen.core.errors import Argument, DataError, InputError
+from bayesgen.core.errors import DataError
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.class_program import ClassProgram, ClassStatistics
 from bayesgen.models.leaf import Leaf
 from bayesgen.models.model import Conjugate, Params
 from bayesgen.models.structures import structure
-from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import Grouping, finite
 
@@ -98,26 +97,16 @@ class ClassConditional(ClassProgram, Conjugate):
         squares = sizes if weight is None else np.bincount(rows.codes, weight**2, rows.count)
         return ClassStatistics(SumStatistics(sizes, np.float64(0)), leaves, squares, schema)
 
-    def log_likelihood(self, params: Params, statistics: ClassStatistics | PartlyLabelled):
-        """Return log p(all rows | params) from statistics, which keep the unlabelled rows. NumPy or JAX."""
-        if isinstance(statistics, PartlyLabelled):
-            return statistics.log_likelihood(self, params)
+    def log_likelihood(self, params: Params, statistics: ClassStatistics):
         result = self.classes.log_likelihood(self.site(params, self.CLASSES), statistics.classes)
         for name, leaf in self.leaves.items():
             result = result + leaf.log_likelihood(self.site(params, name), statistics.leaves[name])
         return result
 
-    def has_closed_form(self, statistics: ClassStatistics | PartlyLabelled):
-        """Return True if every class is known, and every leaf has a posterior in closed form."""
-        if not self.conjugate or isinstance(statistics, PartlyLabelled):
-            return False
-        return all(leaf.has_closed_form(statistics.leaves[name]) for name, leaf in self.leaves.items())
-
-    def start_from(self, statistics: ClassStatistics | PartlyLabelled):
-        """Return the posterior; where labels are missing or in doubt, one near the mode that the labels lead to."""
-        if not self.conjugate:
-            return None
-        return statistics.posterior(self) if isinstance(statistics, PartlyLabelled) else super().start_from(statistics)
+    def has_closed_form(self, statistics: ClassStatistics):
+        """Return True if every leaf has a posterior in closed form."""
+        leaves = self.leaves.items()
+        return self.conjugate and all(leaf.has_closed_form(statistics.leaves[name]) for name, leaf in leaves)
 
     def starting_draws(self, statistics, rng, size):
         """Draw leaf by leaf from the exact posterior, from the prior, or as the leaf says."""
@@ -146,14 +135,6 @@ class ClassConditional(ClassProgram, Conjugate):
 
         return density
 
-    def told(self, density: np.ndarray, params: Params) -> np.ndarray:
-        """Turn log p(x_i, t_i = k | params) into log p(x_i, s_i = k | params) of recorded labels; (draws, K, n)."""
-        if self.confusion is None:
-            return density
-        with np.errstate(under="ignore", divide="ignore"):
-            top = np.maximum(density.max(1, keepdims=True), -1e300)
-            return np.log(np.swapaxes(params[self.CONFUSION], 1, 2) @ np.exp(density - top)) + top
-
     def _of_every_leaf(self, flag: str) -> bool:
         """Return True if a flag is True for every leaf."""
         return all(getattr(leaf, flag) for leaf in self.leaves.values())
@@ -174,12 +155,10 @@ class ClassConditional(ClassProgram, Conjugate):
         return self._of_every_leaf("bounded")
 
     def update(self, statistics: ClassStatistics) -> Self:
-        _require_labels(statistics)
         leaves = self._leafwise(lambda name, leaf: leaf.update(statistics.leaves[name])._marked_per_class())
         return self.with_leaves(self.classes.update(statistics.classes), leaves)
 
     def log_evidence(self, statistics: ClassStatistics):
-        _require_labels(statistics)
         leaves = (leaf.log_evidence(statistics.leaves[name]) for name, leaf in self.leaves.items())
         return self.classes.log_evidence(statistics.classes) + sum(leaves)
 
@@ -205,26 +184,19 @@ class ClassConditional(ClassProgram, Conjugate):
                 result = result + term
         return result.T  # class by class in memory: later reductions run over a few classes of many rows
 
-    def map(self, statistics: ClassStatistics | PartlyLabelled) -> Params:
-        """Return the posterior mode by leaf and class; by EM where labels are missing."""
-        if isinstance(statistics, PartlyLabelled):
-            return statistics.maximise(self, "map")
+    def map(self, statistics: ClassStatistics) -> Params:
         leaves = self._leafwise(lambda name, leaf: leaf.map(statistics.leaves[name]))
         return self._join(self.classes.map(statistics.classes), leaves)
 
     def log_abs_det_jacobian(self, params: Params):
         return sum(leaf.log_abs_det_jacobian(self.site(params, name)) for name, leaf in self.leaves.items())
 
-    def ml(self, statistics: ClassStatistics | PartlyLabelled) -> Params:
-        """Return the maximum-likelihood estimate by leaf and class; by EM where labels are missing."""
-        if isinstance(statistics, PartlyLabelled):
-            return statistics.maximise(self, "ml")
+    def ml(self, statistics: ClassStatistics) -> Params:
         leaves = self._leafwise(lambda name, leaf: leaf.ml(statistics.leaves[name]))
         return self._join(self.classes.ml(statistics.classes), leaves)
 
     def expected(self) -> Params:
-        leaves = {name: leaf.expected() for name, leaf in self._by_class().items()}
-        return {**self._join(self.classes.expected(), leaves), **self._confusion(lambda dice: dice.expected())}
+        return self._join(self.classes.expected(), {name: leaf.expected() for name, leaf in self._by_class().items()})
 
     def _by_class(self) -> dict[str, Any]:
         """Return the leaves, with hyperparameters by class."""
@@ -234,22 +206,7 @@ class ClassConditional(ClassProgram, Conjugate):
     def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
         classes = self.classes.sample_parameters(rng, size)
         leaves = {name: leaf.sample_parameters(rng, size) for name, leaf in self._by_class().items()}
-        return {**self._join(classes, leaves), **self._confusion(lambda dice: dice.sample_parameters(rng, size))}
-
-    def _confusion(self, operation) -> Params:
-        """Apply an operation to the dice of the confusion matrix; {} where there is none."""
-        return {} if self.confusion is None else {self.CONFUSION: operation(self.confusion)["probability"]}
-
-
-def _require_labels(statistics) -> None:
-    if isinstance(statistics, PartlyLabelled):
-        doubt = "have no label" if statistics.told is None else "have a class that is not known, as labels may be wrong"
-        raise InputError(
-            f"{len(statistics.base)} rows {doubt}: their posterior is a sum over all labellings, and neither it "
-            "nor the evidence has a closed form; use ",
-            Argument("inference", "map"),
-            ", 'ml' or 'nuts'",
-        )
+        return self._join(classes, leaves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,7 +314,7 @@ class GaussianDiscriminant(ClassConditional):
 
     def blocks(self, x):
         """Return rows (n, D) by leaf, or None to draw them."""
-        return {"gaussian": x}
+        return x if isinstance(x, Mapping) else {"gaussian": x}
 
     def with_leaves(self, classes, leaves):
         return self._revised(classes=classes, gaussian=leaves["gaussian"])

@@ -38,11 +38,9 @@ from scipy.special import logsumexp, softmax, xlogy
 
 from bayesgen.core.statistics import with_axes
 from bayesgen.models.categorical import DirichletCategorical
-from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.classifier import ClassConditional
 from bayesgen.models.model import Params
-from bayesgen.models.moments import Moments
-from bayesgen.models.unknown_labels import PartlyLabelled
+from bayesgen.models.unknown_labels import PartlyLabelled, UnknownClasses
 from bayesgen.numerics.pieces import DENSITIES, pieces, select_rows
 from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.numerics.sums import Grouping
@@ -55,15 +53,6 @@ def alike(model: ClassConditional) -> bool:
     """Return True if the prior is the same for every class."""
     classes = model.classes.mean
     return bool(np.all(classes == classes[0])) and not any(leaf.per_class for leaf in model.leaves.values())
-
-
-def narrowed(statistics: ClassStatistics) -> ClassStatistics:
-    """Return statistics of all rows, with the scatter that weak priors expect within a class; see the module."""
-    gaussian = {name: sums for name, sums in statistics.leaves.items() if isinstance(sums, Moments)}
-    columns = sum((~sums.pooled.constant).sum() for sums in gaussian.values())
-    share = len(statistics.classes.total()) ** (-2 / max(columns, 1))
-    leaves = {name: replace(sums, scatter=sums.scatter * share) for name, sums in gaussian.items()}
-    return replace(statistics, leaves=statistics.leaves | leaves)
 
 
 def free(model: ClassConditional, statistics: PartlyLabelled) -> np.ndarray:
@@ -79,12 +68,10 @@ def begun(
     There are ``starts`` where two classes or more are `free`; else the labels or the prior give the one that there is.
     With ``likelihood`` starts are compared by the highest likelihood near them.
     """
-    known = [softmax(model.update(statistics.labelled).log_predictive(statistics.rows), axis=1)]
-    tried = (
-        (_start(model, statistics, rng, number) for number in range(starts))
-        if len(free(model, statistics)) > 1
-        else known
-    )
+    if len(free(model, statistics)) > 1:
+        tried = (_start(model, statistics, rng, number) for number in range(starts))
+    else:
+        tried = [softmax(model.update(statistics.recorded).log_predictive(statistics.rows), axis=1)]
     settled = (labels if likelihood else _settled(model, statistics, labels) for labels in tried)
     found = [replace(statistics, start=labels) for labels in settled]
     return max(found, key=lambda start: _height(model, start, likelihood))
@@ -94,7 +81,8 @@ def _height(model, statistics, likelihood: bool) -> float:
     if not likelihood:
         return bound(model, statistics, statistics.start)
     try:
-        return float(statistics.log_likelihood(model, statistics.maximise(model, "ml")))
+        unknown = UnknownClasses(model)
+        return float(unknown.log_likelihood(unknown.ml(statistics), statistics))
     except ValueError:  # there is no maximum near this start, as where a class has one number
         return -np.inf
 
@@ -108,7 +96,7 @@ def _start(model, statistics, rng, number):
     worth = np.full(len(lone), max(1.0, statistics.weight.sum() / (2 * len(model.class_names))))
     classes = len(model.class_names)
     sums = model.sum_rows(select_rows(statistics.rows, seeds), Grouping(lone, classes, worth, (classes,)))
-    return softmax(model.update(statistics.labelled + sums).log_predictive(statistics.rows), axis=1)
+    return softmax(model.update(statistics.recorded + sums).log_predictive(statistics.rows), axis=1)
 
 
 def _settled(model, statistics, labels):
@@ -157,13 +145,18 @@ def matched(model: ClassConditional, statistics: PartlyLabelled, samples: Params
         for order, gain in zip(place[piece], agreement, strict=True):
             order[lone] = lone[linear_sum_assignment(-gain)[1]]
     rows = np.arange(draws)[:, None]
-    return {site: v[rows, place].reshape(samples[site].shape) for site, v in flat.items()}
+    by_class = {site for site in flat if model.dims(site)[:1] == ("class",)}
+    return {s: (v[rows, place] if s in by_class else v).reshape(samples[s].shape) for s, v in flat.items()}
 
 
 def log_evidence(model: ClassConditional, statistics: PartlyLabelled) -> float | None:
-    """Return log p(rows), summed over all divisions into classes; None for more rows than `MOST`, or with labels."""
+    """Return log p(rows), summed over all divisions into classes.
+
+    Return None for more rows than `MOST`, with labels or weights, and where the classes share a parameter.
+    """
     count, classes = len(statistics.base), len(model.class_names)
-    if count > MOST or statistics.classes.total().any() or (statistics.weight != 1).any():
+    shared = any(leaf._untied() != leaf for leaf in model.leaves.values())
+    if shared or count > MOST or statistics.classes.total().any() or (statistics.weight != 1).any():
         return None
     sets = np.arange(1 << count)
     member, row = np.nonzero(sets[:, None] >> np.arange(count) & 1)
@@ -173,7 +166,7 @@ def log_evidence(model: ClassConditional, statistics: PartlyLabelled) -> float |
         rows = statistics.rows[name]
         sums = leaf.sum_rows(rows[row], Grouping(member, len(sets), None, (len(sets),)))
         groups = (classes,) if leaf.per_class else ()
-        terms = leaf._untied().log_evidence_terms(with_axes(sums, len(groups)))
+        terms = leaf.log_evidence_terms(with_axes(sums, len(groups)))
         each = each + terms.reshape(len(sets), *(groups or (1,)), -1).sum(-1)
     base = sum(leaf.sum_rows(statistics.rows[n], Grouping.of(count)).base for n, leaf in model.leaves.items())
     found = each[:, 0]

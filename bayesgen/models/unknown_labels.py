@@ -27,8 +27,12 @@ and, where labels may be wrong, every row with a recorded label s_i contributes
 .. math:: \Big( \sum_k \pi_k \, \Gamma_{k s_i} \, p(x_i \mid \theta_k) \Big)^{w_i}
 
 The sum over classes has no sufficient statistics, so these rows are kept. There is no exact posterior: it would be a
-sum over all K^m labellings. NUTS and Laplace take the density as it stands. Chains of NUTS begin near the mode that
-MAP finds (`PartlyLabelled.posterior`), since other modes may have classes exchanged.
+sum over all K^m labellings. NUTS and Laplace take the density as it stands. They begin near the mode that MAP finds
+(`UnknownClasses.start_from`), since other modes may have classes exchanged.
+
+So rows of unknown class are a model, `UnknownClasses`, which holds a classifier and asks it about rows whose class is
+known, or is supposed. A label that may be wrong is one more column of that classifier, a die with K sides in each
+class, which new rows lack.
 
 Maximum likelihood and MAP go by expectation-maximisation (Dempster, Laird and Rubin 1977; Nigam, McCallum, Thrun and
 Mitchell 2000). Under the current parameters a row belongs to class k with probability r_ik. It then counts as w_i r_ik
@@ -37,22 +41,29 @@ begins at the recorded labels, with the most probable Γ of its prior, and ends 
 Where no class is known, it begins at the r_ik that `bayesgen.models.latent_classes` finds.
 """
 
-from dataclasses import dataclass
+import functools
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.special import softmax
 
-from bayesgen.core.errors import DataError, several
-from bayesgen.core.statistics import Statistics, SumStatistics
+from bayesgen.core.errors import DataError, listed, several
+from bayesgen.core.statistics import Statistics
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.class_program import ClassStatistics
-from bayesgen.models.leaf import ExponentialFamily, log_or_floor
-from bayesgen.models.model import Hyperparameter, Hyperparameters, hyperparameter
-from bayesgen.numerics.pieces import count_rows, select_rows
+from bayesgen.models.classifier import ClassConditional, NaiveBayes
+from bayesgen.models.leaf import ExponentialFamily
+from bayesgen.models.model import Hyperparameter, Hyperparameters, Model, Params, hyperparameter
+from bayesgen.models.moments import Moments
+from bayesgen.numerics.newton import fixed_point
+from bayesgen.numerics.pieces import select_rows, taken
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import Grouping
+
+LABEL = "classes.label"  # name of the leaf of labels that may be wrong
+CONFUSION = f"{LABEL}.probability"  # its site, the confusion matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +107,7 @@ class LabelNoise(Hyperparameters):
             )
         share = np.full((count, count), self.rate / (count - 1))
         np.fill_diagonal(share, 1 - self.rate)
-        return DirichletCategorical(1 + self.rows * share, classes)
+        return DirichletCategorical(1 + self.rows * share, classes, per_class=True)
 
 
 def check_identifiable(model) -> None:
@@ -120,20 +131,16 @@ def check_identifiable(model) -> None:
         )
 
 
-_LIMIT = 10_000  # steps of expectation-maximisation
-_STILL = 1e-9  # largest move of a probability at the end of the search
-
-
 @dataclass(frozen=True, eq=False)
 class PartlyLabelled(Statistics):
-    """Statistics of labelled rows, and the rows whose class is not known.
+    """Statistics of the rows with a label, and the rows whose class is not known.
 
     Attributes
     ----------
-    labelled : ClassStatistics
-        Statistics of the rows with a label, which is taken as recorded. Weak priors follow them.
+    recorded : ClassStatistics
+        Statistics of the rows with a label, by label. Where labels may be wrong, only priors and searches ask for them.
     rows : dict from leaf to array (m, ...)
-        Checked rows of unknown class, NaN where missing.
+        Checked rows of unknown class, NaN where missing: those without a label, or all rows where labels may be wrong.
     terms : dict from leaf to array (m, dim T)
         T(x) of these rows about ``centres``, 0 where missing; the features of a leaf are side by side.
     centres : dict from leaf to array
@@ -142,151 +149,273 @@ class PartlyLabelled(Statistics):
         Sum of log h(x) over leaves.
     weight : array, shape (m,)
         Weights of these rows, > 0.
-    told : array, shape (m, K), optional
-        1 at the recorded label of a row, else 0. If it is given, labels may be wrong: then all rows are among ``rows``,
-        and ``labelled`` is only the start of the search.
-    about : ClassStatistics, optional
-        Statistics of all rows, which weak priors follow in place of those of the labelled rows.
+    about : ClassStatistics
+        Statistics that weak priors follow.
     start : array, shape (m, K), optional
-        Probabilities of the classes of ``rows`` at which the search begins, in place of the labelled rows alone.
+        Probabilities of the classes of ``rows`` at which the search begins, in place of the labels alone.
     """
 
     keeps_rows = True
 
-    labelled: ClassStatistics
+    recorded: ClassStatistics
     rows: dict[str, np.ndarray]
     terms: dict[str, np.ndarray]
     centres: dict[str, np.ndarray]
     base: np.ndarray
     weight: np.ndarray
-    told: Any = None
-    about: Any = None
+    about: ClassStatistics
     start: Any = None
-
-    @classmethod
-    def of(cls, model, labelled, x, weight=None, told=None, about=None) -> "PartlyLabelled":
-        """Combine rows ``x``, as the model or its template takes them, with the statistics of the labelled rows.
-
-        They are the rows without a label, or all rows where labels may be wrong: then ``told`` (m,) holds the codes of
-        the recorded labels, -1 for none. The other arguments are attributes of the class.
-        """
-        if told is not None:
-            check_identifiable(model)
-            told = (np.asarray(told)[:, None] == np.arange(len(model.class_names))).astype(float)
-        for name, leaf in model.leaves.items():
-            if not isinstance(leaf, ExponentialFamily):
-                raise TypeError(
-                    f"{name!r}: {type(leaf).__name__} cannot learn from rows without a "
-                    f"{'certain ' if told is not None else ''}label: leave them out, or give another leaf"
-                )
-        checked = model.check(x)
-        rows = {name: np.asarray(v.toarray() if sparse.issparse(v) else v, float) for name, v in checked.items()}
-        count = count_rows(rows)
-        terms, centres, base = {}, {}, np.zeros(count)
-        for name, leaf in model.leaves.items():
-            z, missing = rows[name], leaf.missing(rows[name])
-            if leaf.event_dim and (np.isnan(z).reshape(count, -1).any(1) & ~missing.reshape(count, -1).all(1)).any():
-                raise DataError(
-                    f"{name!r}: rows without a {'certain ' if told is not None else ''}label have gaps, which a full "
-                    "covariance and a Markov chain do not take: leave them out, or take a diagonal or isotropic "
-                    "covariance"
-                )
-            pooled = getattr((about or labelled).leaves[name], "pooled", None)
-            centres[name] = np.zeros(()) if pooled is None else pooled.mean
-            with np.errstate(invalid="ignore"):
-                term = np.where(missing[..., None], 0.0, leaf.sufficient_statistic(z, centres[name]))
-                base += np.where(missing, 0.0, leaf.log_base_measure(z)).reshape(count, -1).sum(1)
-            terms[name] = term.reshape(count, -1)
-        return cls(labelled, rows, terms, centres, base, np.ones(count) if weight is None else weight, told, about)
 
     @property
     def classes(self):
-        """Counts of the labelled rows."""
-        return self.labelled.classes
+        """Counts of the labels."""
+        return self.recorded.classes
 
     @property
     def leaves(self):
         """Statistics of the rows that weak priors follow."""
-        return (self.about or self.labelled).leaves
+        return self.about.leaves
 
     @property
     def sizes(self):
-        """Counts of the labelled rows, and of the others by their probabilities where the search begins at such."""
+        """Counts of the labels, and of other rows by their probabilities where the search begins at such."""
         return self.classes.total() + (0.0 if self.start is None else self.weight @ self.start)
 
     @property
     def squares(self):
-        """Sums of squared weights of the labelled rows."""
-        return self.labelled.squares
+        """Sums of squared weights of the rows with a label."""
+        return self.recorded.squares
 
-    def log_likelihood(self, model, params) -> Any:
+    def expected(self, model: ClassConditional, labels) -> ClassStatistics:
+        """Return statistics of all rows; a row of unknown class counts in every class by its probability (m, K)."""
+        count, classes = labels.shape
+        weight = (self.weight[:, None] * labels).ravel()
+        rows = select_rows(self.rows, np.repeat(np.arange(count), classes))
+        sums = model.sum_rows(rows, Grouping(np.tile(np.arange(classes), count), classes, weight, (classes,)))
+        return sums if LABEL in self.rows else self.recorded + sums
+
+
+def narrowed(statistics: ClassStatistics) -> ClassStatistics:
+    """Return statistics of all rows, with the scatter within a class that `latent_classes` expects of their total."""
+    gaussian = {name: sums for name, sums in statistics.leaves.items() if isinstance(sums, Moments)}
+    columns = sum((~sums.pooled.constant).sum() for sums in gaussian.values())
+    share = len(statistics.classes.total()) ** (-2 / max(columns, 1))
+    leaves = {name: replace(sums, scatter=sums.scatter * share) for name, sums in gaussian.items()}
+    return replace(statistics, leaves=statistics.leaves | leaves)
+
+
+@dataclass(frozen=True, eq=False)
+class UnknownClasses(Model):
+    """A generative classifier some of whose rows have no label, or labels that may be wrong.
+
+    Parameters
+    ----------
+    model : NaiveBayes or GaussianDiscriminant
+        Model of rows and their true classes.
+    confusion : DirichletCategorical, optional
+        Prior of the labels in each class, K dice with ``per_class=True``, where labels may be wrong; see `LabelNoise`.
+
+    Examples
+    --------
+    >>> import bayesgen as bg
+    >>> from bayesgen.models import BetaBernoulli, DirichletCategorical, NaiveBayes
+    >>> coins = NaiveBayes(DirichletCategorical(1.0, ["a", "b"]), {"heads": BetaBernoulli(2.0, 2.0)})
+    >>> tosses = {"heads": [1.0, 1.0, 0.0, 0.0, 1.0]}
+    >>> found = bg.fit(UnknownClasses(coins), (tosses, np.array([0, 0, 1, -1, -1])), "map")
+    >>> found.params["heads.probability"].round(2)
+    array([0.73, 0.32])
+    """
+
+    model: Any
+    confusion: Any = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not isinstance(self.model, ClassConditional):
+            raise TypeError(f"model must be a NaiveBayes or a GaussianDiscriminant, got {type(self.model).__name__}")
+
+    @functools.cached_property
+    def whole(self) -> ClassConditional:
+        """The classifier; where labels may be wrong, with a leaf of the labels beside the others."""
+        model = self.model
+        if self.confusion is None:
+            return model
+        leaves = {**model.leaves, LABEL: self.confusion}
+        return NaiveBayes._unchecked(classes=model.classes, features=leaves, columns=model.columns)
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]  # depends on the classifier
+        """True if the density is twice differentiable in the parameters."""
+        return self.model.smooth
+
+    @property
+    def proper(self) -> bool:  # type: ignore[override]  # depends on the classifier
+        """True if the prior of every leaf is a distribution."""
+        return self.model.proper
+
+    @property
+    def bounded(self) -> bool:  # type: ignore[override]  # depends on the classifier
+        """True if no leaf has a population, whose density has no mode."""
+        return self.model.bounded
+
+    def __call__(self, x=None, t=None, **options):
+        """Run the program of the classifier row by row; ``t`` are codes of labels, -1 for none.
+
+        Where labels may be wrong, "t" is the true class of every row, and "classes.label.x" the label.
+        """
+        if self.confusion is None:
+            return self.model(x, t, **options)
+        if x is None and t is None:
+            return self.whole(**options)
+        rows = dict.fromkeys(self.model.leaves) if x is None else self.model.blocks(x)
+        return self.whole(self.beside(rows, t), **options)
+
+    def latents(self) -> Params:
+        return self.whole.latents()
+
+    def beside(self, rows, t=None) -> dict[str, Any]:
+        """Return rows by leaf, where labels may be wrong with their codes (n,) as one more, NaN where there is none."""
+        if self.confusion is None or t is None:
+            return dict(rows)
+        xp = namespace(t)
+        return {**rows, LABEL: xp.where(xp.asarray(t) < 0, np.nan, t)}
+
+    def statistics(self, x, t, weight=None, schema: str = "") -> PartlyLabelled:
+        """Sum the rows with a label by their labels, and keep the rows of unknown class.
+
+        Parameters
+        ----------
+        x : rows
+            As the classifier takes them.
+        t : int array, shape (n,)
+            Codes of the labels, -1 where there is none.
+        weight : array, shape (n,), optional
+            Row weights >= 0.
+        schema : str
+            See `ClassStatistics`.
+        """
+        model, t, doubt = self.model, np.asarray(t), "" if self.confusion is None else "certain "
+        for name, leaf in model.leaves.items():
+            if not isinstance(leaf, ExponentialFamily):
+                columns, kind = listed(model.columns_of(name) or (name,)), type(leaf).__name__.removeprefix("Weak")
+                raise TypeError(
+                    f"columns {columns}: a {kind} cannot learn from rows without a {doubt}label: leave them out, or "
+                    "give another leaf"
+                )
+        if doubt:
+            check_identifiable(model)
+        x, known, classes = model.check(x), t >= 0, len(model.class_names)
+
+        def summed(chosen, codes):
+            grouping = Grouping(codes, classes, taken(weight, chosen), (classes,))
+            return model.sum_rows(select_rows(x, chosen), grouping, schema)
+
+        recorded = summed(known, t[known])
+        if (recorded.classes.total() > 0).all():
+            about = recorded
+        else:
+            about = narrowed(summed(np.arange(len(t)), np.zeros(len(t), np.intp)))
+        unknown = np.flatnonzero(~known) if self.confusion is None else np.arange(len(t))
+        rows = {n: np.asarray(v.toarray() if sparse.issparse(v) else v, float) for n, v in x.items()}
+        rows = select_rows(self.beside(rows, t), unknown)
+        terms, centres, base = {}, {}, np.zeros(len(unknown))
+        for name, leaf in self.whole.leaves.items():
+            z, missing = rows[name], leaf.missing(rows[name])
+            gaps = np.isnan(z).reshape(len(z), -1).any(1) & ~missing.reshape(len(z), -1).all(1)
+            if leaf.event_dim and gaps.any():
+                raise DataError(
+                    f"{name!r}: rows without a {doubt}label have gaps, which a full covariance and a Markov chain do "
+                    "not take: leave them out, or take a diagonal or isotropic covariance"
+                )
+            pooled = getattr(about.leaves.get(name), "pooled", None)
+            centres[name] = np.zeros(()) if pooled is None else pooled.mean
+            with np.errstate(invalid="ignore"):
+                term = np.where(missing[..., None], 0.0, leaf.sufficient_statistic(z, centres[name]))
+                base += np.where(missing, 0.0, leaf.log_base_measure(z)).reshape(len(z), -1).sum(1)
+            terms[name] = term.reshape(len(z), -1)
+        weight = np.ones(len(unknown)) if weight is None else np.asarray(weight, float)[unknown]
+        return PartlyLabelled(recorded, rows, terms, centres, base, weight, about)
+
+    def check(self, x):
+        return self.model.check(x)
+
+    def log_likelihood(self, params: Params, statistics: PartlyLabelled):
         """Return log p(all rows | params), the unknown classes summed out. NumPy or JAX."""
+        model = self.whole
         share = params[f"{model.CLASSES}.probability"]
         xp = namespace(share)
         joint = xp.log(share)
         for name, leaf in model.leaves.items():
-            eta = leaf.natural_parameters(model.site(params, name), self.centres[name])
-            joint = joint + self.terms[name] @ eta.reshape(len(share), -1).T
-        if self.told is not None:
-            joint = joint + self.told @ log_or_floor(params[model.CONFUSION]).T
+            eta = leaf.natural_parameters(model.site(params, name), statistics.centres[name])
+            joint = joint + statistics.terms[name] @ eta.reshape(len(share), -1).T
         top = joint.max(1)
         level = top + xp.log(xp.exp(joint - top[:, None]).sum(1))
-        result = (self.weight * (level + self.base)).sum()
-        return result if self.told is not None else result + model.log_likelihood(params, self.labelled)
+        result = (statistics.weight * (level + statistics.base)).sum()
+        return result + model.log_likelihood(params, statistics.recorded) if self.confusion is None else result
 
-    def labels(self, model, params) -> np.ndarray:
+    def log_likelihood_rows(self, params: Params, x) -> np.ndarray:
+        """Return log p(row, t = k | params), (draws, K, n): of its label too, where rows have it `beside` them."""
+        return (self.whole if LABEL in x else self.model).log_likelihood_rows(params, x)
+
+    def labels(self, params: Params, statistics: PartlyLabelled) -> np.ndarray:
         """Return the probability of each class of the rows whose class is not known, (m, K).
 
         A row that every class gives probability 0, as a point estimate can, has those of the classes.
         """
         one = {site: np.asarray(value)[None] for site, value in params.items()}
-        joint = model.log_likelihood_rows(one, self.rows)[0].T
-        if self.told is not None:
-            joint = joint + self.told @ log_or_floor(params[model.CONFUSION]).T
+        joint = self.log_likelihood_rows(one, statistics.rows)[0].T
         lost = np.isneginf(joint.max(1))
         with np.errstate(under="ignore", divide="ignore"):
-            joint[lost] = np.log(params[f"{model.CLASSES}.probability"])
+            joint[lost] = np.log(params[f"{self.model.CLASSES}.probability"])
             return softmax(joint, axis=1)
 
-    def expected(self, model, labels):
-        """Return statistics of all rows; a row of unknown class counts in every class by its probability."""
-        count, classes = labels.shape
-        weight = (self.weight[:, None] * labels).ravel()
-        rows = select_rows(self.rows, np.repeat(np.arange(count), classes))
-        codes = np.tile(np.arange(classes), count)
-        sums = model.sum_rows(rows, Grouping(codes, classes, weight, (classes,)))
-        return sums if self.told is not None else self.labelled + sums
+    def map(self, statistics: PartlyLabelled) -> Params:
+        return self._maximise(statistics, "map")
 
-    def _confusions(self, labels):
-        """Return the expected counts of each label in each class, by the probabilities of the classes."""
-        return SumStatistics((self.weight[:, None] * labels).T @ self.told, np.float64(0))
+    def ml(self, statistics: PartlyLabelled) -> Params:
+        return self._maximise(statistics, "ml")
 
-    def posterior(self, model):
-        """Return a conjugate model's posterior if every row counts in each class by its probability at the mode.
+    def _maximise(self, statistics: PartlyLabelled, way: str) -> Params:
+        """Maximise by expectation-maximisation; ``way``, "map" or "ml", is the classifier's method in closed form."""
+        if statistics.start is not None:
+            params = getattr(self.whole, way)(statistics.expected(self.whole, statistics.start))
+        else:
+            params = getattr(self.model, way)(statistics.recorded)
+            if self.confusion is not None:
+                params = {**params, CONFUSION: self.confusion.mode()["probability"]}
+
+        def advance(state):
+            params, before = state
+            labels = self.labels(params, statistics)
+            step = np.abs(labels - before).max(initial=0.0)
+            return (getattr(self.whole, way)(statistics.expected(self.whole, labels)), labels), float(step)
+
+        unreached = "no maximum was reached over the unknown classes; use 'nuts', or fewer rows without a label"
+        return fixed_point(advance, (params, np.zeros((len(statistics.base), 1))), 1e-9, unreached)[0]
+
+    def start_from(self, statistics: PartlyLabelled):
+        """Return the posterior if every row counts in each class by its probability at the mode.
 
         The posterior's modes may have classes exchanged; this is near the one that expectation-maximisation finds from
-        the recorded labels. Where it finds none, the recorded labels are taken as right.
+        the labels. Where it finds none, the labels are taken as right.
         """
+        if not self.model.conjugate:
+            return None
         try:
-            labels = self.labels(model, self.maximise(model, "map"))
+            labels = self.labels(self.map(statistics), statistics)
         except ValueError:
-            return model.update(self.labelled)
-        result = model.update(self.expected(model, labels))
-        if self.told is None:
-            return result
-        return result._revised(confusion=model.confusion.update(self._confusions(labels)))
+            return replace(self, model=self.model.update(statistics.recorded)).whole
+        return self.whole.update(statistics.expected(self.whole, labels))
 
-    def maximise(self, model, way: str):
-        """Maximise by expectation-maximisation; ``way``, "map" or "ml", is the method with the closed form."""
-        begun = self.labelled if self.start is None else self.expected(model, self.start)
-        params, before = getattr(model, way)(begun), None
-        if self.told is not None:
-            params = {**params, model.CONFUSION: model.confusion.mode()["probability"]}
-        for _ in range(_LIMIT):
-            labels = self.labels(model, params)
-            if before is not None and np.abs(labels - before).max() < _STILL:
-                return params
-            params, before = getattr(model, way)(self.expected(model, labels)), labels
-            if self.told is not None:
-                params[model.CONFUSION] = getattr(model.confusion, way)(self._confusions(labels))["probability"]
-        raise DataError("no maximum was reached over the unknown classes; use 'nuts', or fewer rows without a label")
+    def starting_draws(self, statistics: PartlyLabelled, rng, size):
+        """Draw as the classifier does for the rows with a label."""
+        return self.model.starting_draws(statistics.recorded, rng, size)
+
+    def log_abs_det_jacobian(self, params: Params):
+        return self.whole.log_abs_det_jacobian(params)
+
+    def dims(self, site: str) -> tuple[str, ...]:
+        return self.whole.dims(site)
+
+    def coords(self) -> dict[str, list]:
+        return self.whole.coords()

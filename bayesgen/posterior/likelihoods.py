@@ -154,8 +154,6 @@ def class_groups(draws: Draws, x, codes, rng, wanted: Collection[str] = LARGE) -
     made, done = {group: np.empty(shape, of) for group, of in types.items()}, 0
     for rows in split_rows(x, max(1, DENSITIES // shape[0])):
         density = draws.model.log_likelihood_rows(flat, rows)  # (draws, K, rows)
-        if generative:
-            density = draws.model.told(density, flat)
         piece = slice(done, done := done + density.shape[-1])
         chosen = (slice(None), codes[piece], np.arange(density.shape[-1]))
         if generative and "log_likelihood" in made:

@@ -46,7 +46,8 @@ def class_labels(y, name: str = "y") -> np.ndarray:
     if not masked and y.dtype.kind == "O" and pd.api.types.infer_dtype(y, skipna=False) == "string":
         return y
     if masked or pd.isna(y).any():
-        raise ValueError(f"{name} contains missing labels; drop these rows (a class label is what is learned from)")
+        learned = ", or learn from them too by LatentClassClassifier" if name == "y" else ""
+        raise ValueError(f"{name} contains missing labels; drop these rows{learned}")
     if y.dtype.kind == "O" and pd.api.types.infer_dtype(y) in ("boolean", "integer", "floating", "mixed-integer-float"):
         y = np.array(y.tolist())  # as NumPy makes of a list: pandas keeps objects of a column that had a gap
     if y.dtype.kind in "SVO":
@@ -112,21 +113,15 @@ def copies(values, codes, count: int) -> list[int]:
     return [j for j in columns.tolist() if len(np.unique(values[:, j])) == count]
 
 
-def some_labels(y, marker) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the labels that are known, and each row's place among them, -1 for no label; None where all have one.
+def some_labels(y, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the labels that there are, and the place of each row's among them, -1 where it has none.
 
-    The marker "error" asks every row for a label; with "missing" NaN, None and NA are none; else its value is none.
+    A row has none where its label is NaN, None or NA, and all ``rows`` have none where ``y`` is None.
     """
-    if isinstance(marker, str) and marker == "error":
-        return class_labels(y), None
-    if not np.isscalar(marker):
-        raise ValueError(f"unlabelled must be 'error', 'missing' or the value that stands for no label, got {marker!r}")
-    y = _array(y)
-    known = ~pd.isna(y) if isinstance(marker, str) and marker == "missing" else np.asarray(y != marker)
-    if not known.any():
-        raise ValueError("y holds no label at all; some rows need one")
-    labels = class_labels(np.array(y[known].tolist()) if y.dtype.kind == "O" else y[known])
-    return labels, None if known.all() else np.where(known, np.cumsum(known) - 1, -1)
+    y = np.full(rows, np.nan) if y is None else _array(y)
+    known = ~pd.isna(y)
+    labels = np.array(y[known].tolist()) if y.dtype.kind == "O" else y[known]
+    return class_labels(labels) if len(labels) else labels, np.where(known, np.cumsum(known) - 1, -1)
 
 
 def _array(y) -> np.ndarray:

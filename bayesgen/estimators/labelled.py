@@ -1,0 +1,181 @@
+"""The generative classifiers whose rows all have a class: fits of a table, of its pieces, and of sums."""
+
+import abc
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen.core.errors import Argument, InputError, listed
+from bayesgen.estimators import settings, streaming
+from bayesgen.estimators.additive import Additive
+from bayesgen.estimators.generative import GenerativeClassifier
+from bayesgen.models.class_program import ClassStatistics
+from bayesgen.tables.groups import group_codes
+from bayesgen.tables.labels import (
+    class_codes,
+    class_labels,
+    declared_classes,
+    existing,
+    warn_of_labels,
+    warn_of_weightless,
+)
+from bayesgen.tables.rows import fingerprint
+from bayesgen.tables.schema import Schema
+from bayesgen.tables.table import numbered
+
+_UNKNOWN = "LatentClassClassifier(model=...) learns from rows without a label, and from labels that may be wrong"
+
+
+class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
+    """A generative classifier that learns from sums of rows with a class, which add."""
+
+    _absent: ClassVar[dict[str, str]] = {
+        **GenerativeClassifier._absent,
+        **dict.fromkeys(("unlabelled", "label_noise"), _UNKNOWN),
+    }
+
+    def fit(self, X, y, sample_weight=None, groups=None) -> Self:
+        """Learn from rows and their classes.
+
+        Parameters
+        ----------
+        X : DataFrame or array, shape (n, columns)
+            NaN, None or NA where missing.
+        y : array, shape (n,)
+            Class labels.
+        sample_weight : array, shape (n,), optional
+            Row weights >= 0; an integer weight is a row repeated.
+        groups : array, shape (n,), optional
+            Label of what a row belongs to, where rows belong together: a patient, a batch, a day. It matters only where
+            rows are left out to choose an ``exponent="loo"``: a group then leaves as a whole.
+        """
+        with self._whole():
+            labels = class_labels(y)
+            group_codes(groups, len(labels), sample_weight)  # or raise
+            table, chosen, weight = existing(self._table(X, reset=True), labels, sample_weight)
+            schema = self._learn_schema(table)
+            self.classes_, codes = class_codes(chosen)
+            warn_of_weightless(labels, self.classes_, sample_weight)
+            blocks = schema.read(table)
+            self._learn(schema, *self._summarise(schema, blocks, codes, weight))
+            self._temper(X, labels, sample_weight, groups)
+        warn_of_labels(self.classes_, codes, schema, blocks)
+        return self
+
+    @available_if(settings.sums_suffice)
+    def partial_fit(self, X, y, classes=None, sample_weight=None) -> Self:
+        """Learn from more rows: pieces of the data, in any order, teach what the whole would.
+
+        The statistics of the rows add; prior ("weak" ones follow all the rows so far) and posterior are computed anew,
+        which under ML, MAP and exact costs the same after a million rows as after ten. NUTS samples again. Only one
+        thread at a time may call it; a second one gets a RuntimeError.
+
+        Parameters
+        ----------
+        X : DataFrame or array, shape (n, columns)
+            NaN, None or NA where missing. The first call sets the categories, with the unused ones of a pandas
+            category; or declare them by a leaf.
+        y : array, shape (n,)
+            Class labels.
+        classes : array, shape (K,), optional
+            Every class label there will be; needed at the first call.
+        sample_weight : array, shape (n,), optional
+            Row weights >= 0; an integer weight is a row repeated.
+
+        Examples
+        --------
+        >>> from bayesgen import NaiveBayesClassifier
+        >>> classifier = NaiveBayesClassifier().partial_fit([[1.0], [1.4]], ["a", "a"], classes=["a", "b"])
+        >>> classifier.partial_fit([[3.1], [2.9]], ["b", "b"]).predict([[3.0]])
+        array(['b'], dtype='<U1')
+        """
+        with self._whole():
+            first = not hasattr(self, "statistics_")
+            table, y, weight = existing(self._table(X, reset=first), class_labels(y), sample_weight)
+            if first and classes is None:
+                raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
+            if first:
+                self.classes_ = declared_classes(classes)
+            elif classes is not None and not np.array_equal(declared_classes(classes), self.classes_):
+                raise ValueError(f"classes are {listed(self.classes_)} since the first call; got {listed(classes)}")
+            _, codes = class_codes(y, self.classes_)
+            schema = self._learn_schema(table) if first else self.schema_
+            template, statistics = self._summarise(schema, schema.read(table), codes, weight)
+            self._learn(schema, template, statistics if first else self.statistics_ + statistics)
+            self._temper()
+        return self
+
+    def fit_statistics(self, schema: Schema, statistics: ClassStatistics | Literal[0], classes) -> Self:
+        """Learn from statistics that were summed elsewhere: over files, processes or machines.
+
+        Parameters
+        ----------
+        schema : Schema
+            Schema of the tables that were summed.
+        statistics : ClassStatistics
+            Their sum; `row_schema` sums a piece, and pieces add by ``sum(list_of_statistics)``.
+        classes : array, shape (K,)
+            Class labels, in the order of their codes.
+
+        Examples
+        --------
+        >>> from bayesgen import NaiveBayesClassifier
+        >>> X, y = [[1.0], [1.4], [3.1], [2.9]], ["a", "a", "b", "b"]
+        >>> whole = NaiveBayesClassifier().fit(X, y)
+        >>> rows = NaiveBayesClassifier().row_schema([(X, y)])
+        >>> halves = [rows.sum((X[:2], y[:2])), rows.sum((X[2:], y[2:]))]
+        >>> again = NaiveBayesClassifier().fit_statistics(rows.schema, sum(halves), rows.classes)
+        >>> bool(np.allclose(again.predict_proba(X), whole.predict_proba(X)))
+        True
+        """
+        with self._whole():
+            self._learn_statistics(schema, statistics, classes)
+        return self
+
+    fit_batches = available_if(settings.sums_suffice)(streaming.fit_batches)
+    row_schema = streaming.row_schema
+
+    @property
+    def total_weight_(self):
+        check_is_fitted(self)
+        return float(self.statistics_.classes.sums.sum())
+
+    def _sums(self):
+        return self.statistics_
+
+    def _sum_rows(self, X, y, sample_weight):
+        table, y, weight = existing(self._table(X, reset=False), class_labels(y), sample_weight)
+        _, codes = class_codes(y, self.classes_)
+        return self._summarise(self.schema_, self.schema_.read(table), codes, weight)[1]
+
+    def _signed(self):
+        return {name for name, leaf in self.model_.leaves.items() if leaf.density_kind == "density"}
+
+    def _check_columns(self, other):
+        if fingerprint(self.schema_, self.classes_) != fingerprint(other.schema_, other.classes_):
+            cure = "declare them the same at the fit, by schema= and classes= of fit_batches or classes= of partial_fit"
+            raise InputError(
+                "these classifiers have different columns, categories or classes: "
+                f"{settings.first_difference(self, other)}; ",
+                Argument("schema", self.schema_, cure),
+            )
+
+    def _learn_sums(self, sums, like):
+        self._learn_statistics(like.schema_, sums, like.classes_, hasattr(like, "feature_names_in_"))
+
+    def _learn_statistics(self, schema, statistics, classes, named: bool | None = None) -> None:
+        """Learn from sums under a schema; columns x0, x1, ... had no names where ``named`` does not tell."""
+        self.classes_ = declared_classes(classes)
+        if not np.array_equal(self.classes_, np.asarray(classes)):
+            raise ValueError(f"classes must be distinct labels in order, got {listed(classes)}")
+        template = self._template(schema)
+        settings.check_statistics(schema, statistics, self.classes_, template)
+        unnamed = schema.columns == numbered(len(schema.columns))
+        self._expect(schema.columns, not unnamed if named is None else named)
+        self._learn(schema, template, statistics)
+        self._temper()
+
+    def _temper(self, *rows) -> None:
+        """Learn the exponent of the features from the rows of fit, where there are any."""
