@@ -6,7 +6,9 @@ table in one style, with its options, and predicts other rows of it
 
 - in the same style without an option, by the command line and by ``predict_batches``: right, and neither refused nor
   told, but where a value truly has two readings (each is listed);
-- in the other style with the options that say it, and without any: right, or refused or told by column and value.
+- in the other style with the options that say it, and without any: right, or refused or told by column and value;
+- in the same style but for one entry: refused or told by column and value, or right in every other row. In the table of
+  the fit, too, every other row must hold the numbers that it holds without that entry.
 
 An answer is right where it is that of a classifier of the numbers themselves. ``python tests/fuzz_inputs.py
 offices 0 SEED`` repeats one.
@@ -35,7 +37,23 @@ DATES = ["%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y"]
 COLUMNS = ["amount", "size", "rate", "when", "colour"]
 OUTCOMES = ["right", "told", "refused", "wrong"]
 WAYS = ["the style of the fit, command line", "the style of the fit, predict_batches", "another style, said by options"]
-WAYS.append("another style, without options")
+WAYS += ["another style, without options", "one entry of another style", "one entry of another style, at the fit"]
+ODD = [
+    "12.5",
+    "0,5",
+    "0.5",
+    "500.00",
+    "1.234",
+    "1,234",
+    "inf",
+    "1_000",
+    "\u0664\u0660",
+    "1e-3",
+    "\uff11",
+    "7 kg",
+    "12-",
+    "x",
+]
 
 
 @dataclass(frozen=True)
@@ -84,9 +102,11 @@ class Style:
         written = written.where(table[COLUMNS].notna(), self.gap)
         return written.assign(colour=table["colour"], kind=table["kind"])  # in text NA is a word
 
-    def write(self, table: pd.DataFrame, digits: int, path: Path, rng) -> Path:
-        """Write the table as a file, its columns in any order."""
+    def write(self, table: pd.DataFrame, digits: int, path: Path, rng, odd: tuple[int, str, str] | None = None) -> Path:
+        """Write the table as a file, its columns in any order, perhaps with another entry in a row and column."""
         texts = self.texts(table, digits)
+        if odd is not None:
+            texts.loc[odd[0], odd[1]] = odd[2]
         text = texts[list(rng.permutation(texts.columns))].to_csv(index=False, sep=self.sep)
         path.write_bytes(text.encode(self.encoding))
         return path
@@ -148,13 +168,13 @@ def named(text: str) -> bool:
     return any(name in text for name in COLUMNS) and bool(re.search("'[^']*'|\"[^\"]*\"", text))
 
 
-def predict(model: Path, file: Path, folder: Path, want, options=()) -> tuple[str, str]:
-    """The outcome of the command ``predict``, and what it told."""
+def predict(model: Path, file: Path, folder: Path, want, options=(), aside=()) -> tuple[str, str]:
+    """The outcome of the command ``predict``, and what it told; rows ``aside`` may have any answer."""
     code, output = command("predict", model, file, "--output", folder / "p.csv", *options)
     if code:
         return "refused" if named(output) else "wrong", output
     got = pd.read_csv(folder / "p.csv").filter(like="p_").to_numpy()
-    told = told_in(output)
+    told, want, got = told_in(output), np.delete(want, aside, 0), np.delete(got, aside, 0)
     return ("wrong", output) if told and not named(output) else (outcome(want, got, told), output)
 
 
@@ -170,6 +190,30 @@ def batches(model: Path, file: Path, want) -> tuple[str, str]:
     return outcome(want, got, bool(caught)), text
 
 
+def odd_entry(rng, other: Style, rows: int) -> tuple[int, str, str]:
+    """A row, a column of numbers, and an entry for it in another style, or in none."""
+    written = other.number(float(rng.uniform(-5000, 5000)), int(rng.integers(3)))
+    return int(rng.integers(rows)), str(rng.choice(COLUMNS[:3])), str(rng.choice([*ODD, written, other.rate(0.321)]))
+
+
+def read_with(file: Path, style: Style, want: pd.DataFrame, row: int) -> tuple[str, str]:
+    """The outcome of reading a table to learn from, with an odd entry in a row, and what was told."""
+    how = {"sep": style.sep, "decimal": style.decimal, "thousands": " " * style.thousands.isspace() or style.thousands}
+    try:
+        table, account = bg.read_table(file, "kind", date="when", **how)
+    except ValueError as error:
+        return "refused" if named(str(error)) else "wrong", str(error)
+    wrong = [
+        name
+        for name in COLUMNS[:3]
+        if name not in table
+        or not pd.api.types.is_numeric_dtype(table[name])
+        or not np.allclose(table[name].drop(row).astype(float), want[name].drop(row), equal_nan=True)
+    ]
+    text = "; ".join(account.notes)
+    return ("right" if not wrong else "told" if all(name in text for name in wrong) else "wrong"), text
+
+
 def one(seed: int, folder: Path) -> dict[str, tuple[str, str]]:
     """The outcomes of one seed, by the way of reading, and what was told; nothing where the fit was refused."""
     rng = np.random.default_rng(seed)
@@ -183,6 +227,7 @@ def one(seed: int, folder: Path) -> dict[str, tuple[str, str]]:
     if code:
         return dict.fromkeys(WAYS, ("refused" if named(output) else "wrong", f"fit: {output}"))
     want = numbers.predict_proba(of_numbers(later, percent))
+    odd, first = odd_entry(rng, other, len(later)), odd_entry(rng, other, len(table))
     same = style.write(later, digits, folder / "same.csv", rng)
     strange = other.write(later, digits, folder / "other.csv", rng)
     found = [
@@ -190,6 +235,10 @@ def one(seed: int, folder: Path) -> dict[str, tuple[str, str]]:
         batches(model, same, want),
         predict(model, strange, folder, want, other.options),
         predict(model, strange, folder, want),
+        predict(model, style.write(later, digits, folder / "odd.csv", rng, odd), folder, want, aside=[odd[0]]),
+        read_with(
+            style.write(table, digits, folder / "first.csv", rng, first), style, of_numbers(table, percent), first[0]
+        ),
     ]
     return dict(zip(WAYS, found, strict=True))
 

@@ -1,6 +1,7 @@
 """Numbers as offices write them, in files, in batches and in tables: read where options say so, reported else."""
 
 import re
+import time
 import warnings
 
 import numpy as np
@@ -35,7 +36,6 @@ READ = {  # texts, how they are written, what they are; None where they stay tex
     "apostrophes": (["1'898.7", "1\u2019234"], {"thousands": "'"}, [1898.7, 1234]),
     "blanks": (["1 898,7", "12\u202f345", "1\u00a0234 567,5 %"], {"decimal": ",", "thousands": " "},
                [1898.7, 12345, 1234567.5]),
-    "fractions are not thousands": (["0.125", "1.250"], {"decimal": ",", "thousands": "."}, [0.125, 1.25]),
     "groups of three alone": (["1.89,7", "12"], {"decimal": ",", "thousands": "."}, None),
     "limits": (["<0.5", "0.7", "> 9", "\u2264 2", ">=3"], {"limits": True}, [0.25, 0.7, 9, 1, 3]),
     "limits of whole numbers": (["<5", "7", "8"], {"limits": True}, [2.5, 7, 8]),
@@ -62,6 +62,39 @@ def test_numbers_are_read_as_they_are_said_to_be_written(case):
     if how.get("limits") and values is not None:
         assert found.limited is not None
         assert found.limited.tolist() == [bool(re.match("[<>\u2264]", text)) for text in texts]
+
+
+@pytest.mark.parametrize("odd", ["12.5", "0.5", "500.00", "inf", "4.0000"])
+def test_no_way_is_taken_but_the_one_that_was_said(odd, tmp_path):
+    rows = [f"{40 + i}.{100 + i};a" if i % 2 else f"{1 + i}.{100 + i};b" for i in range(40)]
+    path = tmp_path / "t.csv"
+    path.write_text("pop;t\n" + "\n".join(rows) + "\n")
+    table, _ = bg.read_table(path, "t", **(how := {"sep": ";", "decimal": ",", "thousands": "."}))
+    assert table["pop"].iloc[0] == 1100
+    classifier = NB().fit(table[["pop"]], table["t"])
+    path.write_text("pop;t\n" + "\n".join(rows) + f"\n{odd};b\n")
+    words = f"column 'pop': '{re.escape(odd)}' in row 40 is no number with a point between thousands"
+    for call in (
+        lambda: bg.read_table(path, "t", **how),
+        lambda: bg.read_table(path, like=classifier),
+        lambda: [*classifier.predict_batches(path, progress=False)],
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+@pytest.mark.parametrize("odd", ["1_000", "\u0664\u0660", "\uff11\uff12", "1" + 6400 * " " + "x"])
+def test_what_only_python_takes_for_a_number_is_text(odd, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x;z;t\n" + "".join(f"{i}.5;{i % 7};{'ab'[i % 2]}\n" for i in range(40)))
+    table, _ = bg.read_table(path, "t", sep=";")
+    classifier = NB().fit(table[["x", "z"]], table["t"])
+    path.write_text(path.read_text() + f"{odd};3;a\n")
+    start = time.process_time()
+    _, account = bg.read_table(path, "t", sep=";")
+    assert "numbers as text" in str(account) and time.process_time() - start < 1
+    with pytest.raises(ValueError, match="column 'x'"):
+        bg.read_table(path, like=classifier)
 
 
 def test_text_is_left_as_it_is_where_it_is_said_to_be_text():

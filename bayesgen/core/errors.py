@@ -142,12 +142,12 @@ def listed(items: Iterable) -> str:
     """Return labels as Python writes them: ``['a', 'b']``, or ``['a', 'b', 'c', 'd', 'e', 'f'] and 4 more``."""
     items = list(items)
     plain = [item.item() if isinstance(item, np.generic) else item for item in items[:MOST]]
-    return f"[{', '.join(_short(repr(item)) for item in plain)}]{_more(items)}"
+    return f"[{', '.join(shortened(repr(item)) for item in plain)}]{_more(items)}"
 
 
 def named(names: Iterable) -> str:
     """Join names for a sentence, in quotes where a blank or a comma would blur the end of one."""
-    return several(_short(quoted(name)) for name in names)
+    return several(shortened(quoted(name)) for name in names)
 
 
 def several(texts: Iterable[str], between: str = ", ") -> str:
@@ -174,5 +174,6 @@ def _more(items) -> str:
     return f" and {len(items) - MOST} more" if len(items) > MOST else ""
 
 
-def _short(text: str) -> str:
+def shortened(text: str) -> str:
+    """Return a text, cut off where it is too long for a line of several."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -205,7 +205,7 @@ def read_like(
         if found := unread(seen.astype(str).unique()):
             raise ValueError(f"column {column!r} holds numbers as text{how_read(found, read.reading.numerals())}")
         words = ((row, value) for row, value in seen.items() if not (isinstance(value, str) and is_number(value)))
-        row, word = next(words)
+        row, word = next(words, (seen.index[0], seen.iloc[0]))
         raise ValueError(f"column {column!r}: {str(word)!r} in row {row} is no number, and the fit had numbers there")
     return read, X
 

@@ -175,12 +175,12 @@ def a_word(values) -> Any:
 
 
 def is_number(text) -> bool:
-    """Return True if Python reads some text as a float."""
+    """Return True if Python reads some text as a float, of the digits 0 to 9 alone: 1_000 is text."""
     try:
         float(text)
     except ValueError:
         return False
-    return True
+    return text.isascii() and "_" not in str(text)
 
 
 def joined_levels(a: tuple, b: tuple) -> tuple:

@@ -51,6 +51,11 @@ class Columns(abc.ABC):
     library: str = "pandas"  # of the DataFrame: "pandas", "polars" or "pyarrow"
     reading: Reading = Reading()  # how they were written, where they come with an account of it
 
+    @functools.cached_property
+    def changed(self) -> tuple[str, ...]:
+        """Columns that hold values which were not read with that account."""
+        return ()
+
     @abc.abstractmethod
     def kind(self, column: str) -> str:
         """Return "b" for bools, "f" for numbers, "O" for labels, "" for gaps alone, else the name of the type."""

@@ -134,7 +134,7 @@ def _of_fields(
             continue
         kind = "text" if kinds.get(name) in ("label", "category") else kinds.get(name)
         wanted = limits is True or (limits is not False and name in limits and limit_of(name) not in table)
-        found = read_column(fields, missing, kind, how if wanted else unlimited)
+        found = read_column(fields, missing, kind, how if wanted else unlimited, name)
         columns[name], gaps[name] = found.values, found.gaps
         percent |= {name: found.percent} if found.percent else {}
         minus |= {name: found.minus} if found.minus else {}
@@ -164,6 +164,8 @@ def _told(name: str, column: Column, like: Reading) -> Iterator[str]:
             f"{quoted(name)}: {count} such as {column.limit!r} read as numbers, below a limit > 0 as half of it; "
             f"{quoted(limit_of(name))} tells which"
         )
+    if name in like.changed:
+        yield f"{quoted(name)}: read as it stands; the fit had other values than its file, so change it likewise"
     if column.apart:
         yield (
             f"{quoted(name)} ambiguous: {column.apart!r} has a point, which was read as a comma would be; "

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import MOST, Argument, several
+from bayesgen.core.errors import MOST, Argument, InputError, several, shortened
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.columns import first_texts
 from bayesgen.tables.text import GAP_WORDS, Kind, column_of, gaps_among_numbers, matches, sample_places
@@ -28,6 +28,7 @@ _DRESSED = re.compile(  # $7.5, EUR 7.5, 7.5 kg
     rf"(?:[0-9.,'\u2019]|{_BLANK}(?=[0-9]))*(?P<behind>{_BLANK}*(?:[^\W\d_]|[$\u20ac\u00a3\u00a5\u20b9\u00b0])[^\d.,]{{0,7}})?$"
 )
 _LIMIT, _BELOW = "[<>\u2264\u2265]=?", "[<\u2264]"
+_LONGEST = 100  # characters of a number: some patterns take time that grows with the square of a text
 FEW = 10  # texts that may well be categories, such as <18, 18 and 19
 
 
@@ -97,8 +98,13 @@ class Column:
         return np.zeros(len(self.values), bool) if self.limited is None else self.limited
 
 
-def read_column(fields: "pa.Array", missing=(), kind: Kind | None = None, how: Numerals | None = None) -> Column:
-    """Convert the fields of a column to its kind, as `column_of` does, with numbers written as ``how`` says."""
+def read_column(
+    fields: "pa.Array", missing=(), kind: Kind | None = None, how: Numerals | None = None, name: str = ""
+) -> Column:
+    """Convert the fields of a column to its kind, as `column_of` does, with numbers written as ``how`` says.
+
+    Raise `InputError`, which calls the column by its ``name``, where its numbers could be read in another way alone.
+    """
     how = how or Numerals()
     if kind == "text" and how.decimal == ",":
         fields = _whole_codes(fields, missing)
@@ -110,7 +116,19 @@ def read_column(fields: "pa.Array", missing=(), kind: Kind | None = None, how: N
             return plain
     if kind != "text" and (found := office_column(fields, missing, kind, how)) is not None:
         return found
-    return Column(*column_of(fields, missing, kind))
+    column = Column(*column_of(fields, missing, kind))
+    if how.thousands == "." and column.values.dtype.kind in "iuf":  # 1.898 would be less than 2
+        row = int((gaps_among_numbers(fields, missing) | matches(fields, how.pattern)).argmin())
+        entry = fields[row].as_py()
+        text = f"column {name!r}: {entry!r} in row {row} is no number with a point between thousands and a comma "
+        text += "before the fraction; write all of them in one way"
+        raise InputError(text, column=name, row=row, value=entry)
+    return column
+
+
+def _fits(pattern: str | re.Pattern, text: str) -> re.Match | None:
+    """Return the match of a text at its beginning; None of one that is too long for a number."""
+    return re.match(pattern, text) if len(text) <= _LONGEST else None
 
 
 def _whole_codes(fields: "pa.Array", missing) -> "pa.Array":
@@ -191,8 +209,8 @@ class Unread:
         """Return the entry as an example, with the share of values that are numbers, and the words that are none."""
         if self.word is None:
             return repr(self.entry)
-        count, among = self.share
-        return f"{self.entry!r} ({count} of {among} distinct values), but for {several(map(repr, self.words))}"
+        (count, among), words = self.share, several(shortened(repr(word)) for word in self.words)
+        return f"{self.entry!r} ({count} of {among} distinct values), but for {words}"
 
     def cures(self, otherwise: Numerals | None = None) -> list[list[Argument]]:
         """Return the arguments by which the column would be numbers, for each way, where it is read otherwise."""
@@ -223,17 +241,17 @@ def unread(texts: Iterable[str], least: int | None = None) -> Unread | None:
     every = list(texts)
     texts = [text for text in first_texts(every) if text and text.casefold() not in GAP_WORDS]
     enough = len(texts) // 2 if least is None else min(least, len(texts) // 2)
-    odd = [text for text in texts if not _PLAIN.match(text)]
+    odd = [text for text in texts if not _fits(_PLAIN, text)]
     if not odd:
         return None
-    if sum(bool(_LIKELY.match(text)) for text in texts) <= enough:
+    if sum(bool(_fits(_LIKELY, text)) for text in texts) <= enough:
         return _beside_units(texts, enough)
-    counts = {how: sum(bool(re.match(how.pattern, text)) for text in texts) for how in _WAYS}
+    counts = {how: sum(bool(_fits(how.pattern, text)) for text in texts) for how in _WAYS}
     most = max(counts.values())
     how = next(way for way, count in counts.items() if count == most)
-    needing = [text for text in odd if re.match(how.pattern, text)]
-    needing.sort(key=lambda text: sum(bool(re.match(way.pattern, text)) for way in _WAYS))  # which tells most of how
-    word = next((text for text in texts if not re.match(how.pattern, text)), None)
+    needing = [text for text in odd if _fits(how.pattern, text)]
+    needing.sort(key=lambda text: sum(bool(_fits(way.pattern, text)) for way in _WAYS))  # which tells most of how
+    word = next((text for text in texts if not _fits(how.pattern, text)), None)
     if not needing or most <= enough or (len(texts) <= FEW and (word is not None or how.limits)):
         return None
     ways = [how]
@@ -245,18 +263,18 @@ def unread(texts: Iterable[str], least: int | None = None) -> Unread | None:
 def _found(ways: tuple[Numerals, ...], entry: str, every: list, pattern: str) -> Unread:
     """Return the finding on a column, with all of its words: one may stand behind the first thousand values."""
     texts = [text for value in every if (text := str(value).strip()) and text.casefold() not in GAP_WORDS]
-    words = tuple(text for text in texts if not re.match(pattern, text))
+    words = tuple(text for text in texts if not _fits(pattern, text))
     return Unread(ways, entry, words, (len(texts) - len(words), len(texts)))
 
 
 def _beside_units(texts: list[str], enough: int) -> Unread | None:
     """Return the finding on numbers beside a unit, such as 7.5 kg; None for codes, such as 12A to 12F."""
-    found = [match for text in texts if (match := _DRESSED.match(text))]
+    found = [match for text in texts if (match := _fits(_DRESSED, text))]
     units = Counter(unit.strip() for match in found if (unit := match["before"] or match["behind"]))
     if sum(units.values()) <= max(FEW, enough) or 2 * units.most_common(1)[0][1] <= units.total():
         return None
     entry = next(match.string for match in found if (match["before"] or match["behind"] or "").strip() in units)
-    words = tuple(text for text in texts if not _DRESSED.match(text))
+    words = tuple(text for text in texts if not _fits(_DRESSED, text))
     return Unread((), entry, words, (len(found), len(texts)))
 
 
@@ -271,7 +289,7 @@ def almost_plain(texts: Iterable[str], whole: bool = True) -> Unread | None:
     """
     every = list(texts)
     texts = [text for text in first_texts(every) if text and text.casefold() not in GAP_WORDS]
-    numbers = [text for text in texts if _PLAIN.match(text)]
+    numbers = [text for text in texts if _fits(_PLAIN, text)]
     fractions = [text for text in numbers if "." in text]
     if len(numbers) <= FEW or 20 * sum(map(bool, map(_PADDED.match, numbers))) > len(numbers):
         return None

@@ -13,9 +13,11 @@ from bayesgen.core.errors import Argument, InputError, quoted
 from bayesgen.core.registry import saveable
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.dates import FORMATS, days
+from bayesgen.tables.marks import holds, joined, marks_of
 from bayesgen.tables.numerals import Column, Numerals, thousands_apart
 
 _ATTRIBUTE = "bayesgen.reading"  # key of the account among the attributes of a DataFrame
+_MARKS = "marks"  # key, in the account there, of the marks of its columns
 _TELLS = "_limit"  # ends the name of a column that tells which entries of another are limits
 
 
@@ -59,6 +61,8 @@ class Reading:
         its dates, "" where they were no text.
     days : tuple of str
         Those of them that came as such numbers, so that later numbers may be days too.
+    changed : tuple of str
+        Columns that the fit had in other values than the file: nothing else is known of them.
     """
 
     sep: str = ","
@@ -71,6 +75,7 @@ class Reading:
     fractions: Mapping[str, bool] = field(default_factory=dict)
     dates: Mapping[str, str] = field(default_factory=dict)
     days: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
 
     def __post_init__(self):
         Numerals(self.decimal, self.thousands)
@@ -123,13 +128,21 @@ class Reading:
 
     def of_columns(self, columns: Collection[str]) -> "Reading":
         """Return the account of some columns."""
-        if not (self.percent or self.fractions or self.dates):
+        if not (self.percent or self.fractions or self.dates or self.changed):
             return self
         chosen = set(columns)
         percent = None if self.percent is None else tuple(c for c in self.percent if c in chosen)
-        minus = tuple(c for c in self.minus if c in chosen)
+        minus, changed = (tuple(c for c in each if c in chosen) for each in (self.minus, self.changed))
         fractions, dates = ({c: v for c, v in each.items() if c in chosen} for each in (self.fractions, self.dates))
-        return replace(self, percent=percent, minus=minus, fractions=fractions, dates=dates)
+        return replace(self, percent=percent, minus=minus, fractions=fractions, dates=dates, changed=changed)
+
+    def without(self, changed: Collection[str]) -> "Reading":
+        """Return the account of a table of which some columns were changed after it was read."""
+        if not changed:
+            return self
+        known = {*self.fractions, *self.dates, *(self.percent or ()), *self.changed}
+        kept = self.of_columns(known.difference(changed))
+        return replace(kept, changed=tuple(sorted({*kept.changed, *changed})))
 
     def doubts(self, name: str, fields: "pa.Array", column: Column, how: Numerals) -> Iterator[str]:
         """Yield what is doubtful in a column of a file, which ``how`` says how to read, ``fields`` as text.
@@ -142,6 +155,8 @@ class Reading:
             text = f"has no percent sign, and {column.percent!r} has one: write all in one way"
             raise _against(name, fields, column.bare, text)
         percent = self.percent is not None and name in self.percent
+        if name in self.changed:
+            return
         if self.percent is not None and column.percent and not percent:
             raise _against(name, fields, column.percent, "has a percent sign, where the fit had numbers without")
         if percent and not column.percent and (column.values != 0).any():
@@ -158,7 +173,7 @@ class Reading:
             if fraction and sign == how.thousands and whole:
                 yield f"{quoted(name)} ambiguous: {entry!r} was read as thousands, and the fit had fractions there"
 
-    def check_percent(self, other: "Reading", columns: Collection[str]) -> None:
+    def check_percent(self, other: "Reading", columns: Iterable[str]) -> None:
         """Raise `InputError` where a later table dropped percent signs in other columns than that of the fit."""
         if self.percent is None or other.percent is None or self.percent == other.percent:
             return
@@ -170,25 +185,63 @@ class Reading:
 
     def attached(self, frame: Any) -> Any:
         """Return a pandas DataFrame that carries the account, for a fit to keep."""
-        frame.attrs[_ATTRIBUTE] = _Kept((name, value) for name, value in asdict(self).items() if value is not None)
+        told = {*self.fractions, *self.dates, *(self.percent or ()), *self.minus}
+        marks = {name: marks_of(frame[name]) for name in frame.columns if name in told}
+        known = {name: value for name, value in asdict(self).items() if value is not None}
+        frame.attrs[_ATTRIBUTE] = _Kept(known | {_MARKS: marks})
         return frame
 
     @classmethod
     def of(cls, rows: Any) -> "Reading":
-        """Return the account that a DataFrame carries; of anything else an empty one."""
-        found: dict[str, Any] | None = getattr(rows, "attrs", {}).get(_ATTRIBUTE)
-        if found is None:
+        """Return the account that a DataFrame carries; of anything else, and of another shape of it, an empty one."""
+        if not isinstance(attributes := getattr(rows, "attrs", None), Mapping) or _ATTRIBUTE not in attributes:
             return _PLAIN
-        fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in found.items()}  # as JSON has it
-        return cls(**fields)
+        try:
+            found = {name: value for name, value in attributes[_ATTRIBUTE].items() if name != _MARKS}
+            fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in found.items()}  # of JSON
+            if all(isinstance(v, type(getattr(_FULL, name))) for name, v in fields.items()):
+                return cls(**fields)
+        except (AttributeError, TypeError, ValueError):
+            pass
+        return _PLAIN
+
+
+def changed_after(rows: Any) -> tuple[str, ...]:
+    """Return the columns of a DataFrame that hold values which were not read with the account that it carries."""
+    if Reading.of(rows) is _PLAIN:
+        return ()
+    marks = rows.attrs[_ATTRIBUTE].get(_MARKS)
+    known = {str(name): name for name in rows.columns}
+    return tuple(
+        name
+        for name, kept in (marks.items() if isinstance(marks, Mapping) else ())
+        if name in known and not holds(kept, rows[known[name]])
+    )
 
 
 class _Kept(dict):
-    """An account among the attributes of a DataFrame, which pandas copies for each column that is taken out."""
+    """An account among the attributes of a DataFrame, which pandas copies for each column that is taken out.
+
+    Where rows of two tables are joined, pandas keeps the account of the first if it equals that of the second. Two are
+    equal if the files were written alike, and both then come to hold what the columns of either held.
+    """
 
     def __deepcopy__(self, memo):
-        """Return itself: nobody changes it."""
+        """Return itself: it changes only where rows are joined."""
         return self
 
+    def __eq__(self, other: object) -> bool:
+        """Return True for the account of a file that was written alike, and join the columns of both."""
+        apart = ("fractions", "minus", _MARKS)
+        if not isinstance(other, _Kept) or any(self[n] != other.get(n) for n in self if n not in apart):
+            return False
+        known = {"minus": tuple(dict.fromkeys([*self["minus"], *other["minus"]]))}
+        for name, join in (("fractions", max), (_MARKS, joined)):
+            mine, theirs = self[name], other[name]
+            known[name] = mine | theirs | {c: join(mine[c], theirs[c]) for c in mine.keys() & theirs.keys()}
+        self.update(known)
+        other.update(known)
+        return True
 
-_PLAIN = Reading()
+
+_PLAIN, _FULL = Reading(), Reading(percent=())

@@ -174,7 +174,11 @@ class Schema:
         dates = [column for block in self.blocks if block.leaf == "date" for column in block.columns]
         if not dates and table.reading == self.reading:
             return self
-        known = table.reading.of_columns([column for block in self.blocks for column in block.columns])
+        used = [column for block in self.blocks for column in block.columns]
+        if changed := [column for column in used if column in table.changed]:
+            text = f"the columns {listed(changed)} hold values that their file had not: later files are read as they "
+            warn(InputWarning(f"{text}stand, so change them likewise", column=changed[0], value=changed))
+        known = table.reading.of_columns(used).without(changed)
         forms = {column: table.date_form(column) for column in dict.fromkeys([*known.dates, *dates])}
         days = tuple(column for column, form in forms.items() if form is None)
         found = {column: known.dates.get(column, "") if form is None else form for column, form in forms.items()}
@@ -198,7 +202,7 @@ class Schema:
 
     def read(self, table: Table, unseen: str = "error") -> dict[str, np.ndarray]:
         """Return one array a block, NaN where missing; an unseen category is an error, or missing with a warning."""
-        self.reading.check_percent(table.reading, table.columns)
+        self.reading.check_percent(table.reading, (column for column in table.columns if column not in table.changed))
         table = table.renamed(self.columns, self.reading)
         new: dict[str, dict] | None = {} if unseen == "missing" else None
         result = {block.name: block.read(table, new) for block in self.blocks}

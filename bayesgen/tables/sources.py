@@ -4,6 +4,7 @@ The fields of CSV files are text: the kind of a column is known when all of it h
 Parquet files have types; they are read row group by row group.
 """
 
+import contextlib
 import functools
 import glob
 import os
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import InputWarning, listed, named, warn
+from bayesgen.core.errors import InputError, InputWarning, listed, named, warn
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import (
     ROWS,
@@ -116,12 +117,14 @@ class CsvFiles(Source):
             for name in batch.schema.names:
                 kind = "text" if self.kinds.get(name, "O") == "O" else "number"
                 fields = batch.column(name)
-                found = read_column(fields, self.missing, kind, self._how[name])
+                found = read_column(fields, self.missing, kind, self._how[name], name)
                 columns[name] = found.values
                 if kind == "number":
                     told = [*self.reading.doubts(name, fields, found, self._how[name])]
                     if found.minus and self.reading.percent is not None and name not in self.reading.minus:
                         told.append(f"column {name!r}: read as a number below 0: {found.minus!r}")
+                    if name in self.reading.changed:
+                        told.append(f"column {name!r}: read as it stands; the fit had other values than its file")
                     for text in told:
                         warn(InputWarning(text, column=name))
                 if (tells := limit_of(name)) in self._told:
@@ -133,8 +136,10 @@ class CsvFiles(Source):
             yield pd.DataFrame({name: columns[name] for name in names})
 
     def _is_text(self, field: str, name: str) -> bool:
-        values = read_column(pa.array([field]), self.missing, "number", self._how[name]).values
-        return values.dtype.kind == "O" and bool(values.notna().any())
+        with contextlib.suppress(InputError):  # a number, but not written as was said
+            values = read_column(pa.array([field]), self.missing, "number", self._how[name]).values
+            return values.dtype.kind == "O" and bool(values.notna().any())
+        return True
 
     def _texts(self, columns) -> Iterator[Job]:
         """Yield jobs for the blocks as they stand in the files, every field as text."""

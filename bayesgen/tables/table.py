@@ -28,7 +28,7 @@ from bayesgen.tables.columns import (
 )
 from bayesgen.tables.dates import format_of, formats_of
 from bayesgen.tables.description import Columns, Verdict, of_labels, of_whole
-from bayesgen.tables.reading import Reading
+from bayesgen.tables.reading import Reading, changed_after
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
 _WORDS = (pd.StringDtype, pd.CategoricalDtype)  # what pandas calls the same
@@ -85,6 +85,10 @@ class Table(Columns):
 
     def __len__(self):
         return self.native.shape[0]
+
+    @functools.cached_property
+    def changed(self) -> tuple[str, ...]:
+        return changed_after(self.native)
 
     @functools.cached_property
     def _frame(self) -> Any:
