@@ -175,6 +175,8 @@ def test_what_users_do_with_it(tmp_path):
     expected = np.where(gone, logsumexp(joint, axis=1), with_label[np.arange(150), codes])
     rows = again.to_arviz(X, told).log_likelihood["x"].values.ravel()
     np.testing.assert_allclose(rows, expected, rtol=1e-9)
+    one = again.to_arviz(X[1:3], told[1:3]).log_likelihood["x"].values.ravel()  # labels of one class
+    np.testing.assert_allclose(one, expected[1:3], rtol=1e-9)
     assert not any(hasattr(classifier, name) for name in ("partial_fit", "fit_batches", "forget", "decay", "__add__"))
 
 

@@ -128,6 +128,8 @@ class LatentClassClassifier(GenerativeClassifier):
             warn_of_weightless(labels, self.classes_, sample_weight)
             codes = self._code(labels, place)
             schema, known = self._learn_schema(table), codes >= 0
+            if self.label_noise is not None and len(np.unique(codes[known])) < len(self.classes_):
+                raise ValueError("label_noise needs labels of every class, at which the search begins")
             blocks = schema.read(table)
             if known.all() and self.label_noise is None:
                 template, statistics = self._summarise(schema, blocks, codes, weight)
@@ -162,11 +164,7 @@ class LatentClassClassifier(GenerativeClassifier):
                 f"y holds the labels {listed(strange)}, which are not among classes, {listed(self.classes_)}"
             )
         codes = np.array([*map(position.get, labels.tolist()), -1])[place]
-        if len(position) == 1:
-            return np.zeros_like(codes)
-        if self.label_noise is not None and len(np.unique(codes[codes >= 0])) < len(position):
-            raise ValueError("label_noise needs labels of every class, at which the search begins")
-        return codes
+        return np.zeros_like(codes) if len(position) == 1 else codes
 
     def _refuse_exact(self, rows: str) -> None:
         if isinstance(resolve(self.inference), Exact):
