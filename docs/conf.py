@@ -1,5 +1,6 @@
 """The site: `sphinx-build -W -j 2 docs docs/_build/html`. Notebooks and code cells are run while it is built."""
 
+import logging as std_logging
 import os
 import re
 import shutil
@@ -44,8 +45,21 @@ myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 nb_execution_mode = "cache"  # a page is run again when its code has changed
 nb_execution_timeout = 240
-nb_execution_raise_on_error = True
+nb_execution_raise_on_error = False  # raised in one of several processes it is buried; -W makes an error of the warning
+nb_execution_show_tb = True
 nb_merge_streams = True
+
+
+def _cause_first(record):
+    """Put the error of a page in the first line of its warning, which begins with the name of the page."""
+    head, _, trace = str(record.msg).partition("\n")
+    errors = re.findall(r"^\w[\w.]*: .*", _COLOURS.sub("", trace), re.MULTILINE)
+    if head.startswith("Executing notebook failed") and errors:
+        record.msg = f"the code of this page fails: {errors[-1]}\n{trace}"
+    return True
+
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 autosummary_generate = True
 autodoc_typehints = "none"  # types stand in the docstrings
@@ -158,6 +172,8 @@ def _notebooks(app, exception):
 
 
 def setup(app):
+    for handler in std_logging.getLogger("sphinx").handlers:
+        handler.filters.insert(0, _cause_first)
     app.connect("build-finished", _notebooks)
     app.connect("doctree-read", _described)
     app.connect("doctree-read", _panels)

@@ -16,6 +16,7 @@ from scipy.special import betaln, gammaln, logsumexp
 import bayesgen as bg
 from bayesgen.core import program
 from bayesgen.inference.whitening import whitened
+from bayesgen.inspection import predict_set
 from bayesgen.models import BetaBernoulli, DirichletCategorical, MarkovChain, NaiveBayes, NormalInverseGamma
 from bayesgen.testing.case import compiled, near
 
@@ -278,3 +279,16 @@ def test_chains_of_nuts_begin_beside_other_columns():
     sampled, sums, _ = whitened(model, model.statistics(x, np.array([0, 0, 1, 1])))
     draws = sampled.starting_draws(sums, np.random.default_rng(0), (5,))
     assert draws["word.probability"].shape == (5, 2, 3, 2) and draws["size.log_variance"].shape == (5, 2)
+
+
+def test_one_place_that_tells_the_class_is_no_column():
+    """The symbols of a sequence are no columns of a table, whatever walks these."""
+    table, y = pd.DataFrame({"q": ["abab", "baba"] * 30, "z": np.arange(60.0) % 7}), [0, 1] * 30
+    classifier = bg.NaiveBayesClassifier({"q": MarkovChain("ab")}, random_state=0).fit(table, y)
+    assert classifier.score(table, y) == 1
+    assert list(classifier.explain(table[:2]).term.values) == ["prior", "q", "z"]
+    assert set(classifier.sample(3)[0].columns) == {"q", "z"}
+    with pytest.raises(ValueError, match=r"columns \['q'\] hold sequences of any length"):
+        classifier.to_arviz(table, y, columns=True)
+    with pytest.raises(ValueError, match=r"predict_set\(\) of \['q'\]: rows of sequences do not leave"):
+        predict_set(classifier, table[:2], table, y)

@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import program
+from bayesgen.core.errors import listed
+from bayesgen.models.markov_chain import MarkovChain
 from bayesgen.models.model import Params
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.posterior.arviz import Variable, add_prior, log_prior, prior_samples, tree
@@ -111,6 +113,9 @@ def to_arviz(
     posterior = classifier.posterior_.as_draws(rng).thinned(draws)
     made = row_groups(classifier, posterior, X, y, rng, wanted)
     obs, labels, codes = row_labels(X), class_attrs(classifier.classes_), made["observed_data"]["t"].values
+    chains = [b.columns[0] for b in schema.blocks if isinstance(model.leaves[b.name], MarkovChain)]
+    if columns and chains:
+        raise ValueError(f"columns {listed(chains)} hold sequences of any length, which are no columns: columns=False")
     if columns:
         made["observed_data"] |= columns_of(schema, schema.read(classifier._table(X, reset=False)))
     if columns and "posterior_predictive" in wanted:

@@ -37,6 +37,7 @@ from bayesgen.inspection.leave_one_out import check_rows, rows_of_fit
 from bayesgen.inspection.probabilities import log_odds
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
+from bayesgen.models.markov_chain import MarkovChain
 from bayesgen.numerics.checks import check_flag, check_level
 from bayesgen.numerics.pieces import count_rows, pieces, select_rows
 from bayesgen.numerics.sums import Grouping
@@ -189,6 +190,12 @@ def _full(classifier, X, X_known, y_known, by_class):
         raise ValueError(
             "predict_set() treats all rows alike, and exponent='loo' was chosen by the rows of fit alone: give a "
             "number, or use an AveragedClassifier with rows set aside"
+        )
+    chains = [name for name, leaf in getattr(classifier, "_leaves", {}).items() if isinstance(leaf, MarkovChain)]
+    if chains:
+        raise ValueError(
+            f"predict_set() of {listed(chains)}: rows of sequences do not leave an exact fit one by one; fit another "
+            "inference, and give rows that it has not learned from"
         )
     rows, codes, _ = rows_of_fit(classifier, X_known, y_known, None, "predict_set() takes the rows of an exact fit")
     template, whole = classifier._template(classifier.schema_), classifier.statistics_

@@ -82,7 +82,10 @@ def warn_of_labels(classes, codes, schema, blocks) -> None:
     for block in schema.blocks:
         if len(codes) < _FEWEST or sparse.issparse(blocks[block.name]):
             continue
-        for place in copies(blocks[block.name].reshape(len(codes), -1), codes, len(classes)):
+        values = blocks[block.name].reshape(len(codes), -1)
+        if values.shape[1] != len(block.columns):  # the symbols of a sequence are no columns
+            continue
+        for place in copies(values, codes, len(classes)):
             column = block.columns[place]
             text = (
                 f"column {column!r} has one value for each class, as if copied from y; drop it, unless it will be "
