@@ -141,7 +141,9 @@ class PooledGroups(Populated):
         of_rows = {}
         for site, value in self.members(params).items():
             wide = len(self.columns_of_leaf) + len(self.site_dims.get(site, ()))
-            code = jnp.asarray(x[..., -1], int).reshape((*x.shape[:-1], *[1] * (1 + wide)))
+            value, code = jnp.asarray(value), jnp.asarray(x[..., -1], int).reshape((*x.shape[:-1], *[1] * (1 + wide)))
+            axes = max(value.ndim, code.ndim)  # of all rows, of each, or of each class that is enumerated
+            value, code = (a.reshape((*[1] * (axes - a.ndim), *a.shape)) for a in (value, code))
             of_rows[site] = jnp.take_along_axis(value, code, axis=-1 - wide).squeeze(-1 - wide)
         density, values = self.leaf.density_of(of_rows, jnp.asarray(self._values(x)))
         return density.to_event(len(self.columns_of_leaf)), values
