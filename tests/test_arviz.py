@@ -58,6 +58,7 @@ def softmax():
     return classifier, classifier.to_arviz(X, Y)
 
 
+@pytest.mark.compiles
 def test_groups_dims_and_labels(lda):
     assert {"posterior", "sample_stats", "log_likelihood", "posterior_predictive", "observed_data", "prior"} <= set(
         lda.children
@@ -80,6 +81,7 @@ def test_loo_is_of_whole_rows(lda):
     assert azs.loo(lda).elpd < bg.inspection.loo_given_x(lda).elpd < 0
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("shared", [False, True])
 def test_loo_of_classes_given_columns_is_what_leaving_out_gives(shared):
     classifier = bg.GaussianDiscriminantClassifier(shared=shared, random_state=0).fit(X, Y)
@@ -96,6 +98,7 @@ def test_loo_of_classes_given_columns_is_what_leaving_out_gives(shared):
 LARGE = {"log_likelihood", "conditional_log_likelihood", "posterior_predictive", "prior_predictive"}
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("kind", ["discriminant", "softmax", "line"])
 def test_only_the_large_groups_that_are_asked_for(kind, softmax, line):
     discriminant = bg.GaussianDiscriminantClassifier(random_state=0).fit(X, Y)
@@ -111,6 +114,7 @@ def test_only_the_large_groups_that_are_asked_for(kind, softmax, line):
         estimator.to_arviz(x, y, groups=["likelihood"])
 
 
+@pytest.mark.compiles
 def test_attributes_and_statistics_of_a_sampler():
     data = bg.fit(bg.models.BetaBernoulli(1, 1), [1, 0], bg.NUTS(60, 50, 2, keep_warmup=True), seed=0).to_arviz()
     assert data.posterior.attrs["tuning_steps"] == 50 and data.posterior.attrs["sampling_time"] > 0
@@ -131,6 +135,7 @@ def test_keeping_the_warmup_changes_no_draw():
     np.testing.assert_array_equal(kept.samples["probability"], plain.samples["probability"])
 
 
+@pytest.mark.compiles
 def test_log_prior_is_the_density_of_what_is_sampled(lda):
     mean, sd = lda.log_prior["gaussian.mean"], lda.log_prior["classes.probability"]
     assert mean.dims == sd.dims == ("chain", "draw")
@@ -157,6 +162,7 @@ def test_a_users_function_with_its_data():
         bg.NaiveBayesClassifier().fit(X, Y).posterior_.to_arviz(0, X)
 
 
+@pytest.mark.compiles
 def test_rows_classes_and_columns_have_their_labels():
     table = bg.data.load("penguins").sample(40, random_state=0)
     labels = table.pop("species")
@@ -195,6 +201,7 @@ def test_zarr_both_ways(lda, tmp_path):
     xr.testing.assert_equal(again["log_likelihood"].to_dataset(), lda["log_likelihood"].to_dataset())
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     ("prior", "inference"),
     [("weak", "exact"), pytest.param(bg.models.SeparationPrior(), SHORT, marks=pytest.mark.slow)],
@@ -232,6 +239,7 @@ def test_a_regressions_groups_are_its_predictive(line):
     np.testing.assert_array_equal(data.observed_data["y"], y)
 
 
+@pytest.mark.compiles
 def test_laplace_noise_is_drawn_as_laplace():
     x = np.random.default_rng(0).normal(size=(60, 1))
     y = x[:, 0] + np.random.default_rng(1).laplace(size=60)
@@ -326,6 +334,7 @@ def test_the_tree_of_a_bare_classifier_is_that_of_an_estimator(name):
         posterior.to_arviz(0, (rows, t + 1))
 
 
+@pytest.mark.compiles
 def test_the_tree_of_a_bare_regression():
     """Densities by SciPy, leave-one-out by evidences; two models compared; replicates have the target's moments."""
     x, _ = classified()
@@ -350,6 +359,7 @@ def test_the_tree_of_a_bare_regression():
     matplotlib.pyplot.close("all")
 
 
+@pytest.mark.compiles
 def test_the_tree_of_a_bare_logistic_regression():
     x, t = classified()
     posterior = bg.fit(LogisticRegression([1.0, 1.0], 2.0), (x, t), "laplace", seed=0)

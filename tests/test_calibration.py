@@ -46,6 +46,7 @@ def test_a_leaf_of_ones_own_is_calibrated():
     assert list(result.ranks) == ["rate[0]", "rate[1]", "log_likelihood"]
 
 
+@pytest.mark.compiles
 def test_nuts_is_calibrated():
     world = calibrate.SAMPLED[0]  # all of them: `python tests/calibrate.py nuts`
     result = world.check(20, calibrate.SAMPLER, draws=49)
@@ -173,6 +174,7 @@ def test_the_seed_decides():
     assert any((one[name] != other[name]).any() for name in one)
 
 
+@pytest.mark.compiles
 def test_slow_chains_run_for_longer():
     sampler = NUTS(num_samples=60, num_warmup=100, num_chains=1)
     result = check_calibration(BetaBernoulli(2, 3), 10, sampler, simulations=3, draws=49, seed=0)

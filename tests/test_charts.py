@@ -16,6 +16,7 @@ from bayesgen.inference.whitening import whitened
 from bayesgen.models import DirichletCategorical, GaussianDiscriminant, NormalInverseWishart
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("rows", [150, 1_000_000])
 @pytest.mark.filterwarnings("ignore:NUTS")
 def test_warm_up_is_not_spent_on_the_way_from_the_prior(rows):
@@ -61,6 +62,7 @@ def test_whitened_coordinates_hold_the_same_posterior(shared):
     assert gap == pytest.approx(volume.sum(), rel=1e-9)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("shared", [False, True])
 def test_what_nuts_samples_has_the_density_of_the_exact_posterior(shared):
     """By SciPy's densities of the exact posterior and a numerical Jacobian of the coordinates, up to one constant."""
@@ -99,6 +101,7 @@ def test_what_nuts_samples_has_the_density_of_the_exact_posterior(shared):
     np.testing.assert_allclose(gaps, gaps[0], atol=1e-6)  # the differences of the Jacobian
 
 
+@pytest.mark.compiles
 def test_correlated_columns_cost_nuts_no_more_steps():
     x, t = correlated(rows=3000)
     model = GaussianDiscriminantClassifier().fit(x, t).model_
@@ -132,6 +135,7 @@ def steep(y):
 COVARIANCE = np.array([[1.0, 0.9999 * 30], [0.9999 * 30, 900.0]])
 
 
+@pytest.mark.compiles
 def test_correlated_latents_cost_nuts_no_more_steps():
     found = fit(steep, (np.array([5.0, -3.0]),), NUTS(1000, 300, 2), seed=0)
     assert found.sample_stats["n_steps"].mean() < 4  # with scales alone 60
@@ -154,6 +158,7 @@ def flat_mode(y):
     numpyro.factor("density", -((z - y) ** 4).sum() / 4)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     ("density", "variance"),
     [(edge_at_mode, 2.0), pytest.param(flat_mode, 0.675978, marks=pytest.mark.slow)],  # 2 Γ(3/4)/Γ(1/4)
@@ -173,6 +178,7 @@ def funnel(y):
     numpyro.factor("density", dist.Normal(y, 10.0).log_prob(place).sum())
 
 
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore:NUTS")
 def test_a_density_without_a_mode_is_sampled_all_the_same():
     found = fit(funnel, (np.array([8.0, -3.0, 7.0]),), NUTS(400, 200, 1), seed=0)

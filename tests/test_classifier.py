@@ -115,6 +115,7 @@ def test_exact_by_hand():
     np.testing.assert_allclose(got, np.transpose(joint) / np.sum(joint, 0)[:, None], rtol=1e-12)
 
 
+@pytest.mark.compiles
 def test_evidence_is_that_of_the_model(exact):
     X, y = mixed()
     assert exact.log_evidence_ == exact.posterior_.log_evidence
@@ -411,6 +412,7 @@ def test_one_class_is_told(make):
     assert len(seen) == 1 and seen[0].filename == __file__
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     "ask",
     [

@@ -164,6 +164,7 @@ def test_errors(change, words):
         compare(**arguments)
 
 
+@pytest.mark.compiles
 def test_nuts_comes_close_to_exact():
     table = data.load("penguins")[["bill_length_mm", "species"]].iloc[::3]
     ready = prepare(table, "species")

@@ -70,6 +70,7 @@ def test_the_program_draws_documents_of_one_length():
     assert (drawn["x"]["value"].sum(-1) == 7).all()
 
 
+@pytest.mark.compiles
 def test_tosses_are_given_never_drawn():
     leaf = BetaBinomial(1.5, 2.5)
     with pytest.raises(TypeError, match="give trials="):

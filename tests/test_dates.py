@@ -72,6 +72,7 @@ def test_a_moment_beyond_the_calendar_is_missing():
     assert [str(moment)[:10] for moment in told] == ["0001-01-01", "9999-12-31", "NaT", "NaT", "NaT"]
 
 
+@pytest.mark.compiles
 def test_arviz_draws_days():
     """The rows under the prior are numbers, as in the posterior predictive of columns."""
     X = pd.DataFrame({"seen": FORMS["ISO"], "dose": DOSE})

@@ -28,6 +28,7 @@ def wards(ward, counts=None, groups=3):
         numpyro.sample("counts", dist.Poisson(jnp.exp(log_rate[ward])), obs=counts)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     "rate",
     [lambda x: np.nan_to_num(x).mean(), lambda x: x.mean() if x.min() > 0 else 1.0, lambda x: x[x > 0].mean()],
@@ -83,6 +84,7 @@ def test_nuts_is_the_posterior_by_quadrature(sampled, grid):
     assert draws.std() == pytest.approx(sd, rel=0.1)
 
 
+@pytest.mark.compiles
 def test_the_predictive_averages_over_draws(sampled, grid):
     _, marginal = grid
     new, total = [(0, 4), (1, 0), (2, 3)], marginal().sum()
@@ -98,6 +100,7 @@ def test_the_predictive_averages_over_draws(sampled, grid):
     )
 
 
+@pytest.mark.compiles
 def test_map_is_the_mode_in_the_sites_own_space():
     def spread(x):
         sd = numpyro.sample("sd", dist.LogNormal(0.0, 1.0))
@@ -125,6 +128,7 @@ def test_the_same_seed_gives_the_same_draws(sampled):
     np.testing.assert_array_equal(again.samples["common"], sampled.samples["common"])
 
 
+@pytest.mark.compiles
 def test_what_cannot_be_fitted_is_said():
     def mixture(x):
         z = numpyro.sample("z", dist.Bernoulli(0.5))

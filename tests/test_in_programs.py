@@ -43,6 +43,7 @@ def draw(case, i=0):
 # -- gaps --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 def test_a_row_of_a_full_discriminant_with_a_gap_has_the_density_of_the_entries_that_are_there():
     """By SciPy's normal of the observed columns; a whole row missing has density 1."""
     case = CASES["full"]
@@ -103,6 +104,7 @@ def test_the_class_of_a_new_row_is_that_of_the_exact_posterior():
     assert np.abs(np.eye(2)[found["t"]].mean((0, 1)) - posterior["classes.probability"].mean(0)).max() < 0.02
 
 
+@pytest.mark.compiles
 def test_the_joint_is_recorded_only_where_the_class_is_drawn_or_one_asks():
     case = CASES["full"]
     x, t = case.data(4)
@@ -132,6 +134,7 @@ def test_the_joint_is_recorded_only_where_the_class_is_drawn_or_one_asks():
 # -- enumeration -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 @over("naive Bayes", "naive Bayes of counts", "full", "diagonal shared*", "student*")
 def test_enumerated_classes_are_summed_out(case):
     """All classes unknown, and some: the sum over classes of the algebra's densities, to rounding."""
@@ -168,6 +171,7 @@ def test_classes_are_inferred_where_they_are_not_known():
     assert jax.jit(classes)(jax.random.PRNGKey(0)).tolist() == [0, 1, 1, 0]
 
 
+@pytest.mark.compiles
 def test_codes_that_no_class_has_are_refused():
     case = CASES["full"]
     x, t = case.data(4)
@@ -196,6 +200,7 @@ def padded(data, length):
     )
 
 
+@pytest.mark.compiles
 @over(
     "coins",
     "bags of four",
@@ -250,6 +255,7 @@ def test_in_a_plate_rows_are_drawn_and_classes_averaged():
     assert found["gaussian.mean"].shape == (3, 2, 2, 2) and found["gaussian.x"].shape == (3, 6, 2, 2)
 
 
+@pytest.mark.compiles
 def test_a_fit_of_coins_in_a_plate_is_each_coin():
     """The mode of Beta(2 + ones, 2 + zeros) in each hospital, with tosses that were not made."""
     tosses = np.array([[1.0, 1.0, 0.0, 1.0], [0.0, 0.0, np.nan, np.nan]])
@@ -262,6 +268,7 @@ def test_a_fit_of_coins_in_a_plate_is_each_coin():
     np.testing.assert_allclose(found.params["probability"], [4 / 6, 1 / 4], rtol=1e-5)
 
 
+@pytest.mark.compiles
 def test_rows_that_do_not_fit_the_plates_are_refused():
     for model, rows in ((BetaBernoulli(2.0, 2.0), np.zeros(5)), (CASES["full"].model, np.zeros((5, 2)))):
         with pytest.raises(ValueError, match=r"first those of the plates, then the rows, then the features; got shape"):
@@ -270,6 +277,7 @@ def test_rows_that_do_not_fit_the_plates_are_refused():
         handlers.seed(within(CASES["linear"].model), 0)(np.zeros((2, 5, 2)))
 
 
+@pytest.mark.compiles
 def test_two_leaves_of_the_same_rows_have_prefixes():
     coin, size = BetaBernoulli([2.0, 1.0], 2.0), NormalInverseGamma(0.0, 1.0, 2.0, 2.0)
     bits, sizes = np.array([[0.0, 1.0], [1.0, np.nan], [1.0, 1.0]]), np.array([0.5, 2.0, np.nan])
@@ -292,6 +300,7 @@ def test_two_leaves_of_the_same_rows_have_prefixes():
         handlers.trace(handlers.seed(lambda: (model(*data), model(*data)), 0)).get_trace()
 
 
+@pytest.mark.compiles
 def test_in_a_plate_classes_are_enumerated():
     case = CASES["full"]
     hospitals = [case.data(4, "entries", seed=i)[0] for i in range(2)]

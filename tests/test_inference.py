@@ -44,6 +44,7 @@ def test_names():
             resolve(wrong)
 
 
+@pytest.mark.compiles
 def test_kinds_of_posterior(tossed):
     assert isinstance(fit(COIN, [1]), ExactPosterior)
     assert isinstance(fit(COIN, [1], "ml"), PointEstimate) and isinstance(fit(COIN, [1], "map"), PointEstimate)
@@ -190,6 +191,7 @@ def test_partly_missing_rows_have_no_exact_posterior():
         fit(GAPPY, (ROWS, CLASSES))
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("shared", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_nuts_over_gaps_integrates_them_out(shared):
     """With one gap v the exact predictive is one integral: ∫ p(D with v, x*) dv / ∫ p(D with v) dv."""
@@ -225,6 +227,7 @@ def test_evidence_of_competing_models_weighs_them():
     assert total == pytest.approx(1, rel=1e-12)
 
 
+@pytest.mark.compiles
 def test_nuts_settings_reach_the_estimator():
     X, y = default_rng(0).random((20, 2)) < 0.5, np.repeat([0, 1], 10)
     classifier = NaiveBayesClassifier(inference=SHORT, random_state=0).fit(X, y)

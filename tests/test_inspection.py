@@ -67,6 +67,7 @@ def test_leave_one_out_sums():
     assert left.conditional.mean() < np.log(classifier.predict_proba(X)[np.arange(150), Y]).mean()
 
 
+@pytest.mark.compiles
 def test_leave_one_out_agrees_with_pareto_smoothing():
     import arviz_stats as azs
 
@@ -112,6 +113,7 @@ def test_intervals_narrow_with_data_and_hold_the_predictive():
     assert ((many[:, 0] <= probability) & (probability <= many[:, 1])).mean() > 0.8
 
 
+@pytest.mark.compiles
 def test_a_discriminative_model_averages_its_draws():
     classifier = bg.LogisticClassifier(inference=bg.Laplace(1000, 10_000), random_state=0).fit(X[50:], Y[50:])
     posterior = classifier.posterior_
@@ -196,6 +198,7 @@ def test_linear_terms_add_to_the_log_odds(gap):
 # -- ArviZ -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 def test_arviz_groups_with_rows(tmp_path):
     import xarray as xr
 
@@ -234,6 +237,7 @@ def test_arviz_takes_rows_with_their_classes():
         classifier.to_arviz(X[:2], [0, 7])
 
 
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("default:The inplace keyword")  # of pandas, about its use in arviz_stats
 def test_loo_compares_models():
     import arviz_stats as azs
@@ -301,6 +305,7 @@ def test_evidences_that_do_not_compare():
         bg.compare_evidence({"softmax": bg.LogisticClassifier(inference="map").fit(X, Y)})
 
 
+@pytest.mark.compiles
 def test_every_leaf_says_what_its_p_of_x_is():
     import laws
 
@@ -354,6 +359,7 @@ def test_the_pareto_shape_is_that_of_arviz():
     assert np.isnan(pareto_shape(np.zeros(100))) and np.isnan(pareto_shape(log_weight[:20])).all()
 
 
+@pytest.mark.compiles
 def test_draws_say_where_they_are_few():
     """Four rows against fifty: far from both the average rests on a handful of draws, and errs by more than .05."""
     x = np.concatenate([np.random.default_rng(0).normal(0, 1, 4), np.random.default_rng(1).normal(1, 1, 50)])[:, None]
@@ -378,6 +384,7 @@ def test_draws_say_where_they_are_few():
     assert own == pytest.approx(nuts.posterior_.efficiency / (weight**2).sum(), rel=1e-9)
 
 
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore:Laplace:UserWarning")  # its k is .75 here: the same draws serve both sides
 @pytest.mark.parametrize(
     ("covariance", "shared"), [("full", False), pytest.param("diagonal", True, marks=pytest.mark.slow)]
@@ -408,6 +415,7 @@ def test_many_rows_are_sampled_in_the_memory_of_the_rows():
     assert len(np.unique(x[:, 0])) == 20_000
 
 
+@pytest.mark.compiles
 def test_to_arviz_keeps_as_many_draws_as_are_asked_for():
     for estimator in (bg.GaussianDiscriminantClassifier(random_state=0), bg.LinearRegressor(random_state=0)):
         estimator.fit(X, Y)

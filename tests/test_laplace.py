@@ -49,6 +49,7 @@ def coin():
 # -- the evidence ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 def test_the_evidence_of_a_coin_is_the_closed_form(coin):
     expected = float(COIN.log_evidence(COIN.statistics(TOSSES)))
     agrees(coin, expected)
@@ -68,6 +69,7 @@ def test_a_gaussian_posterior_needs_no_weights():
     assert found.log_evidence == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("shared", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_evidence_of_a_discriminant_is_the_closed_form(shared):
     model = GaussianDiscriminant(CLASSES, PRIOR, shared=shared)
@@ -83,6 +85,7 @@ def test_the_evidence_of_a_line_is_the_closed_form():
     agrees(bg.fit(model, (X, t), bg.Laplace(), seed=0), float(model.log_evidence(model.statistics(X, t))))
 
 
+@pytest.mark.compiles
 def test_the_evidence_of_a_logistic_regression_is_an_integral():
     model, x, t = LogisticRegression([2.0], 1.5), X[:12, :1], T[:12]
 
@@ -115,6 +118,7 @@ def test_the_evidence_of_a_classifier_is_a_mean_over_its_prior(name):
     agrees(bg.fit(model, (x, t), bg.Laplace(), seed=0), np.log(likelihood.mean()), error)
 
 
+@pytest.mark.compiles
 def test_the_evidence_under_a_separation_prior_is_an_integral():
     """One column, one variance for both classes: means integrated out by hand, the standard deviation by quadrature."""
     prior = bg.models.SeparationPrior(0.5, 2.0, 1.5)
@@ -184,6 +188,7 @@ def test_draws_have_the_distribution_of_the_posterior(coin):
 SLOW = [pytest.param(name, 200, marks=pytest.mark.slow) for name in quantiles.BY_NAME]
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(("name", "sets"), [("normal", 25), ("coins", 25), *SLOW])
 def test_quantiles_and_evidences_pooled_over_data_sets_are_exact(name, sets):
     pooled = quantiles.BY_NAME[name].check(sets)
@@ -251,6 +256,7 @@ def test_the_same_seed_gives_the_same_draws():
     assert one.log_evidence == again.log_evidence != other.log_evidence
 
 
+@pytest.mark.compiles
 def test_a_function_of_ones_own():
     def visits(counts):
         rate = numpyro.sample("rate", dist.Gamma(3.0, 2.0))
@@ -268,6 +274,7 @@ def test_a_function_of_ones_own():
 # -- what it is part of ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 def test_evidences_of_discriminative_classifiers_compare(tmp_path):
     settings = {"inference": FEW, "random_state": 0}
     logistic = {columns: bg.LogisticClassifier(**settings).fit(X[:, :columns], T) for columns in (1, 2)}
@@ -287,6 +294,7 @@ def test_evidences_of_discriminative_classifiers_compare(tmp_path):
         bg.compare_evidence({"naive Bayes": generative, "logistic": logistic[1]})
 
 
+@pytest.mark.compiles
 def test_it_is_compared_with_the_others_by_name():
     bits = (X > 0.5).astype(bool)
     result = compare(bits, T, inferences=["exact", "laplace"], folds=2)
@@ -296,6 +304,7 @@ def test_it_is_compared_with_the_others_by_name():
 # -- what it cannot do -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 def test_a_posterior_far_from_a_gaussian_is_told():
     def heavy(x):
         place = numpyro.sample("place", dist.Cauchy(0.0, 1.0))
@@ -313,6 +322,7 @@ def test_a_density_with_kinks_is_refused_by_name(kinds):
         bg.fit(model, (X, X[:, 0]), "laplace")
 
 
+@pytest.mark.compiles
 def test_without_a_mode_there_is_an_error():
     def kink(x):
         place = numpyro.sample("place", dist.Laplace(0.0, 0.1))

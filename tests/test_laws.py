@@ -5,8 +5,23 @@ import pytest
 
 from bayesgen import models
 
+COMPILED = (
+    "likelihood_of_statistics_is_that_of_rows",
+    "row_program_is_statistics_program",
+    "prior_program_is_the_prior",
+)
+COMPILED += ("ml_maximises", "map_maximises", "missing_at_fit_is_marginal", "is_a_pytree")
+
+
+def marks(case, law):
+    """Leave programs like another line's to the tests that compile."""
+    if law in case.slow:
+        return pytest.mark.slow
+    return pytest.mark.compiles if law.__name__ in COMPILED and case.name in laws.AGAIN else ()
+
+
 PAIRS = [
-    pytest.param(case, law, id=f"{case.name}-{law.__name__}", marks=pytest.mark.slow if law in case.slow else ())
+    pytest.param(case, law, id=f"{case.name}-{law.__name__}", marks=marks(case, law))
     for case in laws.CASES
     for law in laws.LAWS
     if law not in case.without

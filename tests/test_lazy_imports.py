@@ -25,6 +25,7 @@ assert numpyro.distributions is sys.modules["numpyro.distributions"]
 """
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     "first",
     [
@@ -96,6 +97,7 @@ assert known == registry.classes() | registry.estimators()
 """
 
 
+@pytest.mark.compiles
 def test_names_are_imported_at_their_first_use_and_load_knows_every_class():
     done = subprocess.run([sys.executable, "-c", NAMES], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

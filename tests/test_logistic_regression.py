@@ -205,6 +205,7 @@ def test_softmax_takes_nuts_few_steps(model):
     assert stats["n_steps"].mean() < 20
 
 
+@pytest.mark.compiles
 def test_separable_classes_by_nuts():
     draws = fit(LogisticRegression([2.5]), (LINE, HALF), SAMPLER, seed=0)
     assert np.isfinite(draws.samples["coefficients"]).all() and (draws.samples["coefficients"] > 0).mean() > 0.99
@@ -249,6 +250,7 @@ def test_reported_coefficients_of_softmax(symmetric):
     np.testing.assert_allclose(posterior["coefficients"][0, 0], model.coef_[: len(scored)])
 
 
+@pytest.mark.compiles
 def test_draws_are_told_of_the_columns_as_given():
     x, t = rows(60)
     frame = pd.DataFrame(x * [1, 100, 0.01] + [0, 1e3, 0], columns=["age", "height", "dose"])

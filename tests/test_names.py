@@ -242,6 +242,7 @@ def test_a_polars_frame_of_losses_names_its_actions():
 # -- names of draws, labels
 
 
+@pytest.mark.compiles
 def test_two_columns_that_differ_in_a_slash_stay_two():
     rows = pd.DataFrame({"km/h": RNG.normal(100, 1, 40), "km_h": RNG.normal(0, 1, 40)})
     y = np.arange(40) % 2

@@ -24,21 +24,15 @@ from bayesgen.models import ClassConditional
 CASES = [case for case in laws.CASES if case.name != "known die"]  # with something to learn
 DRAWN = [case for case in CASES if not any(map(laws.is_pair, case.parts.values()))]  # tosses are given, never drawn
 ROWS = 15
-# Programs like another line's, in another shape: each operation is compiled anew, for seconds.
-AGAIN = ("coins", "weather stations", "gaussian line", "gaussian space", "naive Bayes, known classes")
-AGAIN += ("diagonal shared", "isotropic shared", "separation", "separation shared")
-AGAIN += ("heads of six", "tosses", "bags of four", "naive Bayes of counts", "linear, known noise", "laplace noise")
-AGAIN += ("laplace prior", "laplace noise and prior", "logistic", "softmax, pinned", "probit")
-AGAIN += ("student", "student shared")
 # A gradient through each leaf is also one through "naive Bayes", "full", or the line with more columns.
-SLOPED_AGAIN = (*AGAIN, "coin", "die", "dice", "toronto", "normal", "normals", "gauge", "skewed", "gaussian plane")
+SLOPED_AGAIN = (*laws.AGAIN, "coin", "die", "dice", "toronto", "normal", "normals", "gauge", "skewed", "gaussian plane")
 # Drawing compiles longest, and draws in the shape of another line use its samplers.
-DRAWN_AGAIN = (*AGAIN, "dice", "gauges", "normals", "skewed from 0", "full shared", "diagonal", "linear through 0")
+DRAWN_AGAIN = (*laws.AGAIN, "dice", "gauges", "normals", "skewed from 0", "full shared", "diagonal", "linear through 0")
 DRAWN_AGAIN = (*DRAWN_AGAIN, "gauge", "isotropic", "separation diagonal", "outliers")
 DRAWN_AGAIN = (*DRAWN_AGAIN, "coin", "die", "toronto", "normal", "gaussian plane")  # in "naive Bayes", and in "full"
 
 
-def over(cases, again=AGAIN):
+def over(cases, again=laws.AGAIN):
     marked = [pytest.param(c, id=c.name, marks=pytest.mark.slow if c.name in again else ()) for c in cases]
     return pytest.mark.parametrize("case", marked)
 
@@ -76,6 +70,7 @@ def traced(model, *args, **sizes):
     return found
 
 
+@pytest.mark.compiles
 @drawn
 def test_prior_predictive(case):
     args, sizes = unobserved(case, ROWS)
@@ -190,6 +185,7 @@ def test_posterior_predictive(mcmc):
         assert draws[site].shape == (300, *shape)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", ["coin", *(pytest.param(n, marks=pytest.mark.slow) for n in ("naive Bayes", "full"))])
 def test_svi(name):
     case = next(case for case in laws.CASES if case.name == name)
@@ -217,6 +213,7 @@ def run(code):
     return done.stdout
 
 
+@pytest.mark.compiles
 def test_programs_are_kept_for_later_processes(tmp_path):
     code = f"""
         import jax.numpy as jnp
@@ -233,6 +230,7 @@ def test_programs_are_kept_for_later_processes(tmp_path):
     assert {path.name for path in tmp_path.iterdir() if path.name.endswith("-cache")} == kept
 
 
+@pytest.mark.compiles
 def test_importing_and_sampling_change_nothing_of_jax():
     """JAX loaded by the user first, a model built, then jit over it: the class is a pytree by then."""
     run("""
@@ -253,6 +251,7 @@ def test_importing_and_sampling_change_nothing_of_jax():
     """)
 
 
+@pytest.mark.compiles
 def test_a_user_in_single_precision_beside_us():
     """Neither poisons the other in one process, whichever comes first, nor in threads.
 

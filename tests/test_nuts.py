@@ -61,6 +61,7 @@ def accelerator(monkeypatch):
     return plugged
 
 
+@pytest.mark.compiles
 def test_divergences_and_chains_apart_are_told():
     with pytest.warns(SamplerWarning, match="diverged.*raise target_accept"):
         edged = fit(cliff, 0.0, NUTS(200, 200, 2), seed=0)
@@ -91,6 +92,7 @@ def test_clean_data_give_no_warning(classifier):
     classifier(inference="nuts", random_state=0).fit(X, y)
 
 
+@pytest.mark.compiles
 def test_draws_of_a_conjugate_model_tell_their_distance_from_the_exact_posterior():
     found = fit(COIN, [1, 0, 1], NUTS(1000, 50, 2), seed=0)  # the program of SHORT
     exact = fit(COIN, [1, 0, 1]).model
@@ -120,6 +122,7 @@ def test_one_kernel_computes_the_same():
         np.testing.assert_allclose(a, b, rtol=1e-9)
 
 
+@pytest.mark.compiles
 def test_what_cannot_be_one_kernel_is_sampled_all_the_same():
     place = np.array([0, 2, 1, 2])
 
@@ -133,6 +136,7 @@ def test_what_cannot_be_one_kernel_is_sampled_all_the_same():
     np.testing.assert_allclose(draws.samples["mean"].mean((0, 1)), [0.5, 0.5, 0.8], atol=0.15)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     ("warmup", "samples"),
     [(0, 1), (30, 45), *(pytest.param(*own, marks=pytest.mark.slow) for own in ((50, 50), (70, 99), (100, 7)))],
@@ -146,6 +150,7 @@ def test_blocks_leave_no_seam(warmup, samples):
         np.testing.assert_array_equal(values, (longer.samples | longer.sample_stats)[name][:, :samples])
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("side_by_side", [False, True])
 def test_an_interrupt_keeps_the_draws_so_far(side_by_side, accelerator):
     if side_by_side:
@@ -216,6 +221,7 @@ SIDE_BY_SIDE = {
 }
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     "case",
     [name if name in ("coin", "logistic") else pytest.param(name, marks=pytest.mark.slow) for name in SIDE_BY_SIDE],
@@ -249,6 +255,7 @@ def test_one_program_reads_nothing_from_the_host_between_blocks(accelerator):
     assert sites["coefficients"].shape == (3, 50, 3) and z.shape == (3, 50, 4) and z.dtype == np.float64
 
 
+@pytest.mark.compiles
 def test_one_chain_in_one_program_leaves_no_seam(accelerator):
     accelerator()
     short, longer = (fit(COIN, [1, 0, 1], NUTS(n, 30, 1), seed=3).samples["probability"] for n in (45, 105))

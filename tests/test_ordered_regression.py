@@ -194,6 +194,7 @@ def test_maximum_likelihood_that_does_not_exist_is_refused():
 # -- draws -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 def test_laplace_keeps_the_order_and_averages_over_an_empty_class():
     model = OrderedRegression([2.5], 2.5, classes=("low", "middle", "high"))
     x = np.linspace(-1, 1, 30)[:, None]

@@ -78,6 +78,7 @@ def prior(leaf, params):
     return stats.gamma(leaf.a, scale=1 / leaf.b).logpdf(params["rate"]).sum()
 
 
+@pytest.mark.compiles
 def test_it_obeys_the_laws():
     told = check_leaf(GammaExponential([3.0, 2.0], [4.0, 3.0]), WAITS, prior)
     left = {name: why for name, why in told.items() if why != "holds"}
@@ -180,6 +181,7 @@ class Unnormalised(LogNormalPoisson):
         return np.zeros_like(x)
 
 
+@pytest.mark.compiles
 def test_a_leaf_that_is_not_conjugate():
     rows = np.random.default_rng(0).poisson(2.5, 100)
     laws = ["likelihood_of_statistics_is_that_of_rows", "missing_at_fit_is_marginal", "nuts_is_exact"]
@@ -237,6 +239,7 @@ def test_a_missing_waiting_time_drops_out(table):
     np.testing.assert_allclose(classifier.predict_proba(gap), alone.predict_proba(gap[["noise"]]), rtol=1e-12)
 
 
+@pytest.mark.compiles
 def test_nuts_equals_exact(table):
     X, y = table
     exact = bg.NaiveBayesClassifier(FEATURES).fit(X, y)

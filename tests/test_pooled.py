@@ -65,6 +65,7 @@ def by_scipy(posterior, theta):
 ALIKE = ("heads", "bag", "variances", "log normal")  # others share their code
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in ALIKE else []) for n in LEAVES])
 def test_what_nuts_samples_is_the_written_out_program_integrated(name):
     """p(population, x) = p(population, θ, x) / p(θ | population, x), at any θ; rows have gaps, and weights."""

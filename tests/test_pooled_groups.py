@@ -26,6 +26,7 @@ RNG = np.random.default_rng(0)
 T, GROUP = np.array([0, 0, 0, 1, 1, 1, 1, 0]), np.array([0, 0, 1, 0, 2, 2, 1, 1])
 
 
+@pytest.mark.compiles
 def test_what_nuts_samples_is_the_written_out_program_integrated():
     """p(population, x) = p(population, θ, x) / p(θ | population, x), at any θ; rows have gaps."""
     leaves = {"tosses": BetaBinomial(1.0, 2.0), "normals": NormalInverseGamma([0.0, 1.0], 0.5, 2.0, 1.5)}
@@ -140,6 +141,7 @@ def losses(classifier, X, y):
     return [-model.predict_log_proba(rows)[places].mean() for model, rows in fitted]
 
 
+@pytest.mark.compiles
 def test_patients_never_seen_are_predicted_better_than_as_independent_rows(clinic):
     pooled, _, plain = losses(*clinic)
     assert pooled < plain - 0.01
@@ -217,6 +219,7 @@ def test_nuts_on_the_population_is_calibrated():
     assert result.ok(1e-3), str(result)
 
 
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore:Laplace")
 def test_a_group_that_no_row_tells_stays_missing_among_bools():
     X = pd.DataFrame({"v": np.arange(60.0) % 7, "g": np.arange(60) % 3 == 0})

@@ -35,6 +35,7 @@ IDLE = "import numpyro; bg.models.BetaBernoulli().predictive(); assert not told(
 DENSITY = "bg.fit(bg.models.BetaBernoulli(2, 3), [1, 0]).to_arviz(0, [1, 0])"  # the log prior is our program
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     ("before", "parent"),
     [

@@ -37,6 +37,7 @@ def page():
     return names
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_the_published_number(page, name):
     number, error = PUBLISHED[name]

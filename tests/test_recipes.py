@@ -39,6 +39,7 @@ LEAF = made("leaf").BetaGeometric
 made("prior", PRIORS=laws.PRIORS, BetaGeometric=LEAF, stats=stats)
 
 
+@pytest.mark.compiles
 def test_the_leaf_obeys_the_laws():
     without = RECIPES["check"].replace("from bayesgen.models import BetaGeometric\n", "")
     exec(compile(without, "CONTRIBUTING.md, check", "exec"), {"BetaGeometric": LEAF})
@@ -94,6 +95,7 @@ def structure(monkeypatch):
     return made("structure")
 
 
+@pytest.mark.compiles
 def test_the_structure_in_a_classifier(structure, tmp_path):
     rng = np.random.default_rng(2)
     y = np.repeat(["a", "b"], 40)
@@ -112,6 +114,7 @@ def test_the_structure_in_a_classifier(structure, tmp_path):
     assert parameter_count(2, 3, "one factor") == parameter_count(2, 3, "diagonal") + 2 * 3
 
 
+@pytest.mark.compiles
 def test_the_structure_obeys_the_laws_of_statistics(structure):
     leaf = structure.OneFactor(mean=[1.0, 2.0], mean_sd=[1.0, 1.0], scale=[1.5, 1.0])
     model = bg.models.GaussianDiscriminant(laws.TWO, leaf, covariance="one factor")

@@ -46,6 +46,7 @@ def read(path):
         return json.loads(file.read(file.namelist()[0]))
 
 
+@pytest.mark.compiles
 def test_written_draws_are_those_of_the_written_program(tmp_path):
     from arviz_stats import ess
     from numpyro.infer import MCMC, NUTS

@@ -69,6 +69,7 @@ def fitted(table):
     return bg.NaiveBayesClassifier({"x0": Cauchy(2.0)}, inference="map").fit(*table)
 
 
+@pytest.mark.compiles
 def test_the_mode_of_each_class_is_where_a_grid_has_it(table, fitted):
     X, y = table
     grid = np.linspace(-4, 6, 100_001)

@@ -222,6 +222,7 @@ def memory_of_a_peer():
     return int(in_a_fresh_process(PEER + MEMORY)[0])
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     "kind",
     ["averaged", "logistic", *(pytest.param(own, marks=pytest.mark.slow) for own in ("naive Bayes", "discriminant"))],

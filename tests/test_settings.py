@@ -80,6 +80,7 @@ INEXACT = {"separation", "lasso", "logistic", "softmax", "probit"}
 QUICK = {"full", "counts"}  # programs that are sampled in every run of the tests
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("inference", ["map", "exact"])
 def test_closed_forms_under_a_users_settings(setting, inference):
@@ -90,6 +91,7 @@ def test_closed_forms_under_a_users_settings(setting, inference):
                 program(inference)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in PROGRAMS]

@@ -179,6 +179,7 @@ def test_feature_names_and_their_order():
         classifier.predict(X.drop(columns="soil"))
 
 
+@pytest.mark.compiles
 def test_grid_over_inferences_covariances_and_priors():
     grid = [
         {"gd__covariance": ["full", "diagonal", "isotropic"], "gd__shared": [True, False], "gd__inference": ["map"]},

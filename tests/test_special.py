@@ -97,6 +97,7 @@ def test_digits(name):
     assert errors(traced, exact, points).max() < tolerance
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", CASES)
 def test_single_precision(name):
     function, exact, points, _, tolerance = CASES[name]
@@ -134,6 +135,7 @@ def test_gradient_at_no_step():
             assert by_d == pytest.approx(scipy_special.digamma(a), rel=1e-14)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(("function", "exact"), [(log_beta_ratio, beta_ratio), (log_beta_binomial, beta_binomial)])
 def test_gradients_of_beta(function, exact):
     points = tosses()[:, ::14]
@@ -196,6 +198,7 @@ def test_missing_and_integers():
     assert log_gamma_ratio(jnp.asarray(3), 2).dtype == np.float32
 
 
+@pytest.mark.compiles
 def test_under_the_strictest_settings():
     with np.errstate(all="raise"):
         for function, _, points, *_ in CASES.values():

@@ -338,6 +338,7 @@ def test_not_fitted_or_not_ours(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.compiles
 def test_priors_are_kept(tmp_path):
     for prior in (SeparationPrior(), NormalInverseGamma(np.zeros(3), 0.1, 1.0, 1.0)):
         fitted = GD("diagonal", prior=prior, inference="map").fit(SHIFTED, T)

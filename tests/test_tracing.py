@@ -37,6 +37,7 @@ def again(model):
     return replace(model, **inner)
 
 
+@pytest.mark.compiles
 @each
 def test_evidence_and_its_gradient(case):
     """Under jit the evidence equals NumPy's; its gradient agrees with finite differences (to their own error)."""
@@ -127,6 +128,7 @@ def whole():
         numpyro.sample("heads", dist.Binomial(TOSSES, probability), obs=HEADS)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("double", [False, True], ids=["float32", "float64"])
 def test_a_collapsed_hierarchy_has_the_density_of_the_whole_integrated(double):
     """Against quadrature over each coin's probability; the sequences' evidence leaves the binomial coefficients out."""

@@ -37,6 +37,7 @@ def three_gaussians(rng, n, dim=3):
 # -- averaging the right thing
 
 
+@pytest.mark.compiles
 def test_the_joint_is_averaged_and_then_normalised():
     """Four rows against fifty: x* itself tells about the parameters, so E p(t|x*, θ) is not p(t|x*, data)."""
     x = np.concatenate([np.random.default_rng(0).normal(0, 1, 4), np.random.default_rng(1).normal(1, 1, 50)])

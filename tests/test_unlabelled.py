@@ -108,6 +108,7 @@ def test_draws_are_of_the_posterior_with_the_label_summed_out():
     np.testing.assert_allclose(p, expected / expected.sum(), atol=0.02)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("noise", [None, LabelNoise(0.2, 2)], ids=["unlabelled", "wrong"])
 def test_no_chain_exchanges_classes(noise, capfd):
     """Three classes apart, three labels of each, or a fifth of all labels wrong: from the prior chains did not meet."""
@@ -129,6 +130,7 @@ def test_no_chain_exchanges_classes(noise, capfd):
     assert capfd.readouterr().err == ""  # the compiler of JAX 0.12 wrote of a kernel that it could not make
 
 
+@pytest.mark.compiles
 def test_chains_begin_at_labels_as_told_where_there_is_no_mode():
     """A coin of Beta(1/2, 1/2) without a tail has no mode; NUTS samples all the same."""
     bits, y = np.array([1, 1, 1, 0, 0, 1, 0], bool)[:, None], np.array([0, 0, 1, 1, 1, np.nan, np.nan])

@@ -108,6 +108,7 @@ def cases():
         yield pytest.param(case, seed, marks=[pytest.mark.slow] * (seed > 0 or case in AGAIN))
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(("case", "seed"), list(cases()))
 @pytest.mark.filterwarnings("ignore:NUTS")
 def test_a_vague_prior_with_data_agrees_with_the_exact_posterior(case, seed):
@@ -133,6 +134,7 @@ def gibbs(model, statistics, count):
     return np.array(found)[count // 10 :]
 
 
+@pytest.mark.compiles
 def test_a_vague_semi_conjugate_line_agrees_with_gibbs_sampling():
     model = SemiConjugateLinearRegression(np.zeros(4), 30 * np.eye(4), TINY, TINY)
     statistics = model.statistics(X, Y)
@@ -195,6 +197,7 @@ def steps(x):
     numpyro.factor("density", -1e300 * jnp.abs(place - x))
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(("density", "words"), [(nowhere_finite, "not finite"), (steps, "never moved|not finite")])
 def test_draws_that_are_not_finite_and_chains_that_never_moved_are_errors(density, words):
     with warnings.catch_warnings():
@@ -203,6 +206,7 @@ def test_draws_that_are_not_finite_and_chains_that_never_moved_are_errors(densit
             fit(density, 0.123, NUTS(100, 100, 2), seed=0)
 
 
+@pytest.mark.compiles
 def test_laplace_of_a_vague_semi_conjugate_line_agrees_with_nuts():
     model = SemiConjugateLinearRegression(np.zeros(4), 30 * np.eye(4), TINY, TINY)
     one, two = (fit(model, (X, Y), way, seed=0).samples for way in (Laplace(), NUTS(1000, 500, 2)))
@@ -210,6 +214,7 @@ def test_laplace_of_a_vague_semi_conjugate_line_agrees_with_nuts():
         assert (np.abs(one[site].mean((0, 1)) - two[site].mean((0, 1))) < 0.2 * two[site].std((0, 1))).all()
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     "case",
     [

@@ -205,3 +205,10 @@ CASES = [
     regression("ordered, probit", OrderedRegression(**SCORES, classes=ABC, link="probit"), columns(2, classes=3),
                slow=COMPILED_AGAIN),
 ]  # fmt: skip
+
+# Programs like another line's, in another shape: each operation is compiled anew, for seconds.
+AGAIN = ("coins", "weather stations", "gaussian line", "gaussian space", "naive Bayes, known classes")
+AGAIN += ("diagonal shared", "isotropic shared", "separation", "separation shared")
+AGAIN += ("heads of six", "tosses", "bags of four", "naive Bayes of counts", "linear, known noise", "laplace noise")
+AGAIN += ("laplace prior", "laplace noise and prior", "logistic", "softmax, pinned", "probit")
+AGAIN += ("student", "student shared")
