@@ -9,7 +9,7 @@ import { extname, join, normalize } from "node:path";
 import { open } from "./chromium.mjs";
 
 const [folder = "docs/_build/html", pictures] = process.argv.slice(2);
-const pages = (process.env.PAGES ?? "index howto howto/command-line howto/decide howto/from-scikit-learn api " +
+const pages = (process.env.PAGES ?? "index howto howto/command-line howto/decide howto/determination-key howto/key howto/ward howto/from-scikit-learn api " +
   "api/bayesgen.NaiveBayesClassifier mathematics/naive-bayes mathematics/gaussian-discriminant tutorials/7-workflow " +
   "comparison reliability scaling ecosystem design").split(" ").map((page) => `${page}.html`);
 const searches = { csv: "howto/", "command line": "howto/command-line", "reject option": "howto/decide" };

@@ -4,6 +4,7 @@ import logging as std_logging
 import os
 import re
 import shutil
+import sys
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +17,7 @@ import bayesgen
 from bayesgen.plot.style import COLOURS
 
 logger = logging.getLogger(__name__)
+sys.path.append(str(Path(__file__).parent))
 os.environ["PYTHONWARNINGS"] = "ignore:IProgress not found"  # a page has no progress bars
 if version("jax").startswith("0.10."):  # pages are compiled in three quarters of the time, as in tests/conftest.py
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
@@ -171,10 +173,19 @@ def _notebooks(app, exception):
             shutil.copy(notebook, Path(app.outdir) / "tutorials")
 
 
+def _calculators(app, exception):
+    """Put the live pages of two how-tos beside them."""
+    if exception is None and app.builder.name == "html":
+        import calculators
+
+        calculators.write(Path(app.outdir, "howto"))
+
+
 def setup(app):
     for handler in std_logging.getLogger("sphinx").handlers:
         handler.filters.insert(0, _cause_first)
     app.connect("build-finished", _notebooks)
+    app.connect("build-finished", _calculators)
     app.connect("doctree-read", _described)
     app.connect("doctree-read", _panels)
     app.connect("missing-reference", _outward)

@@ -11,11 +11,12 @@ import numpy as np
 import typer
 from rich.progress import Progress
 
-from bayesgen import comparison
+from bayesgen import comparison, data
 from bayesgen.cli import folders, inputs, shell
 from bayesgen.cli.learn import check_options, takes
 from bayesgen.cli.report import page, run, terminal, words
 from bayesgen.cli.shell import command_line, one_line
+from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.tables.cleaning import split
 
 
@@ -150,12 +151,17 @@ class _Teller:
 
 def demo(
     context: typer.Context,
-    output: Annotated[Path, typer.Option(help="Folder for report.html and all that stands in it.")] = Path(
-        "bayesgen-demo"
-    ),
+    output: Annotated[
+        Path, typer.Option(help="Folder for report.html, all that stands in it, and calculator.html.")
+    ] = Path("bayesgen-demo"),
 ):
     """Show what `bayesgen compare` does, with 344 penguins of three species: measures, island, sex, and gaps."""
     compare(context, "penguins", "species", folds=3, output=output)  # 5 folds would not end in half a minute
-    terminal.say(
-        terminal.consoles()[1], f"Open {output / 'report.html'} in a browser; then do the same with your own table."
-    )
+    out, err = terminal.consoles()
+    X = data.load("penguins")
+    y = X.pop("species")
+    words = {"title": "Which penguin is it?"}
+    with one_line(err):
+        NaiveBayesClassifier(exponent="loo").fit(X, y).to_page(output / "calculator.html", words=words)
+    terminal.say(out, f"Written to {output}: calculator.html, in which anyone can ask naive Bayes about a penguin")
+    terminal.say(err, f"Open {output / 'report.html'} in a browser; then do the same with your own table.")

@@ -1,0 +1,54 @@
+"""The live pages of two how-tos, which the site puts beside them: `python docs/calculators.py FOLDER`."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_breast_cancer
+
+import bayesgen as bg
+
+
+def ward(path):
+    """Tumours by ten measurements: what to measure next, and when to stop."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    X, y = X.iloc[:, :10], np.where(y == 0, "malignant", "benign")
+    features = dict.fromkeys(X, "log1p")  # skewed numbers >= 0
+    classifier = bg.NaiveBayesClassifier(features, exponent="loo", random_state=0).fit(X, y)
+    loss = pd.DataFrame({"leave it": [0, 10], "operate": [1, 0]}, index=["benign", "malignant"])
+    words = {
+        "title": "Is this tumour malignant?",
+        "introduction": "Measurements of the nuclei of cells, taken by a fine needle.",
+        "footer": "An example, learned from 569 tumours of one hospital. Not for the care of anybody.",
+        "columns": {c: {"name": c.removeprefix("mean ")} for c in X},
+        "sentences": {"next_hint_loss": "What each measurement is worth beyond its cost, in false alarms."},
+    }
+    classifier.to_page(path, loss=loss, cost=0.02, words=words)
+
+
+def key(path):
+    """Penguins: which species, asking as little as possible."""
+    X = bg.data.load("penguins").drop(columns="year")
+    y = X.pop("species")
+    classifier = bg.NaiveBayesClassifier(exponent="loo", random_state=0).fit(X, y)
+    measures = {"bill_length_mm": "mm", "bill_depth_mm": "mm", "flipper_length_mm": "mm", "body_mass_g": "g"}
+    columns = {c: {"name": c.rsplit("_", 1)[0].replace("_", " "), "unit": unit} for c, unit in measures.items()}
+    columns["bill_length_mm"]["help"] = "from the tip to the feathers"
+    words = {
+        "title": "Which penguin is it?",
+        "introduction": "A grown penguin of the Palmer archipelago. Begin with what is asked first.",
+        "columns": columns,
+        "sentences": {"next_hint": "The most telling first; the numbers are what an answer tells, in nats."},
+    }
+    classifier.to_page(path, words=words)
+
+
+def write(folder):
+    """Write both pages into a folder."""
+    for page in (ward, key):
+        page(Path(folder, f"{page.__name__}.html"))
+
+
+if __name__ == "__main__":
+    write(sys.argv[1])
