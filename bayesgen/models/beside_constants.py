@@ -39,7 +39,7 @@ class BesideConstants(ExponentialFamily):
     leaf : Leaf
         Model of the columns that vary, prior or posterior.
     constant : array, shape (D,)
-        Value of each column on the scale that the leaf models; NaN where it varies, or has no entry.
+        Value of each constant column on the scale that the leaf models, NaN where it has no entry; 0 where it varies.
     kept : tuple of int
         Places of the columns that vary.
     """
@@ -57,7 +57,7 @@ class BesideConstants(ExponentialFamily):
             return make(statistics)
         wide, kept = pooled.constant.ndim > 0, tuple(np.flatnonzero(~pooled.constant).tolist())
         part = statistics.select(np.array(kept or (0,))) if wide else statistics
-        value = np.where(pooled.constant & statistics.observed, pooled.mean, np.nan)
+        value = np.where(pooled.constant, np.where(statistics.observed, pooled.mean, np.nan), 0.0)
         return cls(family, make(part if kept else part.scaled(0.0)), np.atleast_1d(value), kept)
 
     # -- rows, statistics and parameters of all columns, and of those that vary ----------------------------------------
@@ -93,7 +93,8 @@ class BesideConstants(ExponentialFamily):
 
     def possible(self, x) -> np.ndarray:
         """Return False for each row (n,) that has another value in a constant column."""
-        x, value = x.reshape(len(x), -1), self.leaf.back(self.constant)
+        value = np.delete(self.leaf.back(self.constant), list(self.kept))
+        x = np.delete(x.reshape(len(x), -1), list(self.kept), axis=1)
         return ~(np.abs(x - value) > _SAME * np.abs(value)).any(1)
 
     def constants(self, columns) -> dict[str, float]:
@@ -114,7 +115,7 @@ class BesideConstants(ExponentialFamily):
             raise
 
     def _with(self, leaf) -> Self:
-        return replace(self, leaf=leaf, per_class=leaf.per_class)
+        return self if leaf is self.leaf else replace(self, leaf=leaf, per_class=leaf.per_class)
 
     # -- the program ---------------------------------------------------------------------------------------------------
 
