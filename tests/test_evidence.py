@@ -129,6 +129,7 @@ def test_from_the_command_line(tmp_path):
     code, out, err = run(*call, "--output", tmp_path / "e.png", command="explain")
     assert (
         (code, err) == (0, "")
+        and "Row 50: P(" in out
         and "90 % interval" in out
         and "before any value is known 0." in out
         and "Together" in out

@@ -349,3 +349,12 @@ def test_settings(settings, words):
 def test_without_an_estimate_draws_have_no_evidence():
     with pytest.raises(AttributeError, match="inference='laplace' gives one"):
         _ = bg.fit(COIN, TOSSES).as_draws(0).log_evidence
+
+
+def test_a_hessian_of_many_patterns_of_gaps_is_refused_before_it_starts():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(200, 24))
+    rows[rng.random(rows.shape) < 0.05] = np.nan
+    classifier = bg.GaussianDiscriminantClassifier(inference="laplace")
+    with pytest.raises(ValueError, match=r"full covariance of 24 columns whose rows have .* patterns of gaps"):
+        classifier.fit(rows, np.arange(200) % 2)

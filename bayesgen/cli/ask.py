@@ -130,7 +130,7 @@ def explain(
         if json:
             typer.echo(as_json.dumps(told.to_dict(), indent=2))
             return
-        terminal.tell_evidence(out, told)
+        terminal.tell_evidence(out, told, row)
         if hasattr(classifier, "missing"):
             terminal.say(out, "It knows no odds without values: prior stands for those at the means of all columns.")
         if output:

@@ -90,6 +90,7 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
     return xr.DataArray(values, dims=("row", "class", "term"), coords=labels)
 
 
+@np.errstate(invalid="ignore", divide="ignore")  # a point estimate may rule a class out
 def terms_of_model(classifier, X):
     """Return names of the columns, and terms (n, K) of the class probability and of each, of one model."""
     rows = classifier._read(X)
@@ -178,6 +179,7 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
+@np.errstate(invalid="ignore", divide="ignore")  # a point estimate may rule a class out
 def _evidence(classifier, X, row: int, label) -> RowEvidence:
     """Add the columns of a row one by one, in two orders, and share out the steps of the log odds."""
     names, labels = list(classifier.schema_.columns), classifier.classes_.tolist()
