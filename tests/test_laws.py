@@ -17,7 +17,7 @@ def marks(case, law):
     """Leave programs like another line's to the tests that compile."""
     if law in case.slow:
         return pytest.mark.slow
-    return pytest.mark.compiles if law.__name__ in COMPILED and case.name in laws.AGAIN else ()
+    return pytest.mark.compiles if law.__name__ in COMPILED and case.name in laws.LIKE_ANOTHER else ()
 
 
 PAIRS = [

@@ -25,14 +25,34 @@ CASES = [case for case in laws.CASES if case.name != "known die"]  # with someth
 DRAWN = [case for case in CASES if not any(map(laws.is_pair, case.parts.values()))]  # tosses are given, never drawn
 ROWS = 15
 # A gradient through each leaf is also one through "naive Bayes", "full", or the line with more columns.
-SLOPED_AGAIN = (*laws.AGAIN, "coin", "die", "dice", "toronto", "normal", "normals", "gauge", "skewed", "gaussian plane")
+SLOPED_AGAIN = (
+    *laws.LIKE_ANOTHER,
+    "coin",
+    "die",
+    "dice",
+    "toronto",
+    "normal",
+    "normals",
+    "gauge",
+    "skewed",
+    "gaussian plane",
+)
 # Drawing compiles longest, and draws in the shape of another line use its samplers.
-DRAWN_AGAIN = (*laws.AGAIN, "dice", "gauges", "normals", "skewed from 0", "full shared", "diagonal", "linear through 0")
+DRAWN_AGAIN = (
+    *laws.LIKE_ANOTHER,
+    "dice",
+    "gauges",
+    "normals",
+    "skewed from 0",
+    "full shared",
+    "diagonal",
+    "linear through 0",
+)
 DRAWN_AGAIN = (*DRAWN_AGAIN, "gauge", "isotropic", "separation diagonal", "outliers")
 DRAWN_AGAIN = (*DRAWN_AGAIN, "coin", "die", "toronto", "normal", "gaussian plane")  # in "naive Bayes", and in "full"
 
 
-def over(cases, again=laws.AGAIN):
+def over(cases, again=laws.LIKE_ANOTHER):
     marked = [pytest.param(c, id=c.name, marks=pytest.mark.slow if c.name in again else ()) for c in cases]
     return pytest.mark.parametrize("case", marked)
 

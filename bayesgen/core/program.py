@@ -432,9 +432,9 @@ def short(value: Any) -> str:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Return True if two values are equal: arrays entry by entry, mappings item by item."""
+    """Return True if two values are equal: arrays entry by entry, where NaN is NaN, mappings item by item."""
     if hasattr(a, "shape") and hasattr(b, "shape"):
-        return bool(np.array_equal(a, b))
+        return bool(np.array_equal(a, b, equal_nan=np.result_type(a).kind == np.result_type(b).kind == "f"))
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     return bool(a == b)

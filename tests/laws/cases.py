@@ -207,8 +207,15 @@ CASES = [
 ]  # fmt: skip
 
 # Programs like another line's, in another shape: each operation is compiled anew, for seconds.
-AGAIN = ("coins", "weather stations", "gaussian line", "gaussian space", "naive Bayes, known classes")
-AGAIN += ("diagonal shared", "isotropic shared", "separation", "separation shared")
-AGAIN += ("heads of six", "tosses", "bags of four", "naive Bayes of counts", "linear, known noise", "laplace noise")
-AGAIN += ("laplace prior", "laplace noise and prior", "logistic", "softmax, pinned", "probit")
-AGAIN += ("student", "student shared")
+LIKE_ANOTHER = ("coins", "weather stations", "gaussian line", "gaussian space", "naive Bayes, known classes")
+LIKE_ANOTHER += ("diagonal shared", "isotropic shared", "separation", "separation shared")
+LIKE_ANOTHER += (
+    "heads of six",
+    "tosses",
+    "bags of four",
+    "naive Bayes of counts",
+    "linear, known noise",
+    "laplace noise",
+)
+LIKE_ANOTHER += ("laplace prior", "laplace noise and prior", "logistic", "softmax, pinned", "probit")
+LIKE_ANOTHER += ("student", "student shared")
