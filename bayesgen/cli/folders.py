@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from bayesgen.core.errors import counted
-from bayesgen.estimators.workers import in_order
 from bayesgen.numerics.checks import available
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import Source, located
@@ -216,14 +215,11 @@ def batches(file: str, estimator, others: Sequence[str], reading: Reading, work:
     used = schema.used().columns
     source = source_of(file, reading, used)
     source.declare(kinds_of(schema) | dict.fromkeys(others, "O"))
-
-    def worked(job):
+    for job in source.jobs(list(dict.fromkeys([*used, *others]))):  # a file may be all of the rows
         with located(job.place):
-            frames = [_frame(batch, reading.missing) for batch in job.read()]
-            return [work(frame.reindex(columns=list(schema.columns)), frame) for frame in frames]
-
-    for found in in_order(source.jobs(list(dict.fromkeys([*used, *others]))), worked):
-        yield from found
+            for batch in job.read():
+                frame = _frame(batch, reading.missing)
+                yield work(frame.reindex(columns=list(schema.columns)), frame)
 
 
 class Cleaned(Source):
