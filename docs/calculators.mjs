@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { open } from "../.ci/chromium.mjs";
 
-const entries = { ward: { texture: "17,9", radius: "15.1" }, key: { "bill length": "39.1", island: "Dream" } };
+const entries = { ward: { texture: "17,9", area: "640" }, key: { "bill length": "39.1", island: "Dream" } };
 const browser = await open();
 for (const [name, known] of Object.entries(entries)) {
   const tab = await browser.newPage({ viewport: { width: 1080, height: 860 } });

@@ -11,17 +11,17 @@ import bayesgen as bg
 
 
 def ward(path):
-    """Tumours by ten measurements: what to measure next, and when to stop."""
-    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    X, y = X.iloc[:, :10], np.where(y == 0, "malignant", "benign")
-    features = dict.fromkeys(X, "log1p")  # skewed numbers >= 0
-    classifier = bg.NaiveBayesClassifier(features, exponent="loo", random_state=0).fit(X, y)
+    """Tumours by six measurements: what to measure next, and when to stop."""
+    table, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    names = ["texture", "area", "smoothness", "compactness", "symmetry", "fractal dimension"]
+    X = table[[f"mean {name}" for name in names]].set_axis(names, axis=1)
+    y = np.where(y == 0, "malignant", "benign")
+    classifier = bg.NaiveBayesClassifier(dict.fromkeys(names, "log"), exponent="loo").fit(X, y)  # skewed numbers > 0
     loss = pd.DataFrame({"leave it": [0, 10], "operate": [1, 0]}, index=["benign", "malignant"])
     words = {
         "title": "Is this tumour malignant?",
         "introduction": "Measurements of the nuclei of cells, taken by a fine needle.",
         "footer": "An example, learned from 569 tumours of one hospital. Not for the care of anybody.",
-        "columns": {c: {"name": c.removeprefix("mean ")} for c in X},
         "sentences": {"next_hint_loss": "What each measurement is worth beyond its cost, in false alarms."},
     }
     classifier.to_page(path, loss=loss, cost=0.02, words=words)
