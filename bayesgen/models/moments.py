@@ -129,10 +129,11 @@ class Moments(Statistics):
         return np.full(self.mean.shape[1:], there) if self.vector else there
 
     def select(self, columns: np.ndarray) -> "Moments":
-        """Return the moments of some columns, by their places."""
-        n = self.n if self.vector else self.n[..., columns]
-        rows = (..., columns[:, None], columns) if self.vector else (..., columns)
-        return Moments(n, self.mean[..., columns], self.scatter[rows])
+        """Return the moments of some columns, by their places; `take` leaves them in the order of memory of a file."""
+        scatter = self.scatter.take(columns, -1)
+        if self.vector:
+            return Moments(self.n, self.mean.take(columns, -1), scatter.take(columns, -2))
+        return Moments(self.n.take(columns, -1), self.mean.take(columns, -1), scatter)
 
     def scaled(self, factor):
         return Moments(self.n * factor, self.mean, self.scatter * factor)
