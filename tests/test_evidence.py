@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from commands import run
 from matplotlib.figure import Figure
-from scipy.special import logit
+from scipy.special import expit, logit, softmax
 
 import bayesgen as bg
 from bayesgen import data, decision, plot
@@ -20,6 +20,8 @@ CASES = {
     "naive Bayes": (bg.NaiveBayesClassifier({"year": "drop"}), X, y),
     "averaged": (bg.AveragedClassifier(members=["gaussian", "category", "softmax"]), X[::8], y[::8]),
     "full": (bg.GaussianDiscriminantClassifier(), NUMBERS, y[NUMBERS.index]),
+    "logistic": (bg.LogisticClassifier(inference="map"), X.dropna(), y[X.dropna().index]),
+    "ordered": (bg.OrderedClassifier(inference="map"), NUMBERS, y[NUMBERS.index].str.len()),
     "shared": (bg.GaussianDiscriminantClassifier(shared=True), NUMBERS.to_numpy(), y[NUMBERS.index]),
 }
 
@@ -33,8 +35,27 @@ def test_terms_add_up_to_the_log_odds(name):
         said, p = classifier.explain(row, 0, label), classifier.predict_proba(row)[0, k]
         assert said.probability == pytest.approx(p)
         assert said.prior + sum(said.terms.values()) == pytest.approx(logit(p), abs=1e-6)
-        assert said.interval[0] <= said.interval[1]
+        assert np.isnan(said.interval).all() if "map" in str(classifier) else said.interval[0] <= said.interval[1]
     assert classifier.explain(rows, row=np.int64(30)).label == classifier.predict(row)[0]
+
+
+def test_terms_of_a_regression_are_its_columns_times_their_coefficients():
+    rows, labels = X.dropna(), y[X.dropna().index]
+    softmax_ = bg.LogisticClassifier(inference="map").fit(rows, labels)
+    terms = softmax_.explain(rows[:9])
+    assert terms.dims == ("row", "class", "term") and terms.term.values.tolist() == ["prior", *rows.columns]
+    np.testing.assert_allclose(softmax(terms.sum("term").values, axis=1), softmax_.predict_proba(rows[:9]), rtol=1e-9)
+    length = softmax_.coef_[:, 3] * (rows["bill_length_mm"].iloc[0] - rows["bill_length_mm"].mean())
+    np.testing.assert_allclose(terms.sel(term="bill_length_mm")[0], length - length.mean(), rtol=1e-9)
+    two = labels != "Gentoo"
+    plain = bg.LogisticClassifier(inference="map", standardize=False).fit(rows[two], labels[two])
+    said, terms = plain.explain(rows, 4, "Chinstrap"), plain.explain(rows[4:5])[0]
+    for column, term in said.terms.items():
+        assert term == pytest.approx(float(terms.sel({"term": column}).diff("class")[0]), abs=1e-9)
+    ordered = bg.OrderedClassifier(order=sorted(set(labels)), inference="map").fit(rows, labels)
+    terms, above = ordered.explain(rows[:9]), 1 - ordered.predict_proba(rows[:9]).cumsum(1)[:, :-1]
+    assert terms.dims == ("row", "higher than", "term")
+    np.testing.assert_allclose(expit(terms.sum("term").values), above, rtol=1e-6)
 
 
 def test_two_classes_of_naive_bayes_have_the_terms_of_explain():
@@ -135,6 +156,11 @@ def test_from_the_command_line(tmp_path):
         and "Together" in out
     )
     assert (tmp_path / "e.png").read_bytes().startswith(b"\x89PNG")
+    point = tmp_path / "point.safetensors"
+    options = "--target", "species", "--output", point, "--model", "logistic"
+    assert run(tmp_path / "p.csv", *options, command="fit")[0] == 0
+    said = run(point, tmp_path / "p.csv", "--row", 50, command="explain")[1]
+    assert "fitted at a point: no interval (--inference laplace gives one)" in " ".join(said.split())
     told = json.loads(run(*call, "--json", "--class", "Adelie", command="explain")[1])
     assert told["class"] == "Adelie" and told["columns"]["island"]["value"] == table["island"].iloc[50]
     assert "--class: no class 'Emu'" in run(*call, "--class", "Emu", command="explain")[2]

@@ -6,11 +6,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from scipy import stats
 from scipy.special import softmax
 from sklearn.datasets import load_iris
 
 import bayesgen as bg
+from bayesgen import plot
 from bayesgen.models import BetaBinomial, NormalInverseGamma, NormalInverseWishart
 
 X, Y = load_iris(return_X_y=True)
@@ -124,11 +126,15 @@ def test_a_discriminative_model_averages_its_draws():
     assert np.abs(classifier.predict_proba_draws(X[70:80], 4000).mean(0) - average).max() < 0.02
 
 
-def test_a_point_estimate_is_sure_of_its_probability():
+def test_a_point_estimate_has_one_probability_and_no_interval():
     classifier = bg.GaussianDiscriminantClassifier(inference="ml").fit(X, Y)
-    ends = classifier.predict_proba_interval(X)
-    np.testing.assert_allclose(ends[..., 0], ends[..., 1], rtol=1e-12)
-    np.testing.assert_allclose(ends[..., 0], classifier.predict_proba(X), rtol=1e-9)
+    draws = classifier.predict_proba_draws(X, 3)
+    np.testing.assert_allclose(draws, np.stack([classifier.predict_proba(X)] * 3), rtol=1e-9)
+    with pytest.raises(ValueError, match="fitted at a point has no interval; inference='laplace' gives one"):
+        classifier.predict_proba_interval(X)
+    said = classifier.explain(X, row=3)
+    assert np.isnan(said.interval).all() and said.to_dict()["interval"] == [None, None]
+    assert "fitted at a point: no interval" in plot.evidence(said, ax=Figure().subplots()).get_title()
     for call in (lambda: classifier.predict_proba_interval(X, 1.5), lambda: classifier.predict_proba_draws(X, 0)):
         with pytest.raises(ValueError, match=r"level must|size must"):
             call()

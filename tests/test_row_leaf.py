@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import bayesgen as bg
+from bayesgen.inference.base import Exact
 from bayesgen.models.leaf import DataError, Hyperparameter, hyperparameter
 from bayesgen.models.row_leaf import RowLeaf, RowsByGroup
 from bayesgen.testing import check_leaf
@@ -94,6 +95,6 @@ def test_what_needs_sums_is_refused_by_name(fitted, table):
     with pytest.raises(ValueError, match="keeps its rows cannot forget some of them"):
         fitted.statistics_.leaves["x0"] - fitted.statistics_.leaves["x0"]
     with pytest.raises(TypeError, match="no exact posterior"):
-        bg.NaiveBayesClassifier({"x0": Cauchy(2.0)}).fit(X, y)
+        bg.NaiveBayesClassifier({"x0": Cauchy(2.0)}, inference=Exact()).fit(X, y)
     with pytest.raises(DataError, match=r"rows have \(2,\) features where the model has \(\)"):
         Cauchy(2.0).statistics(ROWS)

@@ -26,7 +26,7 @@ def classify(classifier, x=X, y=Y):
     """Ask a generative classifier every question."""
     classifier.set_params(random_state=0, class_concentration=2.0).fit(x, y)
     classifier.predict_proba(x), classifier.predict_log_proba(x), classifier.score_samples(x)
-    classifier.predict_proba_interval(x, size=20)
+    classifier.predict_proba_draws(x, size=20)
     if classifier.model_.conjugate:
         assert np.isfinite(classifier.log_evidence_)
     if classifier.inference != "map":  # what compiles is run once

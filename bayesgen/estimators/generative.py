@@ -10,7 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimators import settings
 from bayesgen.estimators.estimator import Estimator, sample, score, score_samples
-from bayesgen.inference import Inference, resolve
+from bayesgen.inference import Inference
+from bayesgen.inference.base import resolve_for
 from bayesgen.inspection.data_tree import to_arviz
 from bayesgen.inspection.explain import explain, terms_of_model
 from bayesgen.inspection.leave_one_out import leave_one_out
@@ -73,8 +74,8 @@ class GenerativeClassifier(ClassifierMixin, Estimator):
         return template, template.sum_rows(blocks, rows, fingerprint(schema, self.classes_))
 
     def _learn(self, schema, template, statistics):
-        inference = resolve(self.inference)
         model = template.with_prior(statistics)
+        inference = resolve_for(model, self.inference)
         if self._weak:
             settings.warn_of_constant_columns(schema, statistics)
         posterior = self._infer(inference, model, statistics)

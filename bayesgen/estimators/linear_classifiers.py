@@ -15,6 +15,7 @@ from bayesgen.estimators.estimator import score
 from bayesgen.estimators.linear import LinearEstimator, fit_classes
 from bayesgen.inference import NUTS, Inference, resolve
 from bayesgen.inspection.data_tree import row_groups
+from bayesgen.inspection.explain import explain, terms_of_score
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
 from bayesgen.models.row_classifier import RowClassifier
 from bayesgen.numerics.checks import check_flag
@@ -140,6 +141,11 @@ class RowsClassifier(ClassifierMixin, LinearEstimator):
     @abc.abstractmethod
     def _model(self, scales, classes, columns) -> RowClassifier:
         """Build the model of some classes and columns."""
+
+    def _terms(self, X):
+        return terms_of_score(self, X)
+
+    explain = explain  # documented in `bayesgen.inspection`
 
     def _groups(self, draws, X, y, rng, wanted):
         return row_groups(self, draws, X, y, rng, wanted)

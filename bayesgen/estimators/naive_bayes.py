@@ -54,7 +54,8 @@ class NaiveBayesClassifier(LabelledClassifier):
     priors : array, shape (K,), or mapping or Series from class to float, optional
         Known class probabilities, in place of learned ones; a classifier of this kind has no ``class_weight``.
     inference : {"ml", "map", "exact", "nuts", "laplace"} or Inference, default "exact"
-        Method of inference.
+        Method of inference. Where a leaf is not conjugate (Student-t, pooled) "exact" stands for "map", or, without a
+        mode, for "laplace", told by a warning.
     unseen : {"missing", "error"}, default "missing"
         Treatment of a category at prediction that was not there at fit: integrated out, with one warning that counts
         and names such values, or refused. In ``partial_fit`` it is refused.

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from bayesgen.core.errors import Argument, InputTypeError, InputWarning
+from bayesgen.core.errors import Argument, InputTypeError, InputWarning, warn
 from bayesgen.core.registry import saveable
 from bayesgen.core.statistics import Statistics
 from bayesgen.models.function import FunctionModel
@@ -79,6 +79,20 @@ def resolve(inference: "str | Inference") -> "Inference":
             f"got {inference!r}"
         )
     return inference
+
+
+def resolve_for(model: Model, inference: "str | Inference") -> "Inference":
+    """Return an inference as `resolve` does; where a model has no exact posterior, another in place of "exact", told.
+
+    "exact" is the default, which nobody chose for a Student-t or a pooled leaf: the mode is found where there is one,
+    else draws by Laplace. An `Exact()` that was given is taken at its word, and refuses.
+    """
+    if not (isinstance(inference, str) and inference.lower() == "exact") or is_conjugate(model):
+        return resolve(inference)
+    name, other = ("map", "laplace") if model.bounded else ("laplace", "nuts")
+    problem = f"{type(model).__name__} has no exact posterior, since not every part is conjugate: fitted by "
+    warn(InputWarning(problem, Argument("inference", name), "; another way is ", Argument("inference", other)))
+    return resolve(name)
 
 
 def fit(

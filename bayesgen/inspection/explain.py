@@ -18,7 +18,7 @@ from bayesgen.models.bernoulli import BetaBinomial
 from bayesgen.models.classifier import GaussianDiscriminant
 from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.numerics.pieces import count_rows
-from bayesgen.tables import dates
+from bayesgen.tables import dates, design
 from bayesgen.tables.columns import frame_of
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels
@@ -35,6 +35,11 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
     a Gaussian discriminant with a shared covariance the term is w_kj (x_j - m_j) under the posterior mean of the
     weights, m the mean of the rows of fit, and the first term holds the score at m. Terms are centred over the
     classes: 0 says nothing, and a missing column says 0. The difference of two classes is a log odds.
+
+    In logistic, probit and ordered classifiers it is b_kj (x_j - m_j) too, with the coefficients ``coef_`` as the
+    weights, and m is 0 with ``standardize=False``; a category stands under its column. Scores of ordered classes are
+    those of "higher than" each class but the last, x b - cut, which differ by the cut points alone and are not centred.
+    For one row a column that is not known yet stands at m.
 
     In an averaged classifier the term of a column is the weighted average over members of exponent times the difference
     of log p(x | k) with and without the column. Redundant columns share their contribution. An average is no sum of
@@ -58,7 +63,7 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
 
     Returns
     -------
-    xarray.DataArray, dims (row, class, term), or RowEvidence
+    xarray.DataArray, dims (row, class, term) or (row, higher than, term), or RowEvidence
         Terms "prior", then the columns. In naive Bayes the softmax over classes of their sum is `predict_proba`
         (by draws, up to their noise). With ``row`` its class, probability and interval, prior log odds, terms and
         values, which `bayesgen.plot.evidence` draws.
@@ -84,6 +89,9 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
 
     names, terms = classifier._terms(X)
     values = np.stack(np.broadcast_arrays(*terms), axis=-1)
+    if values.shape[1] < len(classifier.classes_):
+        labels = {"higher than": classifier.classes_[:-1].tolist(), "term": ["prior", *names]}
+        return xr.DataArray(values, dims=("row", "higher than", "term"), coords=labels)
     known = np.isfinite(values)  # a plug-in estimate may rule a class out: -inf
     values = values - np.where(known, values, 0.0).sum(1, keepdims=True) / known.sum(1, keepdims=True).clip(1)
     labels = {"class": classifier.classes_.tolist(), "term": ["prior", *names]}
@@ -130,6 +138,20 @@ def _linear_terms(classifier, rows):
     return classifier.schema_.columns, [at_centre, *columns]
 
 
+def terms_of_score(classifier, X):
+    """Return names of the columns, and terms (n, scores) of a regression: its score at the means, then b (x - m)."""
+    rows = classifier._read(X) * classifier.scale_
+    columns, origins = list(classifier.schema_.columns), np.asarray(design.origins(classifier.schema_), object)
+    if hasattr(classifier, "cuts_"):
+        intercept, weights = -classifier.cuts_, np.tile(classifier.coef_, (len(classifier.cuts_), 1))
+    else:
+        first = len(classifier.classes_) - len(classifier.coef_)  # the first of two classes has the score 0
+        weights = np.pad(classifier.coef_, ((first, 0), (0, 0)))
+        intercept = np.pad(classifier.intercept_, (first, 0))
+    terms = [rows[:, origins == name] @ weights[:, origins == name].T for name in columns]
+    return columns, [(intercept + weights @ classifier.centre_)[None], *terms]
+
+
 @dataclass(frozen=True, eq=False)
 class RowEvidence:
     """Evidence of the values of one row for a class against all others: log odds that add up.
@@ -141,7 +163,8 @@ class RowEvidence:
     probability : float
         Its probability.
     interval : tuple of float
-        The central 90 % posterior interval of the probability.
+        The central 90 % posterior interval of the probability; (NaN, NaN) where the classifier is fitted at a point, by
+        "map" or "ml", which has none: ``inference="laplace"`` gives one.
     prior : float
         Log odds of the class before any value is known.
     terms : dict from column to float
@@ -168,7 +191,7 @@ class RowEvidence:
         return {
             "class": self.label,
             "probability": self.probability,
-            "interval": list(self.interval),
+            "interval": list(map(_finite, self.interval)),
             "prior_probability": self.prior_probability,
             "prior_log_odds": _finite(self.prior),
             "columns": columns,
@@ -196,11 +219,16 @@ def _evidence(classifier, X, row: int, label) -> RowEvidence:
     def as_given(rows):
         return rows if given else rows.to_numpy()
 
+    whole = classifier._read(as_given(frame)) if hasattr(classifier, "centre_") else None
+
     def along(order):
         """Return the log class probabilities of the row with more and more of its columns, from none to all."""
         unknown = np.ones((len(order) + 1, len(names)), dtype=bool)
         for count, place in enumerate(order, 1):
             unknown[count:, place] = False
+        if isinstance(whole, np.ndarray):  # a regression, whose columns stand at their means until they are known
+            origins = [names.index(column) for column in design.origins(classifier.schema_)]
+            return classifier.posterior_.log_predictive(np.where(unknown[:, origins], 0.0, whole))
         rows = frame.take(np.zeros(len(unknown), int)).reset_index(drop=True).mask(unknown)
         rows = rows.fillna(begun) if begun else rows
         return classifier.predict_log_proba(as_given(rows))
@@ -208,7 +236,8 @@ def _evidence(classifier, X, row: int, label) -> RowEvidence:
     forwards, backwards = along(places), along(places[::-1])
     k = int(forwards[-1].argmax()) if label is None else labels.index(label)
     steps, back = (np.diff(log_odds(path)[:, k]) for path in (forwards, backwards))
-    low, high = predict_proba_interval(classifier, as_given(frame))[0, k]
+    point = classifier.posterior_.kind == "point"
+    low, high = (np.nan, np.nan) if point else predict_proba_interval(classifier, as_given(frame))[0, k]
     return RowEvidence(
         labels[k],
         float(np.exp(forwards[-1, k])),

@@ -159,6 +159,11 @@ def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
     """Return the rows as the model takes them, the codes of their classes, and their weights or None."""
     check_is_fitted(classifier)
     if classifier.posterior_.kind != "exact":
+        if not classifier.model_.conjugate:
+            raise ValueError(
+                f"{purpose}: it needs inference='exact', and {type(classifier.model_).__name__} has none: "
+                "take arviz_stats.loo(classifier.to_arviz(X, y)), with draws by inference='nuts' or 'laplace'"
+            )
         raise ValueError(
             f"{purpose}: it needs inference='exact'; of draws take arviz_stats.loo(classifier.to_arviz(...))"
         )

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core.errors import Argument, InputWarning, warn
+from bayesgen.core.errors import Argument, InputError, InputWarning, warn
 from bayesgen.numerics.checks import check_count, check_level, check_memory
 from bayesgen.numerics.draws import pareto_shape
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
@@ -77,11 +77,20 @@ def predict_proba_interval(classifier, X, level: float = 0.9, size: int = 1000) 
     -------
     array, shape (n, K, 2)
         Lower and upper end.
+
+    Raises
+    ------
+    ValueError
+        If the classifier is fitted at a point, by "map" or "ml": that knows nothing of how far its probabilities may
+        be off.
     """
     check_level("level", level)
     ends = [0.5 - level / 2, 0.5 + level / 2]
     check_is_fitted(classifier)
     check_count("size", size)
+    if classifier.posterior_.kind == "point":
+        gives = Argument("inference", "laplace"), " gives one"
+        raise InputError("a classifier that is fitted at a point has no interval; ", *gives)
     intervals = []
     for probability in _by_pieces(classifier, classifier._read_for_draws(X), size):
         with np.errstate(under="ignore"):

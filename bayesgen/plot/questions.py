@@ -160,7 +160,7 @@ def evidence(said: RowEvidence, *, most: int | None = None, ax: "Axes | None" = 
     ax.set(xlabel=f"log odds of {said.label}; the bars add up")
     probability = style.probability(said.probability)
     sign = "" if probability[0] in "<>" else "= "
-    ax.set_title(f"P({said.label}) {sign}{probability}, 90 % interval {style.interval(said.interval)}", fontsize=10)
+    ax.set_title(f"P({said.label}) {sign}{probability}, {style.interval(said.interval)}", fontsize=10)
     return ax
 
 

@@ -141,8 +141,10 @@ def probability(p: float) -> str:
 
 
 def interval(bounds: tuple[float, float]) -> str:
-    """Return an interval of probabilities as text."""
-    return f"{probability(bounds[0])} to {probability(bounds[1])}"
+    """Return a 90 % interval of probabilities as text; NaN is that of a point estimate, which has none."""
+    if np.isnan(bounds[0]):
+        return "fitted at a point: no interval"
+    return f"90 % interval {probability(bounds[0])} to {probability(bounds[1])}"
 
 
 def value(entry) -> str:

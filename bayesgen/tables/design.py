@@ -49,6 +49,11 @@ def _pairs(schema: Schema) -> list[tuple[str, str]]:
     return [(c, n) for c, each in found for n in ([c] if each is None else [f"{c}{_IS}{level}" for level in each])]
 
 
+def origins(schema: Schema) -> list[str]:
+    """Return the column of the table that each column of a score is made of."""
+    return list(schema.columns) if schema.numeric else [column for column, _ in _pairs(schema)]
+
+
 def read(schema: Schema, table: Table, unseen: str = "error") -> np.ndarray:
     """Return the columns of a score (n, D), NaN where missing; an unseen category is an error, or missing."""
     if table.sparse:
@@ -89,4 +94,4 @@ def filled(schema: Schema, x: np.ndarray, means=None) -> np.ndarray:
     """Return finite rows of a score: a gap is filled with its column's mean, or an error that names it."""
     if means is not None:
         x = np.where(np.isnan(x), means, x)
-    return complete(x, schema.columns if schema.numeric else [column for column, _ in _pairs(schema)])
+    return complete(x, origins(schema))

@@ -114,13 +114,11 @@ def tell_scores(out: Console, scores) -> None:
     say(out, f"log loss of rows that were left out while it learned: {losses}", indent=2)
 
 
-def tell_evidence(out: Console, told, row: int) -> None:
-    """Print the effect of each value of a row on the odds of a class, the strongest first."""
+def tell_evidence(out: Console, told, row: int, cure: str = "") -> None:
+    """Print the effect of each value of a row on the odds of a class, the strongest first, and what gives intervals."""
     probability, interval = odds_words.probability(told.probability), odds_words.interval(told.interval)
     before = odds_words.probability(told.prior_probability)
-    say(
-        out, f"Row {row}: P({told.label}) = {probability}, 90 % interval {interval}; before any value is known {before}"
-    )
+    say(out, f"Row {row}: P({told.label}) = {probability}, {interval}{cure}; before any value is known {before}")
     rows = {"prior": {"value": "", "log odds": f"{told.prior:+.2f}", "odds": odds_words.odds(told.prior)}}
     for column, term in sorted(told.terms.items(), key=lambda item: -abs(item[1])):
         rows[column] = {
