@@ -11,6 +11,7 @@ import datetime
 import hashlib
 import json
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,7 @@ def plain(classifier, draws: int) -> dict[str, Any]:
     columns = _columns(classifier)
     place = {column["name"]: j for j, column in enumerate(columns)}
     factors = [_factor(factor, classifier.schema_, columns, place) for factor in components.factors]
+    factors = [factor for factor in factors if factor["columns"]]  # others are of constant columns alone
     classes = taken.posterior_.model.classes
     made = {
         "classes": [str(label) for label in classifier.classes_.tolist()],
@@ -120,18 +122,25 @@ def _factor(factor, schema, columns, place) -> dict[str, Any]:
     except NoClosedForm as error:
         drop = Argument("features", "drop", "leave them out of the fit")
         raise InputError(f"columns {listed(block.columns)} cannot be exported: {error}; ", drop) from None
-    for column in block.columns:
-        columns[place[column]] |= said.get("columns", {})
-    result: dict[str, Any] = {"kind": said.pop("kind"), "columns": [place[column] for column in block.columns]}
+    for i, column in enumerate(block.columns):
+        about = columns[place[column]]
+        about |= said.get("columns", {})
+        if said["kind"] == "heads":
+            about |= {"most": said["trials"][i], "words_most": "is more than the tosses"}
+        elif said["kind"] == "tosses" and i:
+            about["given"] = True
+    names = [block.columns[i] for i in said.pop("kept", range(len(block.columns)))]
+    for i, value in said.pop("constant", {}).items():
+        columns[place[block.columns[i]]]["constant"] = value
+    result: dict[str, Any] = {"kind": said.pop("kind"), "columns": [place[name] for name in names]}
     said.pop("columns", None)
     lead = (len(factor.owner),)
-    features = (len(block.columns),) if leaf.features else ()
-    shape = (*lead, *(features or (1,)))
+    shape = (*lead, *(leaf.features or (1,)))
     for name, value in said.items():
         if isinstance(value, np.ndarray):
-            rank = TRAILING.get((result["kind"], name), 0)
+            rank = _TRAILING.get((result["kind"], name), 0)
             event = value.shape[value.ndim - rank :]
-            full = (len(factor.classes_of), *features, *event)
+            full = (len(factor.classes_of), *leaf.features, *event)
             if factor.params is not None:
                 full = (len(factor.owner) // len(factor.classes_of), *full)
             result[name] = written(np.broadcast_to(value, full).reshape(*shape, *event))
@@ -144,7 +153,7 @@ def _factor(factor, schema, columns, place) -> dict[str, Any]:
     return result
 
 
-TRAILING = {("list", "mass"): 1}  # axes of an observation
+_TRAILING = {("list", "mass"): 1, ("bag", "mass"): 1, ("vector", "location"): 1, ("vector", "scale"): 2}  # axes
 
 
 def written(array: np.ndarray) -> Any:
@@ -161,7 +170,9 @@ def _describe(made, joint, components) -> None:
     start, count = {}, 0
     for block in joint.classifier.schema_.blocks:
         start[block.name], count = count, count + len(block.columns)
-    for entry in components.given(joint.nothing()).entries():
+    nothing = joint.nothing()
+    nothing |= {name: np.zeros_like(nothing[name]) for name in joint.totals()}  # none in none, which is certain
+    for entry in components.given(nothing).entries():
         column = made["columns"][made["order"][start[entry.gap.block] + entry.gap.place]]
         if column["kind"] in ("number", "count", "date"):
             along = entry.along()
@@ -182,6 +193,23 @@ def _describe(made, joint, components) -> None:
         table = np.column_stack([flat[column["name"]] for column in made["columns"]])
         table = np.clip(table, -3e38, 3e38).astype("<f4")
         made["drawn"], made["drawn_rows"] = base64.b64encode(table.tobytes()).decode(), _ROWS
-    said = [factor.leaf.written(factor.params) for factor in components.factors]
-    dofs = {float(dof) for one in said for dof in np.unique(one.get("dof", np.inf))}
-    made["quantiles"] = [[dof, stats.t.ppf(_LEVELS, dof).tolist()] for dof in sorted(dofs | {np.inf})]
+    dofs = {np.inf}
+    for block in joint.nothing():
+        factors = [components.factors[f] for f in components.used(block)]
+        for dof, cuts in zip(_dofs(factors), components.cutting(block), strict=True):
+            dofs |= set(dof) if cuts else set()
+    made["quantiles"] = [[dof, stats.t.ppf(_LEVELS, dof).tolist()] for dof in sorted(dofs)]
+
+
+def _dofs(factors) -> Iterator[list[float]]:
+    """Yield the degrees of freedom that an unknown entry may have under each group of some factors."""
+    for factor in factors:
+        said = factor.leaf.written(factor.params)
+        dof = np.broadcast_to(
+            said.get("dof", np.inf),
+            (len(factor.owner) // len(factor.classes_of), len(factor.classes_of), *factor.leaf.features),
+        )
+        joint = said["kind"] == "vector" or said.get("joint")
+        more = np.arange(len(factor.columns)) if joint else np.zeros(1)
+        for each in dof.reshape(len(factor.owner), -1):
+            yield np.unique(np.add.outer(each, more)).tolist()

@@ -269,7 +269,7 @@ def _begun(blocks, values: dict[str, Any]) -> dict[str, Any]:
     for block in blocks:
         if block.leaf == "multinomial" or isinstance(block.leaf, DirichletMultinomial):
             begun |= dict.fromkeys(block.columns, 0)
-        elif isinstance(block.leaf, BetaBinomial) and not block.single:
+        elif isinstance(block.leaf, BetaBinomial) and block.leaf.event_dim:
             begun[block.columns[-1]] = values[block.columns[-1]]
     return {column: value for column, value in begun.items() if values[column] == values[column]}
 

@@ -124,6 +124,7 @@ class BetaPrior(Successes, ConjugateFamily):
         return {"probability": rng.beta(self.a, self.b, (*size, *self.batch_shape))}
 
 
+_NO_COUNTS = "is not a count: heads and tosses are whole numbers >= 0"
 _BINARY = "is not 0 or 1; a Bernoulli feature is binary"
 
 
@@ -323,6 +324,14 @@ class BetaBinomial(BetaPrior):
             self._need_trials("rows cannot be drawn")
         return program.dist.Binomial(params["trials"], params["probability"][..., None]).to_event(1)
 
+    def written(self, params=None):
+        mean, total = (self.mean, self.a + self.b) if params is None else (params["probability"], np.array(np.inf))
+        about = {"kind": "count", "words": _NO_COUNTS}
+        if self.trials is None:
+            return {"kind": "tosses", "mean": mean, "total": total, "columns": about}
+        trials = tuple(np.broadcast_to(self.trials, self.features or (1,)).tolist())
+        return {"kind": "heads", "mean": mean, "total": total, "trials": trials, "columns": about}
+
     def draw(self, params, rng):
         self._need_trials("rows cannot be drawn")
         return rng.binomial(np.asarray(self.trials), params["probability"])
@@ -373,7 +382,7 @@ class BetaBinomial(BetaPrior):
             raise DataError(f"expected pairs (heads, tosses), got {x.shape[-1]} columns; or give trials=")
         bad = (x == x) & ((x < 0) | (x != np.floor(x)))
         if bad.any():
-            refuse_first(x, bad, "is not a count: heads and tosses are whole numbers >= 0")
+            refuse_first(x, bad, _NO_COUNTS)
         heads, tosses = self._tosses(x)
         alone = np.isnan(tosses) & (heads == heads)
         if alone.any():

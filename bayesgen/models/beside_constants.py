@@ -258,11 +258,10 @@ class BesideConstants(ExponentialFamily):
         return self.leaf.back(z)
 
     def written(self, params=None):
-        """Write a constant column as a known Gaussian whose density at the constant is 1, in every class."""
-        said = dict(self.leaf.written(params))
-        known = {"location": self.constant, "scale": (2 * np.pi) ** -0.5, "dof": np.inf, "kappa": np.inf}
-        each = np.broadcast_arrays(*(said[name] for name in known))
-        return said | {name: self.whole(v, fill) for v, (name, fill) in zip(each, known.items(), strict=True)}
+        """Return the density of the columns that vary, their places, and the values of the others."""
+        constant = self.leaf.back(self.constant)
+        others = {j: float(constant[j]) for j in range(len(constant)) if j not in self.kept}
+        return self.leaf.written(params) | {"kept": self.kept, "constant": others}
 
     # -- classes -------------------------------------------------------------------------------------------------------
 

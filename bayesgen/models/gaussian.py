@@ -199,7 +199,9 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
         return self.kappa
 
     def written(self, params=None):
-        return super().written(params) | ({"tied": True} if "class" in self.tied else {})
+        joint = "feature" in self.tied and self.features != (1,) and params is None
+        flags = {"tied": "class" in self.tied, "joint": joint}
+        return super().written(params) | {name: True for name, holds in flags.items() if holds}
 
     def predictive(self):
         return program.dist.StudentT(2 * self.alpha, self.mean, self.squared_scale**0.5)

@@ -90,6 +90,12 @@ class GaussianVector(ExponentialFamily):
         params = self._expand(params)
         return conditional_student(x, params["mean"], params["covariance"], np.inf)
 
+    def written(self, params=None):
+        if params is None:
+            return super().written()
+        full, known = self._expand(params), np.array(np.inf)
+        return {"kind": "vector", "location": full["mean"], "scale": full["covariance"], "dof": known, "kappa": known}
+
     def sufficient_statistic(self, x, about=0.0):
         """Return (1, z, z_i z_j for i <= j), z = x - about."""
         z = x - about

@@ -193,12 +193,19 @@ class Leaf(LeafProgram):
         - "gaussian": Student's t of ``location``, ``scale`` and ``dof``, a Gaussian where ``dof`` is infinite, whose
           mean is known as from ``kappa`` rows: its squared scale is 1 + 1/kappa times that of a row given the mean.
           With a number ``shift`` it is the density of log(x + shift). ``tied`` is True where the classes share
-          the variance.
+          the variance, ``joint`` where the columns do.
+        - "vector": Student's t or Gaussian vectors of ``location`` (lead..., D) and ``scale`` (lead..., D, D), with
+          ``dof``, ``kappa`` and ``tied`` as above.
         - "list": values 0, 1, ... of probabilities ``mass`` (lead..., features..., V), whose Dirichlet has the
           parameters mass times ``total``.
+        - "count": Poisson counts of a ``mean`` that is known as from ``rate`` rows: Gamma(mean rate, rate).
+        - "heads": heads in ``trials`` tosses (a tuple, by feature), of a ``mean`` that is known as from ``total``
+          tosses; "tosses": the same of pairs (heads, tosses).
+        - "bag": a bag of V words of probabilities ``mass`` (lead..., V), whose Dirichlet has the parameters mass times
+          ``total``.
 
-        The entry "columns" may hold facts of the columns: "above", the number that their values exceed, and "words", in
-        which others are refused.
+        The entry "columns" may hold facts of the columns: their "kind" ("number", "count"), the number that values lie
+        "above", and "words", in which others are refused.
 
         Parameters
         ----------

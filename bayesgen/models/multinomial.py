@@ -31,6 +31,8 @@ from bayesgen.numerics.pieces import pieces, row_pieces
 from bayesgen.numerics.special import log_multichoose
 from bayesgen.numerics.sums import finite, sparse_sum, with_data
 
+_NO_COUNT = "is not a count: a bag of words holds whole numbers >= 0"
+
 
 @dataclass(frozen=True, eq=False)
 class DirichletMultinomial(DirichletPrior):
@@ -71,6 +73,11 @@ class DirichletMultinomial(DirichletPrior):
     def likelihood(self, params):
         return program.dist.Multinomial(params.get("length", self.length), probs=params["probability"])
 
+    def written(self, params=None):
+        known = (self.mean, self.alpha.sum(-1)) if params is None else (params["probability"], np.array(np.inf))
+        about = {"kind": "count", "words": _NO_COUNT, "word": True}
+        return {"kind": "bag", "mass": known[0], "total": known[1], "columns": about}
+
     def draw(self, params, rng):
         p = np.asarray(params["probability"])
         return rng.multinomial(self.length, p / p.sum(-1, keepdims=True))
@@ -101,7 +108,7 @@ class DirichletMultinomial(DirichletPrior):
         if sparse.issparse(x) and small(x.data) is not None:  # small counts, none missing
             return x
         x, count = super().check(x), len(self.categories)
-        require(x, whole, "is not a count: a bag of words holds whole numbers >= 0")
+        require(x, whole, _NO_COUNT)
         if sparse.issparse(x):
             gone = stored_gaps(x)
             times = np.diff(gone.indptr)

@@ -254,6 +254,12 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         lead, dim = self.batch_shape, mean.shape[-1]
         return conditional_student(x, mean.reshape(*lead, dim), scale.reshape(*lead, dim, dim), dof.reshape(lead))
 
+    def written(self, params=None):
+        if params is not None:
+            return super().written(params)
+        parts = {"location": self.mean, "scale": self.predictive_scale, "dof": self.dof, "kappa": self.kappa}
+        return {"kind": "vector", **parts, **({"tied": True} if self.shared else {})}
+
     def fill(self, x, group, rng, params=None):
         return fill_student(x, group, *self._flat, rng) if params is None else super().fill(x, group, rng, params)
 

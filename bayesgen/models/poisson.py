@@ -30,6 +30,8 @@ from bayesgen.numerics.pieces import pieces, row_pieces, sparse_pieces
 from bayesgen.numerics.special import log_gamma_ratio, namespace
 from bayesgen.numerics.sums import finite, sparse_sum, with_data
 
+_NO_COUNT = "is not a count: a Poisson feature is a whole number >= 0"
+
 
 class Poisson(ExponentialFamily):
     """Poisson features under any prior; ``params`` hold the "mean" count of a row."""
@@ -42,6 +44,12 @@ class Poisson(ExponentialFamily):
 
     def draw(self, params, rng):
         return rng.poisson(params["mean"])
+
+    def written(self, params=None):
+        return super().written() if params is None else self._written(params["mean"], np.array(np.inf))
+
+    def _written(self, mean, rate):
+        return {"kind": "count", "mean": mean, "rate": rate, "columns": {"kind": "count", "words": _NO_COUNT}}
 
     def sufficient_statistic(self, x, about=0.0):
         return np.stack([np.ones(x.shape), x], axis=-1)
@@ -58,7 +66,7 @@ class Poisson(ExponentialFamily):
         if sparse.issparse(x) and small(x.data) is not None:  # small counts, none missing
             return x
         x = super().check(x)
-        require(x, whole, "is not a count: a Poisson feature is a whole number >= 0")
+        require(x, whole, _NO_COUNT)
         return x
 
     def sum_rows(self, x, rows):
@@ -160,6 +168,9 @@ class GammaPoisson(Poisson, ConjugateFamily):
     def mean(self):
         """Mean of the mean count, concentration / rate."""
         return self.concentration / self.rate
+
+    def written(self, params=None):
+        return self._written(self.mean, self.rate) if params is None else super().written(params)
 
     def expected(self):
         return {"mean": np.broadcast_to(self.mean, self.batch_shape)}

@@ -258,6 +258,14 @@ class StudentT(RowLeaf):
             return conditional_student(x, full["mean"], full["covariance"], full["dof"])
         return tuple(beside_rows(v, x) for v in (full["mean"], np.sqrt(full["variance"]), full["dof"]))
 
+    def written(self, params=None):
+        if params is None:
+            return super().written()
+        full = self._expand(params)
+        scale = full["covariance"] if self.event_dim else np.sqrt(full["variance"])
+        kind = "vector" if self.event_dim else "gaussian"
+        return {"kind": kind, "location": full["mean"], "scale": scale, "dof": full["dof"], "kappa": np.array(np.inf)}
+
     # -- maximum likelihood and the mode: ECME -----------------------------------------------------------------------
 
     def ml(self, statistics):

@@ -1,0 +1,132 @@
+"""Every kind of leaf, exported as JavaScript, under every posterior: probabilities, evidence, values and intervals."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scorers import assert_equal, hard, records, scorer
+
+import bayesgen as bg
+from bayesgen.inspection import next_measurement
+from bayesgen.models import BetaBinomial, NormalKnownMean, NormalKnownVariance
+
+RNG = np.random.default_rng(0)
+Y = RNG.integers(0, 3, 200)
+LABELS = np.array(["a", "b", "c"])[Y]
+NUMBERS = pd.DataFrame({f"x{j}": RNG.normal(Y * (j + 1) * 0.7, 1 + j) for j in range(4)})
+POSITIVE = np.exp(NUMBERS / 3)
+COUNTS = pd.DataFrame({"c0": RNG.poisson(2 + 3.0 * Y), "c1": RNG.poisson(9 - 3.0 * Y)})
+HEADS = pd.DataFrame({"h": RNG.binomial(12, (Y + 1) / 5), "g": RNG.binomial(5, (Y + 1) / 5)})
+TOSSES = pd.DataFrame({"h": RNG.binomial(1 + 5 * Y + 3, (Y + 1) / 5), "t": 1 + 5 * Y + 3})
+BAG = pd.DataFrame([RNG.multinomial(12 + k, [0.2 + 0.1 * k, 0.3, 0.5 - 0.1 * k]) for k in Y], columns=["u", "v", "w"])
+NB, GD = bg.NaiveBayesClassifier, bg.GaussianDiscriminantClassifier
+CASES = {
+    "gaussian": (NB, {}, NUMBERS),
+    "known variance": (NB, {"features": {c: NormalKnownVariance(0, 10, 2.0) for c in NUMBERS}}, NUMBERS),
+    "known mean": (NB, {"features": {c: NormalKnownMean(1.0, 1, 1) for c in NUMBERS}}, NUMBERS),
+    "log": (NB, {"features": "log"}, POSITIVE),
+    "log1p": (NB, {"features": "log1p"}, POSITIVE),
+    "poisson": (NB, {"features": "poisson"}, COUNTS),
+    "binomial": (NB, {"features": {("h", "g"): BetaBinomial(1, 1, trials=(12, 5))}}, HEADS),
+    "tosses": (NB, {"features": {("h", "t"): BetaBinomial(1, 1)}}, TOSSES),
+    "bag": (NB, {"features": "multinomial"}, BAG),
+    "mixed": (
+        NB,
+        {"features": {("u", "v", "w"): "multinomial", "c0": "poisson"}},
+        pd.concat([NUMBERS, COUNTS, BAG], axis=1),
+    ),
+} | {
+    f"{covariance} {shared}": (GD, {"covariance": covariance, "shared": shared}, NUMBERS)
+    for covariance in ("full", "diagonal", "isotropic")
+    for shared in (False, True)
+}
+STUDENT = {
+    "student numbers": (NB, {"features": "student"}, NUMBERS),
+    "student": (GD, {"covariance": "student"}, NUMBERS),
+}
+POINTS = [name for name in CASES if name not in ("mixed", "known mean")] + list(STUDENT)
+
+
+def fitted(name, **settings):
+    cls, options, X = (CASES | STUDENT)[name]
+    return cls(**options, **settings, random_state=0).fit(X, LABELS), X
+
+
+def rows_of(name, X, count, rng):
+    """Rows with gaps and far values; a bag is missing as a whole, and heads may be where tosses are known."""
+    far = {"log": (1e-300, 1e300), "log1p": (0.0, 1e300)}.get(name, (1e-300, 1e300, -1e300, 0.0))
+    rows = hard(X, count, rng, far)
+    if "u" in rows:
+        whole = X[["u", "v", "w"]].iloc[rng.integers(0, len(X), count)].reset_index(drop=True)
+        rows[["u", "v", "w"]] = whole.mask(np.repeat(rng.random((count, 1)) < 0.2, 3, axis=1))
+    if name == "tosses":
+        rows["t"] = rng.integers(0, 30, count)
+        rows["h"] = pd.Series(rng.binomial(rows["t"], 0.4)).mask(rng.random(count) < 0.2)
+    return rows
+
+
+def check(classifier, name, X, count):
+    """Hold probabilities, the evidence of a row and the values of its unknown entries against Python's."""
+    rng = np.random.default_rng(1)
+    rows = rows_of(name, X, count, rng)
+    with scorer(classifier) as made, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert_equal(classifier, made, rows, apart=isinstance(classifier, NB))
+        row = X.iloc[[0]].astype(float)
+        if name not in ("tosses", "bag", "mixed"):
+            row = row.mask([[True] + [False] * (X.shape[1] - 1)])
+            if classifier.posterior_.kind != "draws":
+                (known,) = records(next_measurement(classifier, row))
+                found = {f["column"]: f["value"] for f in made.ask("nextMeasurement(row)", row=records(row)[0])}
+                assert found == pytest.approx({c: v for c, v in known.items() if v is not None}, abs=1e-6)
+        terms = {t["column"]: t["contribution"] for t in made.ask("explain(row)", row=records(row)[0])}
+        assert terms == pytest.approx(classifier.explain(row, row=0).terms, abs=1e-9)
+        low_high = made.ask("predictProbaInterval(row, {draws: 20000})", row=records(row)[0])
+        if classifier.posterior_.kind == "point":
+            assert low_high is None
+        else:
+            assert np.array(low_high) == pytest.approx(classifier.predict_proba_interval(row, size=20_000)[0], abs=0.01)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_exact_posteriors(name):
+    check(*(found := fitted(name))[:1], name, found[1], 1000)
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_points(name):
+    classifier, X = fitted(name, inference="map")
+    check(classifier, name, X, 300)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_draws_are_averaged_as_in_python(name):
+    classifier, X = fitted(name)
+    classifier.posterior_ = classifier.posterior_.as_draws(0).thinned(200)
+    check(classifier, name, X, 100)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "log1p", "full False", "diagonal True", "isotropic False"])
+def test_a_column_that_is_constant_says_nothing(name):
+    cls, options, X = CASES[name]
+    X = X.assign(x1=2.0)
+    with pytest.warns(UserWarning, match="constant"):
+        classifier = cls(**options, random_state=0).fit(X, LABELS)
+    check(classifier, name, X, 300)
+    with scorer(classifier) as made:
+        assert made.ask("typicality(row)", row={"x0": 1.0, "x1": 3.0}) == 0
+        assert made.ask("nextMeasurement(row)", row={"x0": 1.0})[-1] == {"column": "x1", "value": 0}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STUDENT)
+def test_draws_of_a_sampler(name):
+    classifier, X = fitted(name, inference=bg.Laplace(200))
+    check(classifier, name, X, 100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_exact_posteriors_on_ten_thousand_rows(name):
+    check(*(found := fitted(name))[:1], name, found[1], 10_000)
