@@ -231,6 +231,18 @@ def test_costs_that_cannot_be_read_are_refused(text, problem, birds, tmp_path):
     assert code == 2 and problem in err and not (tmp_path / "page.html").exists()
 
 
+def test_what_cannot_be_a_page_is_refused_by_name(tmp_path):
+    X = pd.DataFrame({"dna": ["ab", "ba", "bb", "aa"], "n": [0.0, 1, 2, 3]})
+    chain = bg.NaiveBayesClassifier({"dna": bg.models.MarkovChain("ab")}).fit(X, ["a", "a", "b", "b"])
+    bg.LinearRegressor().fit(X[["n"]], [0.0, 1, 2, 4]).save(tmp_path / "line.safetensors")
+    chain.save(tmp_path / "chain.safetensors")
+    for name, problem in {"line": "LinearRegressor has no classes", "chain": "['dna'] cannot be exported"}.items():
+        given = (tmp_path / f"{name}.safetensors", "--output", tmp_path / "new" / "page.html")
+        code, _, err = run(*given, command="page")
+        assert code == 2 and problem in err
+    assert "leave them out by --drop" in err and not list(tmp_path.rglob("*.html"))
+
+
 def test_an_output_never_replaces_an_input(birds, tmp_path):
     birds.save(tmp_path / "m.safetensors")
     code, _, err = run(tmp_path / "m.safetensors", "--output", tmp_path / "m.safetensors", command="page")

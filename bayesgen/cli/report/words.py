@@ -20,7 +20,11 @@ _OPTIONS: dict[str, str | dict] = {  # arguments of the library that are no opti
     "categories": "fit anew, with rows of every category; `bayesgen predict --unseen missing` takes it as missing",
     "classes": "fit anew, with rows of every class",
     "covariance": "",
-    "features": {"categorical": "make it a category by --categorical", "log1p": ", which --log takes"},
+    "features": {
+        "categorical": "make it a category by --categorical",
+        "log1p": ", which --log takes",
+        "drop": "leave them out by --drop",
+    },
     "groups": "`--group {value}`",
     "loss": "--loss",
     "schema": "learn from the rows of both at once: `bayesgen fit` takes a folder or a pattern of files",
