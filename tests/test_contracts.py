@@ -228,7 +228,8 @@ def test_dir_shows_what_is_public(module):
 def test_a_question_is_a_method_or_a_function_not_both():
     names = {name for cls in below(Estimator) for name in dir(cls)}
     assert not names & set(bg.inspection.__all__)
-    assert not {name for name in bg.inspection.__all__ if isinstance(getattr(bg.inspection, name), type)}
+    types = {name for name in bg.inspection.__all__ if isinstance(getattr(bg.inspection, name), type)}
+    assert types == {"Watch"}  # the one question that is asked again and again, and has a state
 
 
 # -- floors ----------------------------------------------------------------------------------------------------------

@@ -109,8 +109,17 @@ PICTURES = {
     ),
     "running_score": lambda ax: plot.running_score(ordered(), periods=3, ax=ax),
     "calibration_over_time": lambda ax: plot.calibration_over_time(ordered(), periods=3, ax=ax),
+    "watch": lambda ax: plot.watch(watched(), ax=ax),
     "evidence": lambda ax: plot.evidence(bg.NaiveBayesClassifier().fit(X, Y).explain(X, row=20), ax=ax),
 }
+
+
+def watched():
+    rng = np.random.default_rng(0)
+    watch = bg.inspection.Watch.from_rows(rng.normal(size=(50, 2)))
+    watch.update(rng.normal(size=(150, 2)))
+    watch.update(rng.normal(size=(60, 2)) + np.array([2, 0]))
+    return watch
 
 
 def draw(name: str, path: Path):

@@ -1,10 +1,14 @@
-"""`bayesgen predict`: classes and probabilities of new rows. `bayesgen explain`: the evidence of one row, by column."""
+"""`bayesgen predict`: classes and probabilities of new rows. `bayesgen explain`: the evidence of one row, by column.
+
+`bayesgen watch`: an alarm where new rows are no longer like the ones before.
+"""
 
 import json as as_json
 import warnings
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from bayesgen import decision
@@ -15,6 +19,7 @@ from bayesgen.core.errors import MOST, counted, named, quoted
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.streaming import predictions
 from bayesgen.inspection.explain import explain as terms_of
+from bayesgen.inspection.watch import KINDS, Watch
 from bayesgen.tables.cleaning import split
 from bayesgen.tables.table import Table
 
@@ -154,3 +159,71 @@ def _label(classifier, text: str | None):
     if text is not None and text not in classes:
         raise ValueError(f"--class: no class {text!r}; there are: {named(classes)}")
     return None if text is None else classes[text]
+
+
+@shell.grouped
+def watch(
+    model: Annotated[Path, typer.Argument(help="File of a saved estimator.")],
+    file: shell.Rows,
+    csv: shell.Csv,
+    state: Annotated[
+        Path, typer.Option(help="File of the watch, begun where there is none; it holds counts of values.")
+    ] = Path("state.safetensors"),
+    target: Annotated[str | None, typer.Option(help="Column of the classes, where they are known by now.")] = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            help="To begin with: a file of rows to compare with, such as those of the fit. Without it these are the "
+            "first rows of FILE, and what the model says is watched too."
+        ),
+    ] = None,
+    level: Annotated[
+        float, typer.Option(help="To begin with: the probability at most of ever an alarm without a change.")
+    ] = 0.05,
+):
+    """Take up new rows; where they are no longer like the ones before, say so and end with status 3."""
+    out, err = terminal.consoles()
+    with one_line(err):
+        inputs.keep_inputs(state, model, *folders.paths(file), reference)
+        estimator = inputs.load(model)
+        reading, others, names = csv.later(estimator), [] if target is None else [target], {}
+        names.update({str(label): label for label in getattr(estimator, "classes_", np.empty(0)).tolist()})
+
+        def labelled(X, table):
+            if target is None:
+                return X, None
+            said_of = zip(table[target], table[target].notna(), strict=True)
+            return X, [names.get(str(v), v) if there else None for v, there in said_of]
+
+        def whole(path):
+            read, X = inputs.columns_of_fit(estimator, path, reading, others)
+            terminal.tell_reading(out, read, X.columns)
+            return labelled(X, read.table)
+
+        with said(out):
+            if state.exists():
+                if reference is not None:
+                    raise ValueError(f"--reference {reference}: {state} is there and goes on; delete it to begin anew")
+                found = Watch.load(state, estimator)
+            else:
+                labels = () if target is None else ("labels", "score")
+                parts = [kind for kind in KINDS if kind in ("values", "gaps", "shares", "density", *labels)]
+                if reference is None:
+                    found = Watch(estimator, parts=parts, level=level)
+                else:
+                    found = Watch.from_rows(*whole(reference), estimator, parts=parts[: 2 + bool(labels)], level=level)
+            if target is not None and not any(part.kind == "labels" for part in found.parts):
+                raise ValueError(f"--target {target}: this watch began without classes, and has no part for them")
+            before = found.rows
+            large = folders.outgrows(file)
+            for rows in folders.batches(file, estimator, others, reading, labelled) if large else [whole(file)]:
+                found.update(*rows)
+        found.save(state)
+        told = f"{file}: {counted(found.rows - before, 'row')}, {found.rows} so far; written to {state}"
+        terminal.say(
+            out, f"{told}. {'ALARM' if found.alarms else 'No alarm'}: {counted(len(found.parts), 'part')} watched"
+        )
+        for alarm in found.alarms:
+            terminal.say(out, f"{alarm.text} (found at row {alarm.row})", indent=2)
+    if found.alarms:
+        raise typer.Exit(3)

@@ -27,11 +27,11 @@ _LARGEST = 1 << 34  # bytes of a file: 16 GiB; a sparse file can be of any size 
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
-def pack(values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Return the bytes of a file with values of JSON and contiguous, little-endian arrays."""
+def pack(values: Mapping[str, Any], arrays: Mapping[str, np.ndarray], kind: str = "estimator") -> bytes:
+    """Return the bytes of a file of a ``kind`` with values of JSON and contiguous, little-endian arrays."""
     from safetensors import numpy
 
-    text = json.dumps({"format": "estimator", "version": VERSION, "library": __version__, **values})
+    text = json.dumps({"format": kind, "version": VERSION, "library": __version__, **values})
     seal = np.frombuffer(digest(text, arrays), np.uint8)
     content = numpy.save({**arrays, _DIGEST: seal}, {_TEXT: text})
     if len(content) > _LARGEST:
@@ -75,8 +75,8 @@ def read(path) -> bytes:
             raise ValueError(f"its {length / 1e9:.2g} GB do not fit into memory") from None
 
 
-def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the values and the arrays of a file, or raise a ValueError."""
+def unpack(content: bytes, kind: str = "estimator") -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the values and the arrays of a file of a ``kind``, or raise a ValueError."""
     from safetensors import SafetensorError, numpy
 
     text = _text(content)
@@ -94,8 +94,8 @@ def unpack(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             f"written in format {values.get('version')!r:.20} by bayesgen {values.get('library')!s:.20}; this version "
             f"reads format {VERSION}: read it with that version"
         )
-    if values.get("format") != "estimator":
-        raise ValueError(f"this file holds no estimator: its format is {values.get('format')!r:.100}")
+    if values.get("format") != kind:
+        raise ValueError(f"this file holds no {kind}: its format is {values.get('format')!r:.100}")
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf":
             raise ValueError(f"the array {name!r:.100} is of {array.dtype} numbers")

@@ -1,10 +1,12 @@
-"""Fitted estimators in files: safetensors, with a version, that run no code when they are read.
+"""Fitted estimators and watches in files: safetensors, with a version, that run no code when they are read.
 
 Arrays lie in the file as they are; one text of JSON in its header holds them together, see `bayesgen.files.values`. A
 checksum tells a damaged file, see `bayesgen.files.container`.
 """
 
+import json
 from collections.abc import Iterable
+from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,7 +37,7 @@ def save(estimator, path) -> None:
         raise TypeError(f"{cls.__name__} is not an estimator of bayesgen: {', '.join(registry.estimators())}")
     check_is_fitted(estimator)
     disk.regular(path)
-    fitted = {name: value for name, value in vars(estimator).items() if name.endswith("_") and name[0] != "_"}
+    fitted = _fitted(estimator)
     _check_names(estimator, fitted)
     parts = {"parameters": estimator.get_params(deep=False), "fitted": fitted}
     private = any(getattr(value, "keeps_rows", False) for value in fitted.values())
@@ -46,6 +48,16 @@ def save(estimator, path) -> None:
     content = container.pack({"estimator": cls.__name__, **written}, writer.arrays)
     with disk.writing(path, private=private) as file:
         file.write(content)
+
+
+def _fitted(estimator) -> dict[str, Any]:
+    return {name: value for name, value in vars(estimator).items() if name.endswith("_") and name[0] != "_"}
+
+
+def fingerprint(estimator) -> str:
+    """Return the digest of what a fitted estimator has learned: the same for one that was saved and loaded."""
+    writer = Writer(registry.may_be_saved)
+    return container.digest(json.dumps(writer.write(_fitted(estimator), "fitted")), writer.arrays).hex()
 
 
 def load(path, leaves: Iterable[type] = ()):
@@ -114,3 +126,21 @@ def _check_names(estimator, names) -> None:
     if strange or absent:
         problem = f"has no attribute {strange[0]!r:.100}" if strange else f"needs the attribute {absent[0]!r}"
         raise ValueError(f"a fitted {type(estimator).__name__} {problem}")
+
+
+def write_state(path, kind: str, values: dict[str, Any]) -> None:
+    """Write named values (numbers, strings, arrays, records) as a file of a ``kind``, whole, for its owner only."""
+    writer = Writer(registry.may_be_saved)
+    content = container.pack({"values": writer.write(values, "values")}, writer.arrays, kind)
+    with disk.writing(path, private=True) as file:
+        file.write(content)
+
+
+def read_state(path, kind: str) -> dict[str, Any]:
+    """Read the values that `write_state` wrote; raise a ValueError where the file is anything else."""
+    disk.regular(path)
+    try:
+        specification, arrays = container.unpack(container.read(path), kind)
+        return Reader(arrays, registry.classes(), {}).read(specification["values"])
+    except (ValueError, *_STRANGE) as error:
+        raise ValueError(f"{path}: this is no {kind} of bayesgen: {error!s:.300}; delete it to begin anew") from error

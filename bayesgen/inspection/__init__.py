@@ -14,8 +14,10 @@ from bayesgen.inspection.missing import impute
 from bayesgen.inspection.prediction_set import predict_set
 from bayesgen.inspection.probabilities import draw_reliability
 from bayesgen.inspection.typicality import typicality
+from bayesgen.inspection.watch import Watch
 
 __all__ = [
+    "Watch",
     "boundary",
     "class_given_label",
     "draw_reliability",

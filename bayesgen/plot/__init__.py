@@ -29,6 +29,7 @@ from bayesgen.plot.regions import (
     class_probabilities,
     decision_regions,
 )
+from bayesgen.plot.use import watch
 
 __all__ = [
     "agreement",
@@ -59,4 +60,5 @@ __all__ = [
     "reliability",
     "running_score",
     "squashing",
+    "watch",
 ]
