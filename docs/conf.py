@@ -78,7 +78,18 @@ html_static_path = ["_static"]
 html_favicon = "_static/favicon.svg"
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-_WITHOUT = ("index", "lectures", "reliability", "scaling", "comparison", "design", "gallery", "contents", "tabarena")
+_WITHOUT = (
+    "index",
+    "lectures",
+    "teachers",
+    "reliability",
+    "scaling",
+    "comparison",
+    "design",
+    "gallery",
+    "contents",
+    "tabarena",
+)
 html_sidebars = {page: [] for page in (*_WITHOUT, "ecosystem", "stability")}  # they have no pages below them
 html_theme_options = {
     "navbar_align": "left",
@@ -169,8 +180,10 @@ def _outward(app, env, node, contnode):
 def _notebooks(app, exception):
     """Put the Jupyter notebook of each lecture beside its page."""
     if exception is None and app.builder.name == "html":
-        for notebook in (Path(app.srcdir).parent / "notebooks").glob("*.ipynb"):
-            shutil.copy(notebook, Path(app.outdir) / "tutorials")
+        notebooks, target = Path(app.srcdir).parent / "notebooks", Path(app.outdir) / "tutorials"
+        (target / "student").mkdir(exist_ok=True)
+        for notebook in [*notebooks.glob("*.ipynb"), *notebooks.glob("student/*.ipynb")]:
+            shutil.copy(notebook, target / notebook.relative_to(notebooks))
 
 
 def _calculators(app, exception):

@@ -2,12 +2,20 @@
 
 Their text is notebooks/source/*.md; without a NAME all are run, two at a time, in a few minutes.
 
-A solution is one Markdown cell that opens at a click: GitHub and Colab show hidden code cells all the same.
+A solution is one Markdown cell that opens at a click: GitHub and Colab show hidden code cells all the same. Notebooks
+for students, notebooks/student/*.ipynb, have no outputs, and in place of a solution whose answer is a number or a name
+a cell that checks what a student found. The source says so below the solution, in lines that no page shows:
+
+    % check 3, 2 digits: the expression whose value, or list of values, is the answer
+    % hint 3: One sentence for those who are not there yet.
 """
 
+import ast
 import base64
+import hashlib
 import io
 import os
+import pprint
 import re
 import sys
 import tempfile
@@ -18,13 +26,39 @@ import jupytext
 import nbformat
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ROOT / "notebooks" / "source"
+NOTEBOOKS = ROOT / "notebooks"
+SOURCES = NOTEBOOKS / "source"
 INSTALL = """from importlib.util import find_spec
 
 if find_spec("bayesgen") is None:
     raise ModuleNotFoundError(
         'Open a terminal in the folder of the project, run  pip install -e ".[notebooks]"  and restart the kernel.'
     )"""
+CHECK = """from hashlib import sha256
+
+# The answers of the exercises are kept as digests, which tell nothing before
+# an answer is found: of each value, and of its neighbours in the last digit.
+SALT = {salt!r}
+CHECKS = {checks}
+
+
+def check(number, *answer):
+    digits, kept, hint = CHECKS[number]
+
+    def digest(place, value):
+        if not isinstance(value, str):
+            value = f"{{round(float(value), digits) + 0:.{{digits}}f}}"
+        text = f"{{SALT}}/{{number}}/{{place}}/{{value.strip().lower()}}"
+        return sha256(text.encode()).hexdigest()[:10]
+
+    if None in answer or len(answer) != len(kept):
+        print(f"Exercise {{number}} asks for {{len(kept)}} value(s). {{hint}}")
+    elif all(digest(i, v) in kept[i] for i, v in enumerate(answer)):
+        print(f"Exercise {{number}}: right.")
+    else:
+        print(f"Exercise {{number}}: not yet. {{hint}}")"""
+CHECKED = re.compile(r"^% check (\d+), (?:(\d) digits?|label): (.+)\n% hint \1: (.+)\n?", re.MULTILINE)
+_SOLUTION = re.compile(r"<details>\n<summary>Solution of (\d+)</summary>")
 _PAGE = re.compile(r"\{doc\}`([^`<]+?)\s+<([^`>]+)>`")
 _LECTURE = re.compile(r"\]\((\d+-[\w-]+)\.md(?:#[\w-]+)?\)")
 _OUTSIDE = re.compile(r"\]\(\.\./(?=[a-z])")
@@ -33,21 +67,26 @@ _OUTPUT = re.compile(r"\n\n<!-- output -->\n.*?\n<!-- end of output -->", re.DOT
 _WARNING = re.compile(r"^/\S+\.py:\d+: (.*\n)(?:  .*\n)?", re.MULTILINE)  # the file, and the line of code below
 
 
-def notebook(text: str, run=None):
+def notebook(text: str, run=None, answers: dict | None = None):
     """Return the notebook of a lecture in MyST Markdown: run, if it is given, makes the outputs of its cells.
 
     Links lead to the other notebooks and to the files of the site's pages. The first code cell says how to install
-    bayesgen where it is missing.
+    bayesgen where it is missing. The values of the answers that can be checked go into ``answers``, by number.
     """
     page = jupytext.reads(text, "md:myst")
     if run is not None:
+        _ask(page)
         run(page)
+        answers = {} if answers is None else answers
+        answers |= {cell.metadata.check: _printed(cell) for cell in page.cells if "check" in cell.metadata}
+        page.cells = [cell for cell in page.cells if "check" not in cell.metadata]
     cells = []
     for cell in page.cells:
         if cell.cell_type == "code":
             cells.append(cell)
         else:
-            cells += [nbformat.v4.new_markdown_cell(part.strip()) for part in _DETAILS.split(_links(cell.source))]
+            words = _links(CHECKED.sub("", cell.source + "\n"))
+            cells += [nbformat.v4.new_markdown_cell(part.strip()) for part in _DETAILS.split(words)]
     cells = _folded([cell for cell in cells if cell.source])
     begin = next(i for i, cell in enumerate(cells) if cell.cell_type == "code")
     cells.insert(begin, nbformat.v4.new_code_cell(INSTALL))
@@ -59,6 +98,65 @@ def notebook(text: str, run=None):
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python", "file_extension": ".py"}}
     return nbformat.v4.new_notebook(cells=cells, metadata=metadata)
+
+
+def _ask(page) -> None:
+    """Put a cell that prints the answer before each Markdown cell in which a check stands."""
+    cells = []
+    for cell in page.cells:
+        for number, _, expression, _ in CHECKED.findall(cell.source + "\n") if cell.cell_type == "markdown" else ():
+            asked = nbformat.v4.new_code_cell(f"import numpy\nprint(numpy.ravel({expression}).tolist())")
+            asked.metadata["check"] = int(number)
+            cells.append(asked)
+        cells.append(cell)
+    page.cells = cells
+
+
+def _printed(cell) -> list:
+    return ast.literal_eval("".join(output.text for output in cell.outputs if output.get("name") == "stdout"))
+
+
+def checks(text: str, answers: dict, salt: str) -> dict[int, tuple]:
+    """Return digits, digests and hint of each exercise that has a check, as its notebook for students keeps them."""
+    result = {}
+    for number, digits, _, hint in CHECKED.findall(text):
+        kept = []
+        for place, value in enumerate(answers[int(number)]):
+            near = [str(value).strip().lower()]
+            if digits:
+                steps = (-1, 0, 1)
+                near = [f"{round(value + step * 10.0 ** -int(digits), int(digits)) + 0:.{digits}f}" for step in steps]
+            texts = [f"{salt}/{number}/{place}/{one}" for one in near]
+            kept.append([hashlib.sha256(one.encode()).hexdigest()[:10] for one in texts])
+        result[int(number)] = (int(digits or 0), kept, hint)
+    return result
+
+
+def student(made, text: str, answers: dict, salt: str):
+    """Return the notebook for students: no outputs, and checks in place of the solutions that can be checked."""
+    known, cells = checks(text, answers, salt), []
+    for cell in made.cells:
+        cell = nbformat.from_dict(cell)
+        number = _SOLUTION.match(cell.source) if cell.cell_type == "markdown" else None
+        if number and int(number[1]) in known:
+            digits, kept, _ = known[int(number[1])]
+            kind = f"{digits} digit(s) after the point" if digits else "whole numbers or names"
+            nothing = ", ".join(["None"] * len(kept))
+            cell = nbformat.v4.new_code_cell(f"check({number[1]}, {nothing})  # {kind}")
+        elif cell.cell_type == "code":
+            cell.outputs = []
+        else:
+            cell.source = cell.source.replace("](../", "](../../").replace(
+                "<summary>Solution of", "<summary>Model answer to"
+            )
+        cells.append(cell)
+    begin = next(i for i, cell in enumerate(cells) if cell.cell_type == "code") + 1
+    if known:
+        shown = pprint.pformat(known, width=78, compact=True)
+        cells.insert(begin, nbformat.v4.new_code_cell(CHECK.format(salt=salt, checks=shown)))
+    for number, cell in enumerate(cells, 1):
+        cell.id = f"cell-{number}"
+    return nbformat.v4.new_notebook(cells=cells, metadata=made.metadata)
 
 
 def without_outputs(source: str) -> str:
@@ -150,10 +248,14 @@ def _small(picture: str) -> str:
 
 def write(source: Path) -> str:
     """Run a lecture and write its notebook; return a line that says how large it is."""
-    made = notebook(source.read_text(encoding="utf-8"), execute)
-    nbformat.validate(made)
-    target = source.parent.parent / f"{source.stem}.ipynb"
-    nbformat.write(made, target)
+    text, answers = source.read_text(encoding="utf-8"), {}
+    made = notebook(text, execute, answers)
+    target = NOTEBOOKS / f"{source.stem}.ipynb"
+    (target.parent / "student").mkdir(exist_ok=True)
+    for_students = target.parent / "student" / target.name
+    for one, path in ((made, target), (student(made, text, answers, source.stem), for_students)):
+        nbformat.validate(one)
+        nbformat.write(one, path)
     return f"{target.relative_to(ROOT)}: {target.stat().st_size / 1000:.0f} KB"
 
 

@@ -83,6 +83,34 @@ def test_the_notebook_is_that_of_its_source(path):
         assert (target.parent / link).exists(), link
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_notebook_for_students_gives_nothing_away(path):
+    text, made = path.read_text("utf-8"), downloads.notebook(path.read_text("utf-8"))
+    asked = {int(number): [0.0] for number, *_ in downloads.CHECKED.findall(text)}
+    expected = downloads.student(made, text, asked, path.stem)
+    committed = nbformat.read(path.parent.parent / "student" / f"{path.stem}.ipynb", as_version=4)
+    assert len(committed.cells) == len(expected.cells)
+    for cell, other in zip(committed.cells, expected.cells, strict=True):
+        assert not cell.get("outputs")
+        if not cell.source.startswith(("from hashlib", "check(")):  # digests, and the number of values, need a run
+            assert downloads.without_outputs(cell.source) == other.source
+        assert not any(f"<summary>Solution of {number}<" in cell.source for number in asked)
+
+
+def test_a_check_takes_the_answer_and_its_neighbours_alone(capsys):
+    text = "% check 2, 2 digits: x\n% hint 2: Count again.\n% check 3, label: y\n% hint 3: Who else?\n"
+    kept = downloads.checks(text, {2: [0.6667, -0.001], 3: ["Trump"]}, "a page")
+    space: dict = {}
+    exec(downloads.CHECK.format(salt="a page", checks=repr(kept)), space)
+    for number, *answer in ((2, 2 / 3, 0), (2, 0.66, 0.01), (3, " trump")):
+        space["check"](number, *answer)
+    for number, *answer in ((2, 0.65, 0), (2, 0.67), (2, None, None), (3, "Clinton")):
+        space["check"](number, *answer)
+    said = capsys.readouterr().out.splitlines()
+    assert ["right" in line for line in said] == [True] * 3 + [False] * 4
+    assert said[3] == "Exercise 2: not yet. Count again."
+
+
 def test_all_notebooks_are_small():
     notebooks = list((DOCS.parent / "notebooks").glob("*.ipynb"))
     assert sorted(path.stem for path in NOTEBOOKS) == sorted(path.stem for path in notebooks)

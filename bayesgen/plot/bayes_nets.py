@@ -43,14 +43,14 @@ def bayes_net(model: Callable, *args, names: Mapping[str, str] | None = None, ax
 
     relations: Any = get_model_relations(model, model_args=args)
     called = dict(names or {})
-    drawn = [site for site, kind in relations["sample_dist"].items() if kind != "Deterministic"]
+    drawn: list[str] = [site for site, kind in relations["sample_dist"].items() if kind != "Deterministic"]
     if unknown := called.keys() - drawn:
         raise ValueError(f"names: {', '.join(sorted(unknown))}: no site of this program; it has {', '.join(drawn)}")
     plates: dict[str, list[str]] = {}
     for plate, sites in relations["plate_sample"].items():
         short = plate.split("__")[0].split(".")[-1]
         plates.setdefault("row" if short == "obs" else short, []).extend(s for s in sites if s in drawn)
-    label = {site: called.get(site, site) for site in drawn}
+    label: dict[str, str] = {site: called.get(site, site) for site in drawn}
     return net(
         {label[site]: [label[one] for one in relations["sample_sample"][site] if one != site] for site in drawn},
         observed=[label[site] for site in relations["observed"]],
