@@ -4,12 +4,13 @@ import json
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import counted
 from bayesgen.export.plain import plain
+from bayesgen.export.sql import query
 from bayesgen.files import disk
 from bayesgen.numerics.checks import check_count
 
@@ -61,15 +62,20 @@ def _literal(value: Any) -> str:
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def export(classifier, path) -> None:
+def export(classifier, path, dialect: Literal["javascript", "duckdb"] = "javascript") -> None:
     """Write the classifier as a program that needs no Python.
 
     Parameters
     ----------
     path : str or Path
-        The file, ``model.js``; see `bayesgen.export.script`.
+        The file, ``model.js`` or ``model.sql``.
+    dialect : {"javascript", "duckdb"}, default "javascript"
+        A script, see `bayesgen.export.script`; or one SELECT for DuckDB, of fewer models: naive Bayes of Gaussian,
+        Bernoulli, categorical and Poisson leaves and diagonal discriminants, exact or as a point.
     """
-    text = script(classifier)
+    if dialect not in ("javascript", "duckdb"):
+        raise ValueError(f"dialect must be 'javascript' or 'duckdb', got {dialect!r}")
+    text = script(classifier) if dialect == "javascript" else query(classifier)
     disk.regular(path)
     with disk.writing(Path(path)) as file:
         file.write(text.encode())
