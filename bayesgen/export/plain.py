@@ -41,7 +41,7 @@ def plain(classifier, draws: int) -> dict[str, Any]:
     """
     posterior = classifier.posterior_
     if posterior.kind == "average" or not hasattr(classifier, "score_samples"):
-        raise ValueError(f"{type(classifier).__name__} cannot be exported; naive Bayes can")
+        raise ValueError(f"{type(classifier).__name__} cannot be exported; naive Bayes and Gaussian discriminants can")
     taken, shipped = classifier, None
     if posterior.kind == "draws":
         kept = posterior.as_draws().thinned(draws)

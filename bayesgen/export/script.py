@@ -28,7 +28,8 @@ def script(classifier, draws: int = DRAWS) -> str:
     Parameters
     ----------
     classifier : fitted classifier
-        Naive Bayes of leaves that have a kind (`bayesgen.models.leaf.Leaf.written`).
+        Naive Bayes or a Gaussian discriminant, whose leaves say how they are written
+        (`bayesgen.models.leaf.Leaf.written`).
     draws : int, default 400
         The most draws of a sampled posterior that the script holds, chosen evenly. Its probabilities are the averages
         over these.

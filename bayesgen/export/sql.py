@@ -7,6 +7,7 @@ import numpy as np
 from bayesgen.export.plain import plain
 from bayesgen.numerics.special import log_gamma_ratio
 
+_FIELDS = ("location", "scale", "dof", "mean", "rate")
 _JAVASCRIPT = "export it to JavaScript: export('model.js')"
 
 
@@ -23,7 +24,12 @@ def query(classifier) -> str:
     """
     made = plain(classifier, 1)
     kinds = {factor["kind"] for factor in made["factors"]}
-    strange = [factor for factor in made["factors"] if factor.get("joint") or "shift" in factor]
+    packed = (*_FIELDS, "mass")  # arrays too large to be written as a query
+    strange = [
+        factor
+        for factor in made["factors"]
+        if {"joint", "shift"} & factor.keys() or any(isinstance(factor.get(name), str) for name in packed)
+    ]
     if made["kind"] == "draws" or kinds - {"gaussian", "list", "count"} or strange:
         what = f"{sorted(kinds)}" if made["kind"] != "draws" else "draws of a sampler"
         raise ValueError(f"{type(classifier).__name__} of {what} cannot be written in SQL; {_JAVASCRIPT}")
@@ -50,16 +56,14 @@ def query(classifier) -> str:
 def _terms(factor: dict[str, Any], made: dict[str, Any], k: int) -> list[str]:
     """Return log p(x_j | k) of each column of a factor, 0 where it is NULL."""
     shape, terms = (len(made["classes"]), len(factor["columns"])), []
-    values = {
-        n: np.broadcast_to(v, shape) for n, v in factor.items() if n in ("location", "scale", "dof", "mean", "rate")
-    }
+    values = {name: np.broadcast_to(factor[name], shape) for name in _FIELDS if name in factor}
     for i, j in enumerate(factor["columns"]):
-        about, own = made["columns"][j], {n: float(v[k, i]) for n, v in values.items()}
+        about, each = made["columns"][j], {name: float(v[k, i]) for name, v in values.items()}
         column = _name(about["name"])
         if factor["kind"] == "gaussian":
-            terms.append(f"coalesce({_gaussian(column, **own)}, 0.0)")
+            terms.append(f"coalesce({_gaussian(column, **each)}, 0.0)")
         elif factor["kind"] == "count":
-            terms.append(f"coalesce({_count(column, **own)}, 0.0)")
+            terms.append(f"coalesce({_count(column, **each)}, 0.0)")
         else:
             mass = np.broadcast_to(factor["mass"], (*shape, factor["size"]))[k, i]
             with np.errstate(divide="ignore"):
