@@ -13,6 +13,7 @@ probability of 0 by 2e-16, so that a certain error costs 36 nats; here it costs 
 score of two classes is half of this one unless ``scale_by_half=False``.
 """
 
+from bayesgen.evaluation.net_benefit import NetBenefit, net_benefit
 from bayesgen.evaluation.reliability import (
     BrierDecomposition,
     ReliabilityTable,
@@ -32,6 +33,7 @@ from bayesgen.evaluation.scores import (
 
 __all__ = [
     "BrierDecomposition",
+    "NetBenefit",
     "ReliabilityTable",
     "accuracy",
     "brier_decomposition",
@@ -40,6 +42,7 @@ __all__ = [
     "expected_calibration_error",
     "log_loss",
     "loss_scorer",
+    "net_benefit",
     "ranked_probability_score",
     "realised_loss",
     "reliability_table",
