@@ -289,3 +289,13 @@ def test_rows_of_unknown_class_are_not_left_out_exactly():
     fitted = bg.LatentClassClassifier(features=leaf, classes=2, random_state=0).fit(X)
     with pytest.raises(ValueError, match=r"needs inference='exact'.*arviz_stats\.loo\(classifier\.to_arviz\("):
         fitted.leave_one_out(X, fitted.predict(X))
+
+
+@pytest.mark.parametrize("model", ["naive bayes", "discriminant"])
+def test_a_likelihood_without_a_bound_is_refused(model):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(30, 2)), 5.0 + 1e-7 * rng.normal(size=(4, 2))])  # four rows nearly equal
+    make = bg.LatentClassClassifier(model, classes=2, inference="ml", random_state=0)
+    with pytest.raises(ValueError, match=r"column 'x[01]': the variance falls to 0 .* inference='map'"):
+        make.fit(X)
+    assert np.isfinite(make.set_params(inference="map").fit(X).predict_proba(X)).all()

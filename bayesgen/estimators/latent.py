@@ -233,7 +233,9 @@ class LatentClassClassifier(GenerativeClassifier):
         self.confusion_ = None
         if not isinstance(statistics, PartlyLabelled):
             return super()._infer(inference, model, statistics)
-        found = super()._infer(inference, UnknownClasses(model, self._confusion), statistics)
+        found: Any = super()._infer(inference, UnknownClasses(model, self._confusion), statistics)
+        if isinstance(resolve(inference), ML):
+            _require_spread(model, found.params)
         if self.label_noise is not None:
             self.confusion_ = found.as_draws().samples[CONFUSION]
         return _of_classifier(found, model)
@@ -337,6 +339,38 @@ def _of_classifier(posterior: Any, model) -> Any:
     warmup = getattr(posterior, "warmup", None)
     changed = {} if warmup is None else {"warmup": _of_classifier(warmup, model)}
     return replace(posterior, model=model, **{name: kept}, **changed)
+
+
+_LEAST = 1e-8  # of the variance of a column, or of a combination of columns, that a class must keep
+
+
+def _require_spread(model, params) -> None:
+    """Raise where a class has shrunk onto rows of one value, at which the likelihood of a mixture has no bound."""
+    share = params[f"{model.CLASSES}.probability"][:, None]
+    for name in model.leaves:
+        found = model.site(params, name)
+        if "mean" not in found or not found.keys() & {"variance", "covariance"}:
+            continue
+        mean = found["mean"].reshape(len(share), -1)
+        if "covariance" in found:
+            matrix = np.broadcast_to(found["covariance"], (*mean.shape, mean.shape[1]))
+        else:
+            variance = found["variance"]
+            variance = variance if variance.ndim and variance.shape[-1] == mean.shape[1] else variance[..., None]
+            matrix = np.broadcast_to(variance, mean.shape)[:, :, None] * np.eye(mean.shape[1])
+        between = (share * (mean - (share * mean).sum(0)) ** 2).sum(0)
+        total = np.sqrt(between + (share * np.diagonal(matrix, axis1=1, axis2=2)).sum(0))
+        size, direction = np.linalg.eigh(matrix / np.where(total > 0, total * total[:, None], 1.0))
+        if (size[:, 0] < _LEAST).any():
+            k = int(size[:, 0].argmin())
+            column = (model.columns_of(name) or (name,))[int(np.abs(direction[k, :, 0]).argmax())]
+            raise InputError(
+                f"class {model.class_names[k]!r}, column {column!r}: the variance falls to 0 where rows repeat, and "
+                "there the likelihood of a mixture has no maximum; use ",
+                Argument("inference", "map"),
+                ", whose prior keeps variances from 0",
+                column=column,
+            )
 
 
 def _require_conjugate(model) -> None:
