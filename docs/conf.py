@@ -90,7 +90,7 @@ _WITHOUT = (
     "contents",
     "tabarena",
 )
-html_sidebars = {page: [] for page in (*_WITHOUT, "ecosystem", "stability")}  # they have no pages below them
+html_sidebars = {page: [] for page in (*_WITHOUT, "ecosystem", "essays", "stability")}  # they have no pages below them
 html_theme_options = {
     "navbar_align": "left",
     "show_toc_level": 2,
@@ -194,11 +194,21 @@ def _calculators(app, exception):
         calculators.write(Path(app.outdir, "howto"))
 
 
+def _essays(app, exception):
+    """Put the essays and their still pictures where pages and notebooks link to them."""
+    if exception is None and app.builder.name == "html":
+        for file in (*Path(app.srcdir, "essays").glob("*.html"), *Path(app.srcdir, "essays").glob("*.png")):
+            target = Path(app.outdir) / "essays" / file.name
+            target.parent.mkdir(exist_ok=True)
+            shutil.copy(file, target)
+
+
 def setup(app):
     for handler in std_logging.getLogger("sphinx").handlers:
         handler.filters.insert(0, _cause_first)
     app.connect("build-finished", _notebooks)
     app.connect("build-finished", _calculators)
+    app.connect("build-finished", _essays)
     app.connect("doctree-read", _described)
     app.connect("doctree-read", _panels)
     app.connect("missing-reference", _outward)

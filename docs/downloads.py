@@ -61,7 +61,7 @@ CHECKED = re.compile(r"^% check (\d+), (?:(\d) digits?|label): (.+)\n% hint \1: 
 _SOLUTION = re.compile(r"<details>\n<summary>Solution of (\d+)</summary>")
 _PAGE = re.compile(r"\{doc\}`([^`<]+?)\s+<([^`>]+)>`")
 _LECTURE = re.compile(r"\]\((\d+-[\w-]+)\.md(?:#[\w-]+)?\)")
-_OUTSIDE = re.compile(r"\]\(\.\./(?=[a-z])")
+_OUTSIDE = re.compile(r"(\]\(|<a href=\"|<img src=\")\.\./(?=[a-z])")
 _DETAILS = re.compile(r"(<details>\n<summary>[^<]+</summary>|</details>)")
 _OUTPUT = re.compile(r"\n\n<!-- output -->\n.*?\n<!-- end of output -->", re.DOTALL)
 _WARNING = re.compile(r"^/\S+\.py:\d+: (.*\n)(?:  .*\n)?", re.MULTILINE)  # the file, and the line of code below
@@ -146,9 +146,8 @@ def student(made, text: str, answers: dict, salt: str):
         elif cell.cell_type == "code":
             cell.outputs = []
         else:
-            cell.source = cell.source.replace("](../", "](../../").replace(
-                "<summary>Solution of", "<summary>Model answer to"
-            )
+            deeper = _OUTSIDE.sub(r"\1../../", cell.source)
+            cell.source = deeper.replace("<summary>Solution of", "<summary>Model answer to")
         cells.append(cell)
     begin = next(i for i, cell in enumerate(cells) if cell.cell_type == "code") + 1
     if known:
@@ -166,7 +165,7 @@ def without_outputs(source: str) -> str:
 
 def _links(words: str) -> str:
     words = _PAGE.sub(r"[\1](\2.md)", words)
-    return _OUTSIDE.sub("](../docs/", _LECTURE.sub(r"](\1.ipynb)", words))
+    return _OUTSIDE.sub(r"\1../docs/", _LECTURE.sub(r"](\1.ipynb)", words))
 
 
 def _folded(cells: list) -> list:
