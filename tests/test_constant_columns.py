@@ -60,8 +60,14 @@ def test_constant_columns_change_no_probability_and_no_score(make, gaps):
 
 @pytest.mark.parametrize(
     ("make", "inference"),
-    [(NB, "map"), (GD, "map"), (NB, "ml"), (GD, "ml"), (GD, Laplace(200)), (NB, NUTS(50, 50, 1))],
-    ids=["map", "full map", "ml", "full ml", "full laplace", "nuts"],
+    [
+        pytest.param(NB, "map", id="map"),
+        pytest.param(GD, "map", id="full map"),
+        pytest.param(NB, "ml", id="ml"),
+        pytest.param(GD, "ml", id="full ml"),
+        pytest.param(GD, Laplace(200), id="full laplace", marks=pytest.mark.compiles),
+        pytest.param(NB, NUTS(50, 50, 1), id="nuts", marks=pytest.mark.compiles),
+    ],
 )
 @pytest.mark.filterwarnings("ignore::bayesgen.inference.SamplerWarning", "ignore::UserWarning")
 def test_constant_columns_change_no_other_inference(make, inference):
@@ -108,6 +114,7 @@ def test_another_value_is_unlike_anything_seen(make):
     assert (found.overall[[0, 2]] > 0.01).all()
 
 
+@pytest.mark.compiles
 def test_the_program_is_the_closed_form():
     """The NumPyro program of the model has the density of its algebra, and no latent of the constant column."""
     rows = with_constants(X, gaps=True)
@@ -161,6 +168,12 @@ def test_questions_do_not_see_a_constant_column():
     assert (terms.sel(term=["x1", "x2"]) == 0).all()
     np.testing.assert_allclose(terms.sum("term"), plain.sum("term"), rtol=1e-9)
     assert classifier.summary().to_frame().loc[("x1", "constant")].tolist() == [7.0, 7.0]
+
+
+@pytest.mark.compiles
+def test_trees_of_arviz_do_not_hold_a_constant_column():
+    rows = with_constants(X)
+    classifier = GD(shared=True).fit(rows, Y)
     assert classifier.to_arviz().posterior.feature.values.tolist() == ["x0", "x3"]
     tables = classifier.to_arviz(rows, Y, columns=True, draws=40)
     assert (tables.posterior_predictive["x2"] == 7).all()
@@ -204,6 +217,7 @@ def test_a_single_column_with_a_leaf_of_its_own():
         np.testing.assert_allclose(beside.predict_proba(frame), plain.predict_proba(frame[["a", "c"]]), atol=1e-12)
 
 
+@pytest.mark.compiles
 def test_classes_without_labels_are_found_as_without_it():
     rows = np.r_[RNG.normal(0, 1, (60, 1)), RNG.normal(6, 1, (20, 1))]
     plain = bg.LatentClassClassifier(classes=2, order_by=0, random_state=0).fit(rows)
@@ -219,9 +233,9 @@ def test_classes_without_labels_are_found_as_without_it():
 
 
 def test_unlabelled_rows_beside_a_constant_column():
-    labels = np.where(np.arange(90) % 3, Y, -1)
-    for make in (NB, lambda **k: GD("diagonal", **k)):
-        fits = [make(unlabelled=-1, inference="map").fit(r, labels) for r in (X, with_constants(X))]
+    labels = np.where(np.arange(90) % 3, Y, np.nan)
+    for kind in ({}, {"model": "discriminant", "covariance": "diagonal"}):
+        fits = [bg.LatentClassClassifier(**kind).fit(r, labels) for r in (X, with_constants(X))]
         np.testing.assert_allclose(fits[1].predict_proba(with_constants(X)), fits[0].predict_proba(X), atol=1e-7)
 
 
