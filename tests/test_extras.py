@@ -47,6 +47,7 @@ def imported(path):
         elif isinstance(node, ast.ImportFrom) and not node.level:
             modules |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     names = {m.partition(".")[0] for m in modules} - {"bayesgen", "docs", *sys.stdlib_module_names}
+    names -= {beside.stem for beside in path.parent.glob("*.py")}
     asked = {needs for module, needs in MODULES.items() if module in modules or f".{module}(" in code}
     return {frozenset(DISTRIBUTIONS.get(name, {name})) for name in names} | {frozenset([one]) for one in asked}
 

@@ -83,6 +83,7 @@ def test_it_says_that_it_is_ready_and_what_it_serves(served):
         ("town", "west", "'north' or 'south'"),
         ("visits", -1, "greater than or equal to 0"),
         ("visits", 1.5, "integer"),
+        ("visits", 10**30, "less than or equal to"),
         ("income", 0, "greater than 0"),
         ("blood pressure", "high", "number"),
         ("blood pressure", 10**400, "number"),

@@ -11,16 +11,7 @@ import pandas as pd
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import (
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    NonNegativeFloat,
-    NonNegativeInt,
-    PositiveFloat,
-    create_model,
-)
+from pydantic import BeforeValidator, ConfigDict, Field, FiniteFloat, NonNegativeFloat, PositiveFloat, create_model
 
 import bayesgen as bg
 
@@ -31,7 +22,8 @@ costs = pd.read_csv(os.environ["COSTS"], index_col=0, dtype=str, keep_default_na
 costs = costs.astype(float).rename(index={str(label): label for label in classes})
 LARGEST = 1 << 24  # bytes of a body: larger ones are refused before they are parsed
 FAMILIES = {"log": PositiveFloat, "log1p": NonNegativeFloat, "bernoulli": bool}
-FAMILIES |= {"poisson": NonNegativeInt, "multinomial": NonNegativeInt}
+COUNT = Annotated[int, Field(ge=0, le=1 << 53)]  # beyond it not every whole number is one of 64 bits
+FAMILIES |= {"poisson": COUNT, "multinomial": COUNT}
 
 
 def written(moment) -> str:
