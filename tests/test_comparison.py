@@ -49,7 +49,7 @@ def test_prepare_says_what_it_leaves_out_and_what_is_ambiguous():
         "1 row left out: no t",
         "score ambiguous: numbers but for '?', taken as categories",
         "level ambiguous: few distinct whole numbers; --categorical makes categories",
-        "row left out: a row number, it seems: it counts the rows",
+        "row left out: a row number, it seems: it counts the rows; --number keeps it",
         "name left out: an identifier, it seems: 59 distinct values in 59 rows",
         "day left out: dates; --date makes numbers of them",
         "void left out: no observed value",

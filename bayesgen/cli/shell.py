@@ -68,6 +68,9 @@ class Roles:
 
     drop: Annotated[list[str] | None, typer.Option(help="Columns to leave out, with commas between.")] = None
     id: Id = None
+    number: Annotated[
+        list[str] | None, typer.Option(help="Columns of numbers to keep, though they seem to number the rows.")
+    ] = None
     categorical: Annotated[list[str] | None, typer.Option(help="Columns of numbers that are categories.")] = None
     count: Annotated[
         list[str] | None, typer.Option(help="Columns of counts 0, 1, 2, ..., which get a Poisson model.")

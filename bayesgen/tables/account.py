@@ -17,7 +17,7 @@ from bayesgen.tables.numerals import unread
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.sources import kinds_of
 
-_READ_AS = {"categorical": "category", "count": "number", "log": "number"} | dict.fromkeys(
+_READ_AS = {"categorical": "category", "count": "number", "log": "number", "number": "number"} | dict.fromkeys(
     ("drop", "id", "group", "order", "date"), "text"
 )
 
@@ -56,6 +56,7 @@ def read_table(
     *,
     drop: str | Collection[str] = (),
     id: str | Collection[str] = (),
+    number: str | Collection[str] = (),
     categorical: str | Collection[str] = (),
     count: str | Collection[str] = (),
     bernoulli: str | Collection[str] = (),
@@ -84,6 +85,8 @@ def read_table(
         Columns to leave out.
     id : str or collection of str
         Columns that name the rows: left out of the table, and kept in the account.
+    number : str or collection of str
+        Columns of numbers to keep, though they seem to number the rows.
     categorical, count, bernoulli, log : str or collection of str
         Columns of numbers that are categories; counts; 0 or 1; positive and skewed.
     date : str or collection of str
@@ -142,7 +145,8 @@ def read_table(
        rate    dose
     0  11.5  1205.5
     """
-    roles = dict(drop=drop, id=id, categorical=categorical, count=count, bernoulli=bernoulli, log=log, date=date)
+    roles = dict(drop=drop, id=id, number=number, categorical=categorical, count=count, bernoulli=bernoulli)
+    roles |= dict(log=log, date=date)
     given = {role: _several(columns) for role, columns in roles.items()}
     words = tuple(_several(missing))
     options = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits, missing=words)

@@ -4,6 +4,7 @@ Rules decide on each column in turn: `_reasons` leave it out, `_doubts` are told
 """
 
 import functools
+import shlex
 import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,7 +18,7 @@ from scipy.stats import skew
 from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables import dates
 from bayesgen.tables.columns import check_named, is_number
-from bayesgen.tables.description import Verdict, of_labels, of_whole
+from bayesgen.tables.description import Verdict, of_labels, of_whole, two_whole
 from bayesgen.tables.labels import copies
 from bayesgen.tables.numerals import Numerals, Unread
 from bayesgen.tables.reading import Reading
@@ -36,6 +37,7 @@ class Roles:
 
     drop: tuple[str, ...] = ()  # left out
     id: tuple[str, ...] = ()  # they name the rows: left out of the model, and carried into the predictions
+    number: tuple[str, ...] = ()  # numbers, though they seem to number the rows
     categorical: tuple[str, ...] = ()  # numbers that are categories
     count: tuple[str, ...] = ()  # counts, which get a Poisson model
     bernoulli: tuple[str, ...] = ()  # 0 and 1
@@ -62,6 +64,7 @@ class Roles:
         return cls(**result)
 
 
+_BITS = "ambiguous: only 0 and 1, taken as numbers"
 _IDS = 0.9  # share of distinct whole numbers from which skewed ones may be names
 _FEW = 10  # a column of whole numbers with no more distinct values could also be one of categories
 _SKEWED = 2.0  # third standardised moment of an exponential distribution
@@ -128,7 +131,12 @@ def prepare(
         kept[look.name] = look
         if not look.role and (doubt := next(_doubts(look, model), "")):
             told[doubt].append(look.name)
-    notes += [f"{named(columns)} {what}" for what, columns in told.items()]
+    for what, columns in told.items():
+        if what == _BITS:
+            option = shlex.quote(",".join(columns)) if not any("," in name for name in columns) else columns
+            notes.append(f"{', '.join(map(quoted, columns))} {what}: --bernoulli {option} has them as True and False")
+        else:
+            notes.append(f"{named(columns)} {what}")
     X = pd.DataFrame({column: look.usable for column, look in kept.items()}, index=X.index)
     if not X.shape[1]:
         raise ValueError("; ".join(["no column is left to learn from", *notes]))
@@ -174,7 +182,7 @@ def _in_its_role(values, column: str, rows, roles: Roles) -> tuple["_Look", str 
                 odd = seen[~seen.isin([0, 1])].iloc[0]
                 raise ValueError(f"column {column!r} is to hold 0 and 1, and holds {odd:g}")
             values = values.astype("boolean" if values.isna().any() else bool)
-        else:
+        elif role != "number":
             family = "poisson" if role == "count" else "log1p" if (seen == 0).any() else "log"
     return _Look.of(values, column, rows, role, family), form
 
@@ -230,7 +238,8 @@ class _Look:
         if kinds == {"str"} and not hasattr(values, "cat"):
             verdict = of_labels(seen.unique(), len(seen))
         elif values.dtype.kind in "iuf" and len(seen) == len(rows) > _FEW and (np.floor(seen) == seen).all():
-            verdict = None if role == "date" else of_whole(np.asarray(seen), rows, name)  # a row a day counts no rows
+            kept = role in ("date", "number")  # a row a day counts no rows
+            verdict = None if kept else of_whole(np.asarray(seen), rows, name)
         return cls(name, values, seen, kinds, verdict, role, family)
 
 
@@ -251,7 +260,7 @@ def _reasons(look: _Look, model: str) -> Iterator[str]:
     if verdict and found == "names":
         yield f"an identifier, it seems: {verdict.distinct} distinct values in {verdict.seen} rows"
     if found == "counts":
-        yield "a row number, it seems: it counts the rows"
+        yield "a row number, it seems: it counts the rows; --number keeps it"
     if model in ("gda", "full", "shared") and not look.plain:
         yield f"not numbers, and {model} takes numbers only"
 
@@ -262,7 +271,11 @@ def _doubts(look: _Look, model: str) -> Iterator[str]:
     if verdict and verdict.kind == "ids":
         people = "which may name people or things: --group or --id"
         yield f"ambiguous: {verdict.distinct} distinct whole numbers in {verdict.seen} rows, {people}"
-    if look.plain and _whole(look.seen) and look.distinct <= _FEW:
+    if verdict and verdict.kind == "numbered":
+        yield "ambiguous: no whole number twice, and few between them that are not there, as row numbers are: --drop?"
+    if look.plain and two_whole(np.asarray(look.seen)) == (0, 1):
+        yield _BITS
+    elif look.plain and _whole(look.seen) and look.distinct <= _FEW:
         yield "ambiguous: few distinct whole numbers; --categorical makes categories"
     if verdict and verdict.unread:
         yield f"ambiguous: numbers as text{how_read(verdict.unread)}; taken as categories"

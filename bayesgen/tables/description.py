@@ -24,14 +24,15 @@ _NAMES = 0.9  # share of distinct values from which labels name the rows
 _INDEX = re.compile(
     r"(|unnamed: ?[0-9]+|id|index|level_0|__index_level_0__)$", re.I
 )  # names that programs give to rows
-_SPARSE = 10  # row numbers of a sample: their range is up to so many times their number
+_SPARSE = 10  # row numbers of a sample, by their name: their range is up to so many times their number
+_NUMBERED, _DENSE = 20, 2  # rows from which numbers may number them, by their values, and the same for these
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A finding on a column: dates or numbers as text; hardly a text twice; it counts the rows; it names people."""
+    """A finding on a column: dates or numbers as text; hardly a text twice; it counts rows, or may; it names people."""
 
-    kind: Literal["dates", "numbers", "names", "counts", "ids"]
+    kind: Literal["dates", "numbers", "names", "counts", "numbered", "ids"]
     distinct: int = 0  # number of distinct values of text
     seen: int = 0  # and of rows that have one
     unread: Unread | None = field(default=None, repr=False)  # how the numbers would be read
@@ -126,27 +127,41 @@ def of_labels(distinct: Any, seen: int | None = None) -> Verdict | None:
 def of_whole(values: np.ndarray, rows: np.ndarray | None = None, name: str | None = None) -> Verdict | None:
     """Return the verdict on whole numbers (n,) of the ``rows`` (n,), by default of all; None if they may be a feature.
 
-    They count the rows, in order, or in any order where the name of the column says so; or they name people, some of
-    whom have several rows.
+    They count the rows from 0 or 1, in order or in any; they may number them, as years and ranks do as well; or they
+    name people, some of whom have several rows, as the name of the column says.
 
-    >>> of_whole(np.array([7, 8, 9]))
+    >>> of_whole(np.array([1, 2, 3]))
     Verdict(kind='counts', distinct=0, seen=0)
-    >>> of_whole(np.arange(40) * 7 % 40, name="Unnamed: 0")
-    Verdict(kind='counts', distinct=0, seen=0)
+    >>> of_whole(np.arange(40) * 7 % 40).kind, of_whole(np.arange(1980, 2020)).kind
+    ('counts', 'numbered')
     """
     for piece in (slice(100), slice(None)):  # the first hundred mostly tell that they do not count
         numbers = values[piece]
-        places = np.arange(len(numbers)) if rows is None else rows[piece] - rows[0]
-        if not (numbers - numbers[:1] == places).all():
-            return None if name is None else _of_named(values, name)
-    return Verdict("counts")
-
-
-def _of_named(values: np.ndarray, name: str) -> Verdict | None:
-    """Return the verdict on whole numbers (n,) if their column is named as numbers of rows, or of people, are."""
-    if not (_INDEX.match(name) or NAMES.search(name)):
+        places = np.arange(len(numbers)) if rows is None else rows[piece]
+        if not (numbers - numbers[:1] == places - places[0]).all():
+            break
+    else:
+        if numbers[0] - places[0] in (0, 1):
+            return Verdict("counts")
+    low, high, most = float(values.min()), float(values.max()), len(values)
+    indexed = name is not None and bool(_INDEX.match(name))
+    if most >= _NUMBERED and high - low < (_SPARSE if indexed else _DENSE) * most and len(np.unique(values)) == most:
+        return Verdict("counts" if indexed or low in (0, 1) else "numbered")
+    if name is None or not (indexed or NAMES.search(name)):
         return None
-    count, most = len(np.unique(values)), len(values)
-    if count == most and _INDEX.match(name) and float(values.max()) - float(values.min()) < _SPARSE * most:
-        return Verdict("counts")
+    count = len(np.unique(values))
     return Verdict("ids", count, most) if count > max(most // 2, 2 * FEW) else None
+
+
+def two_whole(values: np.ndarray) -> tuple[int, int] | None:
+    """Return (0, 1) or (1, 2) where numbers, gaps aside, are these two alone; else None.
+
+    >>> two_whole(np.array([1.0, 0.0, np.nan])), two_whole(np.array([1, 2, 2])), two_whole(np.array([0, 2]))
+    ((0, 1), (1, 2), None)
+    """
+    for piece in (slice(100), slice(None)):
+        numbers = np.asarray(values[piece], float)
+        numbers = numbers[~np.isnan(numbers)]
+        if not np.isin(numbers, (0, 1)).all() and not np.isin(numbers, (1, 2)).all():
+            return None
+    return {(0.0, 1.0): (0, 1), (1.0, 2.0): (1, 2)}.get(tuple(np.unique(numbers).tolist()))

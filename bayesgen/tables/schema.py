@@ -31,6 +31,7 @@ _DOUBTS = {
     "numbers": "holds numbers as text",
     "names": "seems to name the rows, with {distinct} distinct values in {seen} rows; names say nothing",
     "counts": "seems to number the rows, which says nothing of new rows",
+    "numbered": "holds no number twice and few gaps between them, as numbers of rows do",
     "ids": "seems to name people or things, by {distinct} distinct whole numbers in {seen} rows: groups= takes them",
 }
 
