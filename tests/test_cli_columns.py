@@ -1,7 +1,10 @@
 """Columns of a file, as read or as options declare them: labels, numbers, dates, gaps, decimal commas."""
 
+import ast
 import io
 import json
+import re
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -130,6 +133,25 @@ OWN = """patient;row;seen;born;income;smoker;visits;zone;result
     f"{'good' if i % 3 else 'bad'}"
     for i in range(60)
 )
+
+
+def test_all_columns_of_0_and_1_are_named_in_an_option_that_can_be_given(tmp_path):
+    rng = np.random.default_rng(0)
+    names = [*(f"d{i}" for i in range(9)), "chest pain", "it's"]
+    for more in ([], ["heart, left"]):  # a name with a comma needs an option of its own
+        columns = [*names, *more]
+        data = pd.DataFrame({name: rng.integers(0, 2, 40) for name in columns}).assign(t=["a", "b"] * 20)
+        data.to_csv(tmp_path / "t.csv", index=False)
+        arguments = tmp_path / "t.csv", "--target", "t", "--model", "nb"
+        said, _ = fitted(tmp_path, *arguments)
+        option = re.search(r"taken as numbers: (.+?) has them as True and False", said)
+        assert option and "more" not in option[0]
+        _, model = fitted(tmp_path, *arguments, *shlex.split(option[1]))
+        assert set(model.schema_.bools) == set(columns)
+        told = re.search(r"bernoulli=(.+) has them as", str(bg.read_table(tmp_path / "t.csv", "t")[1]))
+        assert told
+        X, account = bg.read_table(tmp_path / "t.csv", "t", bernoulli=ast.literal_eval(told[1]))
+        assert {kind.kind for kind in X[columns].dtypes} == {"b"} and not account.notes
 
 
 def test_own_data_said_by_options(tmp_path):

@@ -171,6 +171,38 @@ def test_a_row_number_that_is_no_longer_in_order_is_left_out_and_told(tmp_path):
     assert of_whole(np.arange(40) % 13, name="id") is None
 
 
+ROW_NUMBERS = ("X", "rownames", "Nr", "No.", "case", "obs", "record", "pidnum", "specimen")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_row_numbers_of_any_name_are_left_out_and_told(tmp_path, first):
+    rng = np.random.default_rng(3)
+    columns = {name: rng.permutation(60) + first for name in ROW_NUMBERS}
+    table, account = notes(tmp_path, columns)
+    assert [*table] == ["z", "y"]
+    (note,) = (note for note in account.notes if "left out: a row number" in note)
+    assert "number= keeps it" in note
+    table, account = notes(tmp_path, columns, number=ROW_NUMBERS)
+    assert [*table] == [*ROW_NUMBERS, "z", "y"] and not account.notes
+    (text,) = told(lambda: NB().fit(pd.DataFrame({"X": columns["X"]}), np.resize(["a", "b"], 60)))
+    assert "column 'X' seems to number the rows" in text
+
+
+def test_years_ranks_ages_prices_and_temperatures_stay(tmp_path):
+    rng = np.random.default_rng(4)
+    doubtful = {"year": np.arange(1980, 2040), "rank": rng.permutation(np.arange(3, 103))[:60]}  # 60 of 100 ranked
+    plain = {
+        "place": np.r_[1:60, 59],  # two share one
+        "age": rng.integers(18, 90, 60),
+        "price": rng.choice(np.arange(10, 9000), 60, replace=False),
+        "temperature": rng.integers(-9, 30, 60),
+    }
+    table, account = notes(tmp_path, doubtful | plain)
+    assert [*table] == [*doubtful, *plain, "z", "y"]
+    (note,) = account.notes
+    assert note.startswith("year, rank ambiguous: no whole number twice")
+
+
 def test_numbers_of_people_are_named_as_doubtful(tmp_path):
     rng = np.random.default_rng(5)
     people = rng.choice(np.arange(60_000, 14_000_000), 645, replace=False)

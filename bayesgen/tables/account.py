@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from bayesgen.tables.numerals import unread
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.sources import kinds_of
 
+_WORD = r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"])+"  # of a command, as a shell reads it
 _READ_AS = {"categorical": "category", "count": "number", "log": "number", "number": "number"} | dict.fromkeys(
     ("drop", "id", "group", "order", "date"), "text"
 )
@@ -240,6 +242,13 @@ def _several(names: str | Collection[str]) -> list[str]:
 
 def _in_python(text: str) -> str:
     """Put arguments in place of the options of the command line: ``decimal=','`` for ``--decimal ','``."""
+
+    def argument(options: re.Match) -> str:
+        """Return the argument for one option, or for several of a name."""
+        values = shlex.split(options[0])[1::2]
+        return f"bernoulli={values if len(values) > 1 else values[0]!r}"
+
+    text = re.sub(rf"--bernoulli {_WORD}( --bernoulli {_WORD})*", argument, text)
     text = re.sub(r"--missing '([^']*,[^']*)'", lambda found: f"missing={found[1].split(',')}", text)
     with_values = re.sub(r"--([a-z]+) ('[^']*'|\"[^\"]*\")", r"\1=\2", text.replace("--limits", "limits=True"))
     return re.sub(r"--([a-z]+)", r"\1=", with_values)

@@ -31,6 +31,17 @@ def split(values: Iterable[str] | None, whole: Collection[str] = ()) -> list[str
     return [part for part in parts if part]
 
 
+def as_option(role: str, columns: list[str], whole: Collection[str]) -> str:
+    """Return the option that gives columns a role, as a shell takes it and `split` reads it.
+
+    >>> as_option("bernoulli", ["smoke", "chest pain"], ()), as_option("log", ["a,b", "c"], ["a,b", "c"])
+    ("--bernoulli 'smoke,chest pain'", '--log a,b --log c')
+    """
+    one = ",".join(columns)
+    values = [one] if split([one], whole) == columns else columns
+    return " ".join(f"--{role} {shlex.quote(value)}" for value in values)
+
+
 @dataclass(frozen=True)
 class Roles:
     """Columns by their roles."""
@@ -64,6 +75,7 @@ class Roles:
         return cls(**result)
 
 
+_NUMBERS_ONLY = ("gda", "full", "shared")  # models that take columns of numbers alone
 _BITS = "ambiguous: only 0 and 1, taken as numbers"
 _IDS = 0.9  # share of distinct whole numbers from which skewed ones may be names
 _FEW = 10  # a column of whole numbers with no more distinct values could also be one of categories
@@ -133,8 +145,8 @@ def prepare(
             told[doubt].append(look.name)
     for what, columns in told.items():
         if what == _BITS:
-            option = shlex.quote(",".join(columns)) if not any("," in name for name in columns) else columns
-            notes.append(f"{', '.join(map(quoted, columns))} {what}: --bernoulli {option} has them as True and False")
+            option = f": {as_option('bernoulli', columns, X.columns)} has them as True and False"
+            notes.append(f"{', '.join(map(quoted, columns))} {what}{'' if model in _NUMBERS_ONLY else option}")
         else:
             notes.append(f"{named(columns)} {what}")
     X = pd.DataFrame({column: look.usable for column, look in kept.items()}, index=X.index)
@@ -238,8 +250,7 @@ class _Look:
         if kinds == {"str"} and not hasattr(values, "cat"):
             verdict = of_labels(seen.unique(), len(seen))
         elif values.dtype.kind in "iuf" and len(seen) == len(rows) > _FEW and (np.floor(seen) == seen).all():
-            kept = role in ("date", "number")  # a row a day counts no rows
-            verdict = None if kept else of_whole(np.asarray(seen), rows, name)
+            verdict = None if role else of_whole(np.asarray(seen), rows, name)  # a row a day counts no rows
         return cls(name, values, seen, kinds, verdict, role, family)
 
 
@@ -261,7 +272,7 @@ def _reasons(look: _Look, model: str) -> Iterator[str]:
         yield f"an identifier, it seems: {verdict.distinct} distinct values in {verdict.seen} rows"
     if found == "counts":
         yield "a row number, it seems: it counts the rows; --number keeps it"
-    if model in ("gda", "full", "shared") and not look.plain:
+    if model in _NUMBERS_ONLY and not look.plain:
         yield f"not numbers, and {model} takes numbers only"
 
 
