@@ -9,18 +9,19 @@ from scipy import stats
 
 import bayesgen as bg
 from bayesgen.models import BetaBernoulli
+from bayesgen.plot.regions import agreement
 from docs import essays
 
 
 @pytest.fixture(scope="module")
 def ask():
-    """Ask for an expression of JavaScript, with values by name."""
+    """Ask for an expression of JavaScript, after statements, with values by name."""
     with MiniRacer() as engine:
         engine.eval(essays.script())
 
-        def ask(expression, **values):
+        def ask(expression, statements="", **values):
             given = "".join(f"const {name} = {json.dumps(value)};" for name, value in values.items())
-            return json.loads(engine.eval(f"(() => {{{given} return JSON.stringify({expression})}})()"))
+            return json.loads(engine.eval(f"(() => {{{given}{statements} return JSON.stringify({expression})}})()"))
 
         yield ask
 
@@ -69,3 +70,79 @@ def test_density_and_interval_are_those_of_scipy(ask, beta):
     below = ask("theta.map((t) => coin.distribution({a, b}, t))", a=beta[0], b=beta[1], theta=theta)
     assert below == pytest.approx(stats.beta.cdf(theta, *beta), abs=1e-12)
     assert ends == pytest.approx(stats.beta.ppf([0.05, 0.5, 0.95], *beta), abs=1e-10)
+
+
+# -- two densities, one boundary -------------------------------------------------------------------------------------
+
+STRUCTURES = [(shape, shared) for shape in ("full", "diagonal", "isotropic") for shared in (False, True)]
+START = """const classes = rows.map(gaussian.moments);
+const prior = gaussian.weak(classes, shape);
+const posterior = gaussian.posterior(prior, classes, shared);"""
+
+
+@pytest.fixture(scope="module", params=[(12, 7), (20, 9, 5)], ids=["two", "three"])
+def clouds(request):
+    rng = np.random.default_rng(3)
+    y = np.repeat(np.arange(len(request.param)), request.param)
+    X = rng.normal(0, 1, (len(y), 2)) @ [[1.0, 0.4], [0.0, 0.6]] * (1 + 0.4 * y[:, None]) + np.c_[1.5 * y, -0.8 * y]
+    return X, y, [X[y == k].tolist() for k in np.unique(y)]
+
+
+@pytest.mark.parametrize(("shape", "shared"), STRUCTURES)
+def test_densities_and_evidence_are_those_of_the_classifier(ask, clouds, shape, shared):
+    X, y, rows = clouds
+    points = [[0.0, 0.0], [1.3, -2.0], [8.0, 5.0], [-30.0, 1.0]]
+    found = ask(
+        """{ bayes: all(gaussian.logPredictive(posterior)), ml: all(gaussian.logDensity(ml)),
+             evidence: gaussian.logEvidence(prior, classes, shared) }""",
+        START + """const ml = gaussian.ml(classes, { shape, shared });
+            const all = (scores) => points.map(([x, y]) => scores.map((score) => score(x, y)));""",
+        rows=rows, shape=shape, shared=shared, points=points,
+    )  # fmt: skip
+    for name, way in {"bayes": "exact", "ml": "ml"}.items():
+        classifier = bg.GaussianDiscriminantClassifier(shape, shared=shared, inference=way).fit(X, y)
+        expected = classifier.predict_joint_log_proba(points)
+        np.testing.assert_allclose(found[name], expected, rtol=1e-10, atol=1e-10)
+    exact = bg.GaussianDiscriminantClassifier(shape, shared=shared).fit(X, y)
+    assert found["evidence"] == pytest.approx(exact.log_evidence_, abs=1e-10, rel=1e-12)
+
+
+@pytest.mark.parametrize(("shape", "shared"), STRUCTURES)
+def test_draws_have_the_posterior_of_the_classifier(ask, clouds, shape, shared):
+    X, y, rows = clouds
+    count = 4000
+    drawn = ask(
+        "draws.map((draw) => draw.map((c) => [...c.mean, ...c.covariance, c.share]))",
+        START + "const draws = gaussian.draws(posterior, shared, count, generator(5));",
+        rows=rows, shape=shape, shared=shared, count=count,
+    )  # fmt: skip
+    drawn = np.array(drawn)  # (draws, K, 6)
+    posterior = bg.GaussianDiscriminantClassifier(shape, shared=shared).fit(X, y).posterior_
+    theirs = posterior.draws(0, (count,))
+    where = {"gaussian.mean": drawn[..., :2], "classes.probability": drawn[..., 5]}
+    spread = drawn[..., [[2, 3], [3, 4]]]
+    if shape == "full":
+        where["gaussian.covariance"] = spread[:, 0] if shared else spread
+    else:
+        variance = drawn[..., [2, 4]] if shape == "diagonal" else drawn[..., 2]
+        where["gaussian.variance"] = variance[:, 0] if shared else variance
+    for site, ours in where.items():
+        for change in (np.cbrt, np.square if site == "gaussian.mean" else np.abs):  # within the error of both
+            a, b = change(ours), change(theirs[site])
+            error = np.sqrt((a.var(0) + b.var(0)) / count)
+            assert (np.abs(a.mean(0) - b.mean(0)) < 5 * error + 1e-12).all(), site
+
+
+def test_the_band_is_that_of_the_picture_within_the_error_of_its_draws(ask, clouds):
+    X, y, rows = clouds
+    points = np.random.default_rng(0).normal(0.8, 2.0, (60, 2))
+    found = ask(
+        "points.map(([x, y]) => gaussian.agreement(scorers, x, y))",
+        START + "const scorers = gaussian.draws(posterior, shared, count, generator(1)).map(gaussian.logDensity);",
+        rows=rows, shape="full", shared=False, points=points.tolist(), count=2000,
+    )  # fmt: skip
+    classifier = bg.GaussianDiscriminantClassifier().fit(X, y)
+    expected = agreement(classifier, points, 2000)
+    assert expected.min() < 0.7
+    error = np.sqrt(2 * expected * (1 - expected) / 2000) + 1 / 2000
+    assert (np.abs(np.array(found) - expected) < 5 * error).all()
