@@ -155,3 +155,18 @@ def test_a_wild_date_is_told_as_a_date_and_own_members_are_named():
     X["d"], X.loc[3, "x"] = 1.0, 1e6
     with pytest.warns(InputWarning, match=r"\(members=\['near'\], classifiers of your own, learn from it as it is\)"):
         AveragedClassifier(members=["gaussian", ("near", KNeighborsClassifier())]).fit(X[["x"]], y)
+
+
+def test_three_rows_of_one_class_that_are_right_are_kept_where_asked(few_members):
+    rng = np.random.default_rng(0)
+    y = np.arange(100) % 2
+    X = np.c_[rng.normal(size=100) + y, rng.normal(size=100)]
+    X[[1, 3, 5], 1] = 1e5 + np.arange(3)  # all of class 1
+    row = [[0.5, 1e5]]
+    with pytest.warns(UserWarning, match=r"it is right, give wild='keep'"):
+        taken = AveragedClassifier().fit(X, y).predict_proba(row)[0, 1]
+    with pytest.warns(UserWarning, match=r"learned from as it is, as wild='keep' asks"):
+        kept = AveragedClassifier(wild="keep").fit(X, y).predict_proba(row)[0, 1]
+    assert kept > taken + 0.1
+    with pytest.raises(ValueError, match="wild must be one of"):
+        AveragedClassifier(wild="mend").fit(X, y)

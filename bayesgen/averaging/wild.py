@@ -101,7 +101,16 @@ def completed(rows: Rows, wild: Wild, bend: bool) -> Rows:
     return replace(rows, x=x)
 
 
-def tell(wild: Wild, x, names: Sequence[str], places, dates: Sequence[str] = (), given: Sequence[str] = ()) -> None:
+def tell(
+    wild: Wild,
+    x,
+    names: Sequence[str],
+    places,
+    dates: Sequence[str] = (),
+    given: Sequence[str] = (),
+    *,
+    kept: bool = False,
+) -> None:
     """Warn of wild entries of numbers (n, D).
 
     Parameters
@@ -117,6 +126,8 @@ def tell(wild: Wild, x, names: Sequence[str], places, dates: Sequence[str] = (),
         Columns that are days since 1970-01-01.
     given : sequence of str, optional
         Names of classifiers of the user's, which learn from the rows as they are.
+    kept : bool, default False
+        True where all members do.
     """
     entries = [(names[j], x[i, j], int(places[i]), times) for i, j, times in zip(*wild, strict=True)]
     shown = [str(moments([value])[0])[:10] if name in dates else f"{value:g}" for name, value, _, _ in entries]
@@ -125,10 +136,14 @@ def tell(wild: Wild, x, names: Sequence[str], places, dates: Sequence[str] = (),
         for (name, _, row, times), value in zip(entries, shown, strict=True)
     )
     name, value, row, _ = entries[0]
+    facts = {"column": name, "row": row, "value": float(value)}
+    if kept:
+        warn(InputWarning(f"{text}: it is learned from as it is, as wild='keep' asks", **facts))
+        return
     text = f"{text}: it is taken as missing, and what its class and row let expect stands for it"
     text += f" (members={listed(given)}, classifiers of your own, learn from it as it is)" if given else ""
-    cure = "" if name in dates else "; to keep it, give the logarithm or the ranks of the column"
-    warn(InputWarning(f"{text}. Mend it or give NaN{cure}", column=name, row=row, value=float(value)))
+    cure = "" if name in dates else "; if it is right, give wild='keep', or the logarithm or the ranks of the column"
+    warn(InputWarning(f"{text}. Mend it or give NaN{cure}", **facts))
 
 
 def refuse_far(x, names: Sequence[str], places) -> None:

@@ -65,6 +65,8 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
         independent categories).
     bend : bool, default True
         True to bend numeric columns; False to standardise them only.
+    wild : {"complete", "keep"}, default "complete"
+        "keep" to learn from wild entries as they are, where they are told and known to be right; see below.
     members : {"all", "generative"} or list, default "all"
         The members that take part. "generative" are those that have a density of a row, which questions about missing
         entries, typicality and new rows need. A list is the pool of "all", "generative", names of families ("gaussian",
@@ -175,6 +177,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
     weights: str = "stacking"
     members: str | Sequence[Any] = "all"
     bend: bool = True
+    wild: str = "complete"
     class_concentration: ArrayLike = 1.0
     priors: ArrayLike | None = None
     unseen: str = "missing"
@@ -237,8 +240,9 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
             places = np.arange(len(labels)) if sample_weight is None else np.flatnonzero(np.asarray(sample_weight))
             far = wild.find(rows.x, codes)
             if len(far.row):
-                wild.tell(far, rows.x, names, places, self.schema_.dates, [name for name, _ in pairs])
-                rows = wild.completed(rows, far, self.bend)
+                given_rows = [name for name, _ in pairs]
+                wild.tell(far, rows.x, names, places, self.schema_.dates, given_rows, kept=self.wild == "keep")
+                rows = rows if self.wild == "keep" else wild.completed(rows, far, self.bend)
             leaves = averaged_settings.learn_leaves(self, rows)
             if leaves is not None and pairs:
                 raise ValueError(

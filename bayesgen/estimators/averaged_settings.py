@@ -22,7 +22,7 @@ _VALUES = 20  # of a number; a table whose numbers all have fewer has repeats by
 
 def check_settings(classifier) -> None:
     """Raise an error for a setting that is invalid whatever the rows are."""
-    classifier._check_options(weights=("stacking", "evidence"), unseen=("error", "missing"))
+    classifier._check_options(weights=("stacking", "evidence"), unseen=("error", "missing"), wild=("complete", "keep"))
     check_flag("bend", classifier.bend)
     jobs = classifier.n_jobs
     if jobs is not None and (not isinstance(jobs, Integral) or jobs == 0):
