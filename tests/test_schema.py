@@ -1,5 +1,6 @@
 """Tables as users bring them: kinds of tables and columns, names, categories, gaps, unseen values, refusals."""
 
+import warnings
 from decimal import Decimal
 from fractions import Fraction
 
@@ -560,3 +561,30 @@ def test_a_survey_of_pieces_describes_columns_as_the_table_does():
     assert survey.categories("colour") == table.categories("colour") and unread.categories("colour") is None
     assert Schema.learn(survey, "auto") == Schema.learn(table, "auto")
     assert [block.categories for block in Schema.learn(unread, "auto").blocks] == [None]
+
+
+def test_numbers_0_and_1_are_told_where_they_become_gaussian():
+    rng = np.random.default_rng(0)
+    names = [f"q{i}" for i in range(9)]
+    bits = pd.DataFrame(rng.random((80, 9)) < 0.4, columns=names)
+    y = np.resize(["a", "b"], 80)
+
+    def told(model, X, *labels):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            model.fit(X, *labels)
+        return [str(warning.message) for warning in seen if "taken as Gaussian" in str(warning.message)]
+
+    mixed = bits.astype(float).assign(x=rng.normal(size=80), z="word")
+    mixed.loc[3, "q0"] = np.nan
+    for X in (bits.astype(int), mixed):
+        for model in (bg.NaiveBayesClassifier(), bg.AveragedClassifier(members=["gaussian"])):
+            (text,) = told(model, X, y)
+            assert text.startswith("numbers 0 and 1 alone") and f"features=dict.fromkeys({names}, 'bernoulli')" in text
+        assert not told(bg.NaiveBayesClassifier(dict.fromkeys(names, "bernoulli")), X, y)
+    for X in (bits, bits.to_numpy(), bits.to_numpy(int), bits.astype(int) * 2, bits.astype(int) + 1):
+        assert not told(bg.NaiveBayesClassifier(), X, y)
+    for more, family in ((0, "bernoulli"), (1, "categorical")):
+        (text,) = told(bg.LatentClassClassifier(classes=2, random_state=0), bits.astype(int) + more)
+        assert f"numbers {more} and {more + 1} alone" in text and repr(family) in text
+    assert not told(bg.LatentClassClassifier(classes=2, random_state=0), bits)

@@ -29,7 +29,7 @@ from bayesgen.tables import arrays
 from bayesgen.tables.description import SPARSE_FAMILIES
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, existing, warn_of_labels, warn_of_weightless
-from bayesgen.tables.schema import Schema
+from bayesgen.tables.schema import Schema, warn_of_two
 
 _FROM_ROWS = (
     "bends, components, exponents and weights are learned from rows, not from sums. Of rows that no memory holds give "
@@ -220,6 +220,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
             self.classes_, codes = class_codes(y)
             warn_of_weightless(labels, self.classes_, sample_weight)
             concentration = averaged_settings.concentration_of(self)
+            warn_of_two(table, self.features)
             self.schema_ = Schema.learn(table, self.features)
             blocks = self.schema_.read(table)
             self.constant_ = arrays.constant(self.schema_, blocks)

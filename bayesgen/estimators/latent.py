@@ -25,6 +25,7 @@ from bayesgen.posterior.arviz import tree
 from bayesgen.posterior.posterior import Posterior, generator
 from bayesgen.tables.labels import existing, some_labels, warn_of_labels, warn_of_weightless
 from bayesgen.tables.rows import fingerprint
+from bayesgen.tables.schema import warn_of_two
 
 
 @registry.estimator
@@ -192,6 +193,8 @@ class LatentClassClassifier(GenerativeClassifier):
             value = getattr(self, name)
             if not isinstance(value, type(default)) or value != default:
                 raise ValueError(f"{name}={value!r:.100} is no setting of model={self.model!r}")
+        if self.model == "naive bayes":
+            warn_of_two(table, self.features, (1, 2))  # as answers are coded
         return self._labelled._learn_schema(table)
 
     def _template(self, schema):

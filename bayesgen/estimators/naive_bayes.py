@@ -21,7 +21,7 @@ from bayesgen.numerics.pieces import select_rows, taken
 from bayesgen.tables.description import SPARSE_FAMILIES
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_labels
-from bayesgen.tables.schema import Schema
+from bayesgen.tables.schema import Schema, warn_of_two
 
 _MOST = 1000  # rows that are left out to choose an exponent
 
@@ -109,6 +109,7 @@ class NaiveBayesClassifier(LabelledClassifier):
             raise ValueError(
                 f"prior must be 'weak' or 'reference' (a prior of a column is given by features=), got {self.prior!r}"
             )
+        warn_of_two(table, self.features)
         return Schema.learn(table, self.features)
 
     @property

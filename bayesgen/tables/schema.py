@@ -17,7 +17,7 @@ from bayesgen.models.categorical import label_array
 from bayesgen.models.leaf import Leaf
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import moments
-from bayesgen.tables.description import SPARSE_FAMILIES, Columns, Verdict
+from bayesgen.tables.description import SPARSE_FAMILIES, Columns, Verdict, two_whole
 from bayesgen.tables.labels import warn_of_alike
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.table import Table
@@ -261,6 +261,25 @@ def warn_of_doubt(table: Columns, column: str) -> None:
             f"features={{{column!r}: {family!r}}}{date} where the classifier takes features"
         )
         warn(InputWarning(text, column=column, kind=doubt.kind))
+
+
+def warn_of_two(table: Columns, features, values: tuple[int, int] = (0, 1)) -> None:
+    """Warn once of all columns of a DataFrame that hold two ``values`` alone and are Gaussian under "auto".
+
+    Rows that were read from a file are passed over: their account names such columns.
+    """
+    if not isinstance(table, Table) or table.names is None or table.reading is not Reading.of(None):
+        return
+    if not isinstance(features, str) or features != "auto":
+        return
+    numbers = (column for column in table.columns if table.kind(column) == "f")
+    if columns := [column for column in numbers if two_whole(table.numbers((column,))[:, 0]) == values]:
+        family = "bernoulli" if values == (0, 1) else "categorical"
+        cure = Argument("features", family, f"features=dict.fromkeys({columns}, {family!r})")
+        what = (
+            f"numbers {values[0]} and {values[1]} alone are taken as Gaussian; where they stand for no and yes, give "
+        )
+        warn(InputWarning(what, cure, column=columns[0], value=columns))
 
 
 def _cure(doubt: Verdict) -> str:
