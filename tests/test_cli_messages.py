@@ -96,7 +96,7 @@ def test_fit_says_how_well_it_predicts_and_compare_how_to_keep_the_best(room, mo
     assert f"left out while it learned: {told}" in out
     code, out, _ = run("a.csv", "--target", "grade", "--inference", "exact", "--folds", "2", "--no-importance")
     names = "averaged|'naive Bayes'|shared|full|logistic"
-    told = re.search(f"To save the best of .* files: bayesgen fit a.csv --target grade --model ({names})$", out)
+    told = re.search(f"To save .* all rows: bayesgen fit a.csv --target grade --model ({names})$", out)
     best = min(("averaged", "naive Bayes", "shared", "full", "logistic", "base rate"), key=lambda n: loss_of(out, n))
     assert code == 0 and (told[1].strip("'") == best if told else best == "base rate")
 

@@ -1,21 +1,22 @@
 """`bayesgen compare`: inferences and models side by side on held-out rows."""
 
 import json as as_json
-import shlex
 import warnings
 from pathlib import Path
 from time import monotonic
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.progress import Progress
+from sklearn.base import clone
 
 from bayesgen import comparison, data
 from bayesgen.cli import folders, inputs, shell
-from bayesgen.cli.learn import check_options, takes
+from bayesgen.cli.learn import check_options, fit_command, takes
 from bayesgen.cli.report import page, run, terminal, words
 from bayesgen.cli.shell import command_line, one_line
+from bayesgen.estimators.linear_classifiers import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.tables.cleaning import split
 
@@ -96,7 +97,7 @@ def compare(
             if not any(result.learned(name).any() for name in inferences):
                 why = words.in_options(result.notes[0].message)
                 raise ValueError(f"nothing could be learned in any fold: {why}")
-            show(terminal.tell_result, result, folds)
+            show(terminal.tell_result, result, folds, words.MODELS[model])
             models = None
             if beside:
                 chosen, left_out = candidates.candidates(prepared.X, None, seed, families)
@@ -114,23 +115,41 @@ def compare(
             base = words.base_rate(result)["log_loss"]
             worth = run.Worth.of(source, by_class.name, base, prepared.X.shape[1], importance, tell)
             show(terminal.tell_importance, worth)
+            posterior = None
             if output:
                 tell(0, 0, "posterior of all rows")
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    drawn = [inferences[name] for name in ("nuts", "laplace") if name in inferences]
-                    whole.set_params(inference=(*drawn, "exact")[0]).fit(prepared.X, prepared.y)
+                posterior = _of_all_rows(whole, source, by_class.name, prepared, inferences)
         about = read, target, prepared, schema, model, result, models, worth, by_class
-        account = run.Account(*about, seed, command_line(context), order)
+        save = fit_command(context, file, target, models.best) if models is not None and takes(models.best) else None
+        account = run.Account(*about, seed, command_line(context), save, order)
         show(terminal.tell_times, account)
         if json:
             typer.echo(as_json.dumps(account.to_dict(), indent=2))
-        if models is not None and takes(models.best):
-            call = shlex.join(["bayesgen", "fit", file, "--target", target, "--model", models.best])
-            show(terminal.say, "To save the best of these models, with the same options for columns and files:")
-            show(terminal.say, call, 2)
         if output:
-            page.write(err if json else out, output, account, whole)
+            page.write(err if json else out, output, account, posterior)
+        if save is not None and models is not None:
+            show(terminal.say, f"To save {models.best}, the best of these models, learned from all rows:")
+            show(terminal.say, save, 2)
+
+
+def _of_all_rows(whole, source, name: str, prepared, inferences):
+    """Return the model ``name`` that predicts best, learned from all rows with draws where it has an inference.
+
+    An inference of one model is that model, ``whole``; it draws by NUTS or Laplace where these were compared.
+    """
+    rows: Any = prepared.X
+    unfitted: Any = whole
+    if name not in inferences:
+        one = source.estimators[name][0]
+        rows, unfitted = one.rows, clone(one.classifier)
+    drawn = [inferences[how] for how in ("nuts", "laplace") if how in inferences]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the comparison told them, fold by fold
+        if isinstance(unfitted, LogisticClassifier):
+            unfitted.set_params(inference="laplace")
+        elif isinstance(unfitted, NaiveBayesClassifier) or unfitted is whole:
+            unfitted.set_params(inference=(*drawn, "exact")[0])
+        return unfitted.fit(rows, prepared.y) if hasattr(unfitted, "to_arviz") else unfitted
 
 
 _QUIET = 20.0  # seconds after which a line is printed where no bar can be drawn

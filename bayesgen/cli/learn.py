@@ -4,7 +4,7 @@ import functools
 import operator
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -83,6 +83,21 @@ _FEW_TAKE = ("inference", "categorical", "count", "bernoulli", "log", "group")  
 def takes(model: str) -> bool:
     """Return True if `bayesgen fit` learns a model of this name."""
     return model in MODELS or model in _ALSO
+
+
+def fit_command(context: typer.Context, file: str, target: str, model: str) -> str:
+    """Return the `bayesgen fit` that learns a model of `bayesgen compare` from the same columns, read in the same way.
+
+    Where the model takes no groups or times their columns name the rows. Categories and bools that it does not take are
+    left out, as the comparison did; counts and skewed numbers are plain numbers to it, in both.
+    """
+    taken = MODELS[_ALSO.get(model, model)].takes
+    lists = {field.name for group in (shell.Roles, shell.Csv) for field in fields(group)}
+    renamed = {"order": "id"} | ({} if "group" in taken else {"group": "id"})
+    renamed |= {role: "drop" for role in ("categorical", "bernoulli") if role not in taken}
+    without = {role for role in _FEW_TAKE if role not in taken}
+    begin = ("bayesgen", "fit", file, "--target", target, "--model", model)
+    return shell.command_line(context, begin, {"group", "seed", *lists} - without, renamed)
 
 
 def check_options(model: str, given: Mapping[str, Any]) -> None:

@@ -8,7 +8,7 @@ import functools
 import inspect
 import shlex
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Annotated, Any, get_type_hints
 
@@ -173,19 +173,35 @@ def said(out):
         terminal.say(out, text, indent=2)
 
 
-def command_line(context: typer.Context) -> str:
-    """Return the command with the arguments and options that were given, as a shell takes it."""
-    words = ["bayesgen", str(context.info_name)]
+def command_line(
+    context: typer.Context,
+    begin: Sequence[str] = (),
+    kept: Collection[str] = (),
+    renamed: Mapping[str, str] | None = None,
+) -> str:
+    """Return the command with the arguments and options that were given, as a shell takes it.
+
+    Where another command is to ``begin`` with its arguments, only the options ``kept`` and those ``renamed`` follow.
+    """
+    words, renamed = [*(begin or ("bayesgen", str(context.info_name)))], renamed or {}
     for parameter in context.command.params:
-        source = context.get_parameter_source(parameter.name or "")
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
         if source is None or source.name != "COMMANDLINE":
             continue
-        value = context.params[parameter.name or ""]
+        value, option = context.params[name], parameter.opts[0]
         if parameter.param_type_name == "argument":
-            words.append(str(value))
+            words += [] if begin else [str(value)]
+            continue
+        if name in renamed:
+            option = f"--{renamed[name]}"
+        elif begin and name not in kept:
+            continue
+        if value is False:
+            words.append(parameter.secondary_opts[0])
         elif value is True:
-            words.append(parameter.opts[0])
+            words.append(option)
         else:
             values = value if isinstance(value, list | tuple) else [value]
-            words += [word for one in values for word in (parameter.opts[0], str(one))]
+            words += [word for one in values for word in (option, str(one))]
     return shlex.join(words)

@@ -105,7 +105,8 @@ GAPS = "gaps integrated out at the mode of the posterior (map): with gaps the ex
 
 
 def _averaged(parts: _Parts, seed) -> Candidate:
-    return Candidate(AveragedClassifier(random_state=seed, progress=False), parts.frame)
+    features = parts.features or "auto"
+    return Candidate(AveragedClassifier(features=features, random_state=seed, progress=False), parts.frame)
 
 
 def _logistic(parts: _Parts, seed) -> Candidate:

@@ -70,6 +70,8 @@ _READING = {
     "Accuracy": "the fraction of rows whose most probable class is the true one.",
     "Base rate": "the frequencies of the classes alone, for every row: what does not beat it has learned nothing.",
     "Sensitivity": "the fraction of the rows of a class that are predicted to be of it.",
+    "Specificity": "the fraction of the rows of the other classes that are not predicted to be of a class.",
+    "Negative value": "the fraction of the rows that are not predicted to be of a class and are not of it.",
     "Precision": "the fraction of the rows that are predicted to be of a class and are.",
     "ROC-AUC": "how often a row of a class gets more probability of it than a row of the others: 0.5 is no better than "
     "chance.",
@@ -81,15 +83,17 @@ FILES = ("report.html", *_PICTURES, "predictions.csv", "posterior.nc")
 
 
 def write(out, folder: Path, account: Account, whole) -> None:
-    """Write the page, its pictures, the predictions, and the posterior of all rows (of ``whole``): all or nothing.
+    """Write the page, its pictures, the predictions, and the posterior of ``whole``, all rows' model: all or nothing.
 
     Files of an earlier run that this one does not write are removed; where anything fails they all stay.
     """
-    drawn = pictures(account.result, account.models, account.worth.frame)
+    drawn = pictures(account)
     contents = {f"{name}.png": picture.png for name, picture in drawn.items()}
     contents["report.html"] = page(account, drawn).encode()
     contents["predictions.csv"] = predictions(account).to_csv(index=False).encode()
     try:  # made in memory: on a full disk HDF5 ends the whole process
+        if not hasattr(whole, "to_arviz"):
+            raise ValueError(f"{account.by_class.name} has no posterior of one model")
         contents["posterior.nc"] = bytes(whole.to_arviz().to_netcdf(engine="h5netcdf"))
     except ImportError:
         say(out, 'posterior.nc is left out: it needs h5netcdf: pip install "bayesgen[netcdf]"')
@@ -147,24 +151,32 @@ def page(account: Account, drawn: Mapping[str, Picture]) -> str:
         _tag("p", by_class.sentence()),
         _table("class", by_class.action_cells()),
     )
-    parts += _section(
-        "Inferences",
-        _tag("p", f"One model, {model}, learned in several ways from the same rows:"),
-        _table("inference", words.inference_cells(result)),
-        _list(words.of_inferences(result)),
-        shown["probabilities"],
-    )
-    parts += _section("Calibration", shown["calibration"])
+    parts += _section("Calibration", _tag("p", f"Of {by_class.name}, on held-out rows:"), shown["calibration"])
+    if len(by_class.thresholds):
+        cells, second = by_class.threshold_cells(), quoted(result.classes.tolist()[1])
+        sentence = f"Scores of {by_class.name} where a row is said to be {second} from a probability of {second} on:"
+        parts += _section("By threshold", _tag("p", sentence), _table("from", cells))
     if account.order is not None:
         table = _table("until", words.time_cells(account))
         parts += _section("Over time", _tag("p", words.of_times(account)), table, shown["time"])
     if "columns" in shown:
         sentence = f"By how much {account.worth.name}, which predicts best, predicts new rows worse without a column:"
         parts += _section("What matters", _tag("p", sentence), shown["columns"])
+    won = models is None or models.best == words.MODELS[account.model]
+    beside = "" if won else f" It is not the model that predicts best, which is {by_class.name}."
+    parts += _section(
+        "Inferences",
+        _tag("p", f"One model, {model}, learned in several ways from the same rows.{beside}"),
+        _table("inference", words.inference_cells(result)),
+        _list(words.of_inferences(result)),
+        shown["probabilities"],
+    )
     reading = [_tag("li", _tag("b", term), f": {text}") for term, text in _READING.items()]
     parts += _section("How to read the numbers", _tag("ul", *reading))
     parts += _section("Methods, and how to cite", _tag("p", _methods(account)), _tag("pre", _citation()))
     parts += _section("To repeat it", _tag("pre", account.command), _tag("p", _versions()))
+    if account.save is not None and models is not None:
+        parts += _section(f"To save {models.best}", _tag("pre", account.save))
     head = _tag("title", f"{account.target}: class probabilities compared") + _tag("style", _Html(_STYLE))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

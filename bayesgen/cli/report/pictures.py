@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import auc, roc_curve
 
 from bayesgen import decision, inspection, plot
 from bayesgen.comparison import over_time
@@ -20,6 +21,7 @@ from bayesgen.numerics.pieces import taken
 
 _WIDTH = 4.8  # inches of a picture in a page: shrunk to a telephone its text can still be read
 _AROUND = 6  # pixels of paper around a panel
+_CURVES = 8  # classes, the most frequent, whose ROC curves are drawn
 _PANELS = 12  # columns that `bayesgen plot` draws at most
 
 
@@ -33,15 +35,19 @@ class Picture:
     parts: tuple[bytes, ...]  # its panels as PNGs, which a page shows beside or below each other as its width allows
 
 
-def pictures(result, models, worth) -> dict[str, Picture]:
-    """Draw the pictures of a comparison, by name; of models, columns and times where there are any."""
-    found = {"probabilities": _probabilities(result), "calibration": _calibration(result)}
+def pictures(account) -> dict[str, Picture]:
+    """Draw the pictures of an account, by name: of what predicts best, of inferences; of models, columns and times."""
+    result, models, worth = account.result, account.models, account.worth.frame
+    found = {
+        "probabilities": _probabilities(result),
+        "calibration": _calibration(account.source, account.by_class.name),
+    }
     if models is not None:
         found["models"] = _models(models)
     if len(worth):
         found["columns"] = _columns(worth)
     if result.time is not None:
-        found["time"] = _times(result if models is None else models)
+        found["time"] = _times(account.source)
     return found
 
 
@@ -125,23 +131,34 @@ def _probabilities(result) -> Picture:
     )
 
 
-def _calibration(result) -> Picture:
-    names = [name for name in result.probability if result.learned(name).any()]
-    figure, axes = _panels(len(names))
-    for name, ax in zip(names, axes, strict=True):
-        rows = result.learned(name)
-        plot.reliability(result.y_true[rows], result.probability[name][rows], groups=taken(result.group, rows), ax=ax)
-        ax.set_title(_title(result, name, rows), fontsize=10)
-    low = min(ax.get_xlim()[0] for ax in axes)
-    for ax in axes:  # which are to be compared
-        ax.set(xlim=(low, ax.get_xlim()[1]), ylim=(low, ax.get_ylim()[1]))
-    errors = _listed({name: result.scores(name).calibration_error for name in names})
+def _calibration(result, name: str) -> Picture:
+    """Draw the reliability of one model or inference, and beside it its ROC curves."""
+    figure, (left, right) = _panels(2)
+    rows = result.learned(name)
+    truth, p = result.y_true[rows], result.probability[name][rows]
+    plot.reliability(truth, p, groups=taken(result.group, rows), ax=left)
+    left.set_title(_title(result, name, rows), fontsize=10)
+    counts = np.bincount(truth, minlength=len(result.classes))
+    shown = [1] if len(counts) == 2 else np.argsort(-counts, kind="stable")[:_CURVES].tolist()
+    areas = {}
+    for k in shown:
+        if 0 < counts[k] < len(truth):
+            wrong, right_ones, _ = roc_curve(truth == k, p[:, k])
+            areas[str(result.classes[k])] = area = float(auc(wrong, right_ones))
+            shown_as = str(result.classes[k]).replace("$", r"\$")  # no formula
+            right.plot(wrong, right_ones, label=f"{shown_as}: {area:.3f}")
+    right.plot([0, 1], [0, 1], "--", color="grey", linewidth=1)
+    right.set(xlabel="1 - specificity", ylabel="sensitivity", aspect="equal")
+    right.set_title("ROC, with the area below it", fontsize=10)
+    if areas:
+        right.legend(loc="lower right", fontsize=8)
     return _picture(
         figure,
-        "How often the most probable class is the true one, against its probability, in bins. On the dashed diagonal "
-        "both are the same; below it the probabilities are too sure. Bars are 95 % intervals, numbers count rows.",
-        f"Reliability diagrams, a panel each for {', '.join(names)}. Their calibration errors, the mean distances to "
-        f"the diagonal: {errors}.",
+        f"{name}. Left or above: how often the most probable class is the true one, against its probability, in bins. "
+        "On the dashed diagonal both are the same; below it the probabilities are too sure. Bars are 95 % intervals, "
+        "numbers count rows. The other: how many rows of a class are found, against how many others are taken for it.",
+        f"Reliability diagram and ROC curves of {name}. The calibration error, the mean distance to the diagonal: "
+        f"{result.scores(name).calibration_error:.4f}. Areas below the curves: {_listed(areas)}.",
     )
 
 

@@ -29,6 +29,7 @@ class ByClass:
     cost: float  # mean cost of a row
     least: float  # least mean cost of an action that is taken for all rows alike
     told: bool  # the user gave the costs; else a mistake costs 1
+    thresholds: pd.DataFrame  # of two classes: the scores of naming the second from a probability on; else empty
 
     @classmethod
     def of(cls, result: Comparison, models: ModelComparison | None, loss: pd.DataFrame, told: bool) -> "ByClass":
@@ -62,7 +63,16 @@ class ByClass:
         costs = loss.rename(index=str, columns=str).loc[words, actions].to_numpy()
         cost = float((by_action.to_numpy() * costs).sum() / len(codes))
         least = float((counts[:, None] * costs).sum(0).min() / len(codes))
-        return cls(name, pd.DataFrame(scores, index=words), by_action, cost, least, told)
+        by_threshold = _by_threshold(codes == 1, p[:, 1]) if len(labels) == 2 else pd.DataFrame()
+        return cls(name, pd.DataFrame(scores, index=words), by_action, cost, least, told, by_threshold)
+
+    def threshold_cells(self) -> dict[str, dict[str, str]]:
+        """Return the scores at each threshold, by heading."""
+        return {
+            f"{threshold:g}": {"rows named": f"{row['rows']:.0f}"}
+            | {name: _number(row[name]) for name in ("sensitivity", "specificity", "precision", "negative value")}
+            for threshold, row in self.thresholds.to_dict(orient="index").items()
+        }
 
     def score_cells(self) -> dict[str, dict[str, str]]:
         """Return the scores by class and heading."""
@@ -99,7 +109,27 @@ class ByClass:
             "actions": self.actions.to_dict(orient="index"),
             "cost": self.cost,
             "least_cost_of_one_action": self.least,
+            "thresholds": self.thresholds.to_dict(orient="index"),
         }
+
+
+_THRESHOLDS = (0.05, *(tenth / 10 for tenth in range(1, 10)), 0.95)
+
+
+def _by_threshold(true: np.ndarray, p: np.ndarray) -> pd.DataFrame:
+    """Return the scores of naming a class, which rows (n,) are ``true`` of, where its probability p (n,) is enough."""
+    rows = {}
+    for threshold in _THRESHOLDS:
+        named = p >= threshold
+        with np.errstate(invalid="ignore"):  # 0 of 0 rows: NaN
+            rows[threshold] = {
+                "rows": named.sum(),
+                "sensitivity": np.divide((named & true).sum(), true.sum()),
+                "specificity": np.divide((~named & ~true).sum(), (~true).sum()),
+                "precision": np.divide((named & true).sum(), named.sum()),
+                "negative value": np.divide((~named & ~true).sum(), (~named).sum()),
+            }
+    return pd.DataFrame.from_dict(rows, orient="index")
 
 
 def _note(note) -> dict[str, Any]:
@@ -143,6 +173,7 @@ class Account:
     by_class: ByClass  # scores by class of the best of them, and its actions
     seed: int  # of the folds and of NUTS
     command: str  # repeats it
+    save: str | None  # learns the best model from all rows, and saves it; None where it is no model to save
     order: str | None  # the column of times, where each row is predicted from earlier ones
 
     @property
@@ -158,6 +189,7 @@ class Account:
         found: dict[str, Any] = {
             "bayesgen": __version__,
             "command": self.command,
+            "save": self.save,
             "data": {
                 "source": self.read.source,
                 "rows": len(self.read.table),

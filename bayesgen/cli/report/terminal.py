@@ -65,12 +65,13 @@ def tell_reading(out: Console, read, columns) -> None:
         say(out, f"{counted(len(spelled), 'missing value')}: {counts_of(spelled)}", indent=2)
 
 
-def tell_result(out: Console, result, folds) -> None:
-    """Print the scores of every inference, side by side where the terminal is wide enough, else below each other."""
+def tell_result(out: Console, result, folds, model: str) -> None:
+    """Print the scores of a model by every inference, side by side where the terminal is wide enough."""
     if result.folds < folds:
         fewer = "folds, not {}: the smallest class has no more rows"
         fewer = fewer if result.time is None else "blocks, not {}: there are no more times"
         say(out, f"{result.folds} {fewer.format(folds)}", indent=2)
+    say(out, f"Inferences of {model}:")
     _print_rows(out, "inference", words.inference_cells(result))
     _fold(out, words.of_inferences(result))
 
