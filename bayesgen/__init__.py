@@ -72,7 +72,11 @@ _HOMES = {  # the module of each name; a room is its own
 def __getattr__(name: str):
     """Import a public name when it is first used; with `load`, every estimator that a file may name."""
     if name not in __all__:
-        raise AttributeError(f"module 'bayesgen' has no attribute {name!r}")
+        import difflib
+
+        near = [] if name.startswith("_") else difflib.get_close_matches(name, __all__, 1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise AttributeError(f"module 'bayesgen' has no attribute {name!r}{hint}")
     if name in _HOMES:
         # scikit-learn imports thirty deep. Behind a dozen calls more, its loops run at the edge of a page of the stack,
         # which each call makes and frees: from here, they take .07 s less.

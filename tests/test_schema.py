@@ -588,3 +588,12 @@ def test_numbers_0_and_1_are_told_where_they_become_gaussian():
         (text,) = told(bg.LatentClassClassifier(classes=2, random_state=0), bits.astype(int) + more)
         assert f"numbers {more} and {more + 1} alone" in text and repr(family) in text
     assert not told(bg.LatentClassClassifier(classes=2, random_state=0), bits)
+
+
+def test_the_nearest_name_comes_first(tmp_path):
+    columns = {f"c{i}": [0.5, 1.5] * 4 for i in range(9)} | {"cens": Y}
+    pd.DataFrame(columns).to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(ValueError, match="no column 'Cens'; there are: cens, c0"):
+        bg.read_table(tmp_path / "t.csv", "Cens")
+    with pytest.raises(AttributeError, match="did you mean NaiveBayesClassifier"):
+        bg.NaiveBayes  # noqa: B018

@@ -5,6 +5,7 @@ Categories of whole numbers that lie close together are looked up in a table ins
 
 import datetime
 import decimal
+import difflib
 import functools
 import itertools
 import numbers
@@ -74,10 +75,21 @@ def check_same(names: Iterable[str], first: Iterable[str], source) -> None:
         raise ValueError(f"its columns are not those of {source}: it {' and '.join(faults)}")
 
 
+def nearest_first(name: str, names: Iterable[str]) -> list[str]:
+    """Return names in their order, but for the three that are spelled most as ``name``, which come first.
+
+    >>> nearest_first("Cens", ["age", "cens", "time"])
+    ['cens', 'age', 'time']
+    """
+    names = list(names)
+    near = difflib.get_close_matches(name.casefold(), [str(one).casefold() for one in names])
+    return sorted(names, key=lambda one: near.index(low) if (low := str(one).casefold()) in near else len(near))
+
+
 def check_named(column: str, columns, option: str = "") -> None:
     """Raise an error if a column that the user names, in an ``option``, is not among the columns of a table."""
     if column not in columns:
-        raise ValueError(f"{option}no column {column!r}; there are: {named(columns)}")
+        raise ValueError(f"{option}no column {column!r}; there are: {named(nearest_first(column, columns))}")
 
 
 def check_present(names, there) -> None:
