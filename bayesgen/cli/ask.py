@@ -67,7 +67,7 @@ def predict(
 
         with said(out):
             warnings.filterwarnings("ignore", "X has feature names", UserWarning)  # fitted on an array: x0, x1, ...
-            if folders.outgrows(file):
+            if folders.outgrows(file, summed=True):
                 frames = folders.batches(file, estimator, names, reading, predicted)
                 source = file
             else:

@@ -24,7 +24,7 @@ from bayesgen.tables.sources import CsvFiles, expanded, kinds_of, source_of
 from bayesgen.tables.survey import Survey, kind_of_type
 
 _LARGE = 1 << 26  # bytes of files that are read whole on any machine
-_SUMMED = 1 << 24  # bytes of files that are read whole though their sums alone are wanted: streaming takes less of all
+_SUMMED = 1 << 24  # bytes of files that are read whole though sums or predictions alone are wanted, batch by batch
 _SHARE = 64  # the part of the available memory that larger files may have: a table takes some ten times its file
 _SAMPLED = 20_000  # rows of a sample
 _FEWEST = 50  # rows of a class in it, where there are as many
@@ -37,7 +37,7 @@ def several(file: str) -> bool:
 
 
 def outgrows(file: str, summed: bool = False) -> bool:
-    """Return True if files are too large to be read whole, or to be ``summed`` otherwise than batch by batch."""
+    """Return True if files are too large to be read whole, or to be ``summed`` or predicted but batch by batch."""
     if several(file):
         found = expanded(file)
     else:
