@@ -314,5 +314,5 @@ def test_rows_that_rest_on_few_draws_are_counted_and_reported():
     assert 0 < count <= len(ready.y) and not result.doubtful["exact"].any()
     assert not any("rest on fewer" in note.text for note in result.notes)  # said once, not by fold
     out = Console(record=True, width=120, file=io.StringIO())
-    terminal.tell_result(out, result, 2)
+    terminal.tell_result(out, result, 2, "naive Bayes")
     assert f"nuts: {count} row" in out.export_text()

@@ -39,34 +39,18 @@ class Average(Predictive):
 
     Rows are a mapping of "numbers" (n, D), NaN where missing, "categories" (n, F), -1 where missing, and "leaves"
     (n, E), NaN where missing, if columns have leaves of their own.
-
-    Attributes
-    ----------
-    parts : tuple of FittedMembers
-        The members, grouped by family and fit.
-    class_weight : array, shape (K,)
-        Weight of the rows of each class.
-    concentration : array, shape (K,)
-        Dirichlet prior of the class probabilities.
-    exponents, weights, density_weights : array, shape (M,)
-        τ, w and v of each member; see `members_of` for their order.
-    sharpening : float
-        β, the exponent of the average; see `tempering`.
-    given : array, shape (K,), optional
-        Class probabilities in place of the learned ones.
-    leaves : ColumnModels, optional
-        Leaves of columns that belong to no other member.
     """
 
-    parts: tuple[FittedMembers, ...]
-    class_weight: np.ndarray
-    concentration: np.ndarray
+    parts: tuple[FittedMembers, ...]  # the members, grouped by family and fit
+    class_weight: np.ndarray  # (K,): weight of the rows of each class
+    concentration: np.ndarray  # (K,): Dirichlet prior of the class probabilities
+    # exponents, weights, density_weights: (M,): τ, w and v of each member; see `members_of` for their order
     exponents: np.ndarray
     weights: np.ndarray
     density_weights: np.ndarray
-    sharpening: float = 1.0
-    given: np.ndarray | None = None
-    leaves: ColumnModels | None = None
+    sharpening: float = 1.0  # β, the exponent of the average; see `tempering`
+    given: np.ndarray | None = None  # (K,): class probabilities in place of the learned ones
+    leaves: ColumnModels | None = None  # leaves of columns that belong to no other member
 
     kind = "average"
 
@@ -292,30 +276,18 @@ def _write(result, parts, places, x, c) -> None:
 
 @dataclass(frozen=True)
 class Roster:
-    """All members of an average, and where their densities stand among those of its parts.
+    """All members of an average, and where their densities stand among those of its parts."""
 
-    Attributes
-    ----------
-    members : list of Product or Member
-        Products of each member of the numbers, then none, with each of the categories, then none; the base rate, if it
-        is not the last of these; then products of members of the whole table, and scorers.
-    first_parts, second_parts : list of FittedMembers
-        The parts of the first factors, and those of the categories alone, which are the second.
-    first, second : int array, shape (M,)
-        Place of each member among those of these parts, -1 without such a factor.
-    carries : bool array, shape (M,)
-        True for products with leaves.
-    least : array, shape (M,)
-        The s of each; see `tempering.log_probability`.
-    """
-
+    # products of each member of the numbers, then none, with each of the categories, then none; the base rate, if it is
+    # not the last of these; then products of members of the whole table, and scorers
     members: list[Any]
+    # first_parts, second_parts: the parts of the first factors, and those of the categories alone, which are the second
     first_parts: list[Any]
     second_parts: list[Any]
-    first: np.ndarray
+    first: np.ndarray  # first, second: (M,): place of each member among those of these parts, -1 without such a factor
     second: np.ndarray
-    carries: np.ndarray
-    least: np.ndarray
+    carries: np.ndarray  # (M,): True for products with leaves
+    least: np.ndarray  # (M,): the s of each; see `tempering.log_probability`
 
     @classmethod
     def of(cls, parts, leaves: ColumnModels | None) -> "Roster":

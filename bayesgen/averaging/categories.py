@@ -43,22 +43,14 @@ ALPHAS, STRENGTHS = (0.25, 1.0), (1.0, 4.0)
 
 @dataclass(frozen=True, eq=False)
 class CategoryMember(Member):
-    """One choice of structure and strength.
-
-    Attributes
-    ----------
-    structure : {"independent", "one parent"}
-        Dependence of the columns given the class.
-    strength : float
-        α of independent columns, s of those with a parent.
-    """
+    """One choice of structure and strength."""
 
     blocks: ClassVar = (CATEGORIES,)
     subtracts: ClassVar = True
     folds: ClassVar = False
 
-    structure: str
-    strength: float
+    structure: str  # dependence of the columns given the class
+    strength: float  # α of independent columns, s of those with a parent
 
     @property
     def family(self) -> str:
@@ -93,21 +85,11 @@ def few_pairs(levels, classes: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class CategoryMembers(FittedFactors):
-    """Counts of levels and of pairs of them, by class.
+    """Counts of levels and of pairs of them, by class."""
 
-    Attributes
-    ----------
-    levels : int array, shape (F,)
-        Categories of each column.
-    single : array, shape (K, L)
-        n_ka.
-    pairs : array, shape (K, L, L), or None
-        n_kab; None where these would be too many, or there is one column.
-    """
-
-    levels: np.ndarray
-    single: np.ndarray
-    pairs: np.ndarray | None
+    levels: np.ndarray  # (F,): categories of each column
+    single: np.ndarray  # (K, L): n_ka
+    pairs: np.ndarray | None  # (K, L, L), or None: n_kab; None where these would be too many, or there is one column
 
     @classmethod
     def of(cls, x, levels, codes, classes: int, weight) -> "CategoryMembers":
@@ -361,20 +343,11 @@ def codes_of(rows: Blocks) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class CategoryFactor(Factor):
-    """The categories under one member, and one table of probabilities.
-
-    Attributes
-    ----------
-    counts : CategoryMembers
-    level : array, shape (K, L)
-        p(a | k).
-    table : array, shape (K, L, L), or None
-        p(b | k, a), where the categories have one parent.
-    """
+    """The categories under one member, and one table of probabilities."""
 
     counts: Any
-    level: np.ndarray
-    table: np.ndarray | None
+    level: np.ndarray  # (K, L): p(a | k)
+    table: np.ndarray | None  # (K, L, L), or None: p(b | k, a), where the categories have one parent
 
     blocks = (CATEGORIES,)
 

@@ -56,14 +56,7 @@ _KINDS = ("gaussian", "category", "softmax")
 
 @dataclass(frozen=True, eq=False)
 class ComposedMember(Member):
-    """A product of a member of the numbers and one of the categories, or a softmax regression.
-
-    Attributes
-    ----------
-    gaussian : GaussianMember or None
-    category : CategoryMember or None
-    softmax : SoftmaxMember or None
-    """
+    """A product of a member of the numbers and one of the categories, or a softmax regression."""
 
     gaussian: GaussianMember | None
     category: CategoryMember | None
@@ -81,26 +74,13 @@ class ComposedMember(Member):
 
 @dataclass(frozen=True, eq=False)
 class ComposedMembers(FittedMembers):
-    """Composed members on the same table.
-
-    Attributes
-    ----------
-    members : tuple of ComposedMember
-    classes : int
-        K.
-    gaussian : FittedView or None
-        The members of the numbers, if the table has any.
-    category : CategoryMembers or None
-        Those of the categories, likewise.
-    softmax : LogisticMembers or None
-        The softmax regressions.
-    """
+    """Composed members on the same table."""
 
     members: tuple[Any, ...]
-    classes: int
-    gaussian: FittedView | None
-    category: CategoryMembers | None
-    softmax: LogisticMembers | None
+    classes: int  # K
+    gaussian: FittedView | None  # the members of the numbers, if the table has any
+    category: CategoryMembers | None  # those of the categories, likewise
+    softmax: LogisticMembers | None  # the softmax regressions
 
     @classmethod
     def on(cls, members, table: Training, *made) -> Self:
@@ -164,15 +144,9 @@ _GAUSSIANS = (
 
 @dataclass(frozen=True, eq=False)
 class ScreenedMember(ComposedMember):
-    """A product of a member of the numbers and one of the categories, or a softmax regression, on some columns.
+    """A product of a member of the numbers and one of the categories, or a softmax regression, on some columns."""
 
-    Attributes
-    ----------
-    columns : int
-        How many columns it takes.
-    """
-
-    columns: int
+    columns: int  # how many columns it takes
 
     @property
     def family(self) -> str:
@@ -207,18 +181,10 @@ class ScreenedMember(ComposedMember):
 
 @dataclass(frozen=True, eq=False)
 class ScreenedMembers(ComposedMembers):
-    """Members on the same columns.
+    """Members on the same columns."""
 
-    Attributes
-    ----------
-    chosen : int array, shape (C,)
-        Places of the columns, ascending; those of categories counted from D.
-    dim : int
-        D, the numbers of the table.
-    """
-
-    chosen: np.ndarray
-    dim: int
+    chosen: np.ndarray  # (C,): places of the columns, ascending; those of categories counted from D
+    dim: int  # D, the numbers of the table
 
     @classmethod
     def of(cls, members, chosen, training: Training) -> "ScreenedMembers":
@@ -285,15 +251,9 @@ _WITH_CODES = GaussianMember("full", 8.0, 0.1, 0.4), GaussianMember("diagonal", 
 
 @dataclass(frozen=True, eq=False)
 class CodedMember(ComposedMember):
-    """A product of a member of the numbers and one of the categories, or a softmax regression, with codes.
+    """A product of a member of the numbers and one of the categories, or a softmax regression, with codes."""
 
-    Attributes
-    ----------
-    columns : tuple of int
-        Places of the numbers that are coded, ascending.
-    """
-
-    columns: tuple[int, ...]
+    columns: tuple[int, ...]  # places of the numbers that are coded, ascending
 
     @property
     def family(self) -> str:
@@ -327,18 +287,10 @@ class CodedMember(ComposedMember):
 
 @dataclass(frozen=True, eq=False)
 class CodedMembers(ComposedMembers):
-    """Members on the same codes.
+    """Members on the same codes."""
 
-    Attributes
-    ----------
-    columns : int array, shape (C,)
-        Places of the numbers that are coded, ascending.
-    values : tuple of array
-        The values of each, ascending: its codes are their places.
-    """
-
-    columns: np.ndarray
-    values: tuple[np.ndarray, ...]
+    columns: np.ndarray  # (C,): places of the numbers that are coded, ascending
+    values: tuple[np.ndarray, ...]  # the values of each, ascending: its codes are their places
 
     @classmethod
     def of(cls, members, training: Training) -> "CodedMembers":

@@ -104,24 +104,12 @@ class ForestMember(Member):
 
 @dataclass(frozen=True, eq=False)
 class ForestMembers(FittedMembers):
-    """A random forest.
+    """A random forest."""
 
-    Attributes
-    ----------
-    trees : Trees
-        The trees; a leaf has the shares of the classes.
-    levels : int array, shape (F,)
-        Number of categories of each categorical column.
-    log_prior : array, shape (K,)
-        Log class frequencies.
-    rows : int
-        Distinct rows that the trees were grown on.
-    """
-
-    trees: Trees
-    levels: np.ndarray
-    log_prior: np.ndarray
-    rows: int
+    trees: Trees  # the trees; a leaf has the shares of the classes
+    levels: np.ndarray  # (F,): number of categories of each categorical column
+    log_prior: np.ndarray  # (K,): log class frequencies
+    rows: int  # distinct rows that the trees were grown on
 
     @property
     def members(self) -> tuple[ForestMember, ...]:  # type: ignore[override]  # always the same
@@ -208,17 +196,11 @@ _ABSENT = 7.0  # log odds of a class without rows against the rarest of the othe
 
 @dataclass(frozen=True, eq=False)
 class BoostedMember(Member):
-    """Boosted trees.
-
-    Attributes
-    ----------
-    leaves : int
-        Most leaves of a tree.
-    """
+    """Boosted trees."""
 
     outside: ClassVar = True
 
-    leaves: int
+    leaves: int  # most leaves of a tree
 
     @property
     def family(self) -> str:
@@ -237,30 +219,14 @@ class BoostedMember(Member):
 
 @dataclass(frozen=True, eq=False)
 class BoostedMembers(FittedMembers):
-    """Boosted trees of several capacities.
+    """Boosted trees of several capacities."""
 
-    Attributes
-    ----------
-    members : tuple of BoostedMember
-        The capacities.
-    trees : tuple of Trees
-        The trees of each, round by round; a leaf has what it adds.
-    score : int array, shape (T,)
-        The class to which each tree adds; of two classes one score says all.
-    start : array, shape (K,)
-        What the trees add to.
-    log_prior : array, shape (K,)
-        Log class frequencies.
-    rows : int
-        Distinct rows that the trees were grown on.
-    """
-
-    members: tuple[BoostedMember, ...]
-    trees: tuple[Trees, ...]
-    score: np.ndarray
-    start: np.ndarray
-    log_prior: np.ndarray
-    rows: int
+    members: tuple[BoostedMember, ...]  # the capacities
+    trees: tuple[Trees, ...]  # the trees of each, round by round; a leaf has what it adds
+    score: np.ndarray  # (T,): the class to which each tree adds; of two classes one score says all
+    start: np.ndarray  # (K,): what the trees add to
+    log_prior: np.ndarray  # (K,): log class frequencies
+    rows: int  # distinct rows that the trees were grown on
 
     @classmethod
     def of(cls, members, rows: Rows) -> "BoostedMembers":

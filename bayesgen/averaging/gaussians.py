@@ -39,27 +39,15 @@ _MOST = 1000  # rows whose span is taken where columns are many
 
 @dataclass(frozen=True, eq=False)
 class GroupsMember(Member):
-    """One choice of structure and prior strengths for groups of rows.
-
-    Attributes
-    ----------
-    structure : {"full", "shared", "diagonal", "shared diagonal"}
-        Structure of the covariances of the groups.
-    rho : float
-        Rows the prior covariance is worth.
-    kappa : float
-        Rows the prior mean is worth.
-    shrinkage : float
-        l, from V (0) to its diagonal (1).
-    """
+    """One choice of structure and prior strengths for groups of rows."""
 
     blocks: ClassVar = (NUMBERS,)
     subtracts: ClassVar = True
 
-    structure: str
-    rho: float
-    kappa: float
-    shrinkage: float = 1.0
+    structure: str  # structure of the covariances of the groups
+    rho: float  # rows the prior covariance is worth
+    kappa: float  # rows the prior mean is worth
+    shrinkage: float = 1.0  # l, from V (0) to its diagonal (1)
 
     @property
     @abc.abstractmethod
@@ -166,15 +154,9 @@ class GaussianMember(GroupsMember):
 
 @dataclass(frozen=True, eq=False)
 class MixtureMember(GroupsMember):
-    """Several Gaussians per class.
+    """Several Gaussians per class."""
 
-    Attributes
-    ----------
-    most : int
-        Components per class; fewer where it has fewer than three rows for each.
-    """
-
-    most: int = 2
+    most: int = 2  # components per class; fewer where it has fewer than three rows for each
 
     @property
     def components(self) -> int:

@@ -45,24 +45,12 @@ _SECONDS, _EACH, _LONGEST = 3.0, 1e-3, 15.0  # about how long leaving out may ta
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows to learn from.
+    """The rows to learn from."""
 
-    Attributes
-    ----------
-    rows : Rows
-        The distinct rows of a table, or a stratified sample of many.
-    summed : Rows
-        The rows to sum: the distinct rows, or all of many.
-    places : int array, shape (s,), or None
-        Places of a sample in the table; None for the distinct rows.
-    which : int array, shape (n,), or None
-        The distinct row that each row of the table is; None for a sample.
-    """
-
-    rows: Rows
-    summed: Rows
-    places: np.ndarray | None
-    which: np.ndarray | None
+    rows: Rows  # the distinct rows of a table, or a stratified sample of many
+    summed: Rows  # the rows to sum: the distinct rows, or all of many
+    places: np.ndarray | None  # (s,), or None: places of a sample in the table; None for the distinct rows
+    which: np.ndarray | None  # (n,), or None: the distinct row that each row of the table is; None for a sample
 
     @classmethod
     def of(cls, data: Rows, rng) -> "Sample":
@@ -84,47 +72,22 @@ class Proposal(NamedTuple):
 
 @dataclass(frozen=True)
 class Split:
-    """The rows to learn from, to sum and to hold out, with their folds.
+    """The rows to learn from, to sum and to hold out, with their folds."""
 
-    Attributes
-    ----------
-    held : HeldOut
-        All rows, to sum, and those of the sample that are held out.
-    even : HeldOut
-        The same for members of the numbers, whose classes may have to lack equally many rows.
-    told : HeldOut
-        The same for the class probabilities under which scores are told: alone where classes were ``drawn``.
-    drawn : bool
-        True if the rows of each class are as many as sampling made them; see `as_drawn`.
-    sample : Rows
-        Rows to learn views from.
-    scored : array, shape (n,)
-        Weight of each row held out in the score.
-    out : int array, shape (n,)
-        Places of the rows held out in the sample.
-    fold : int array, shape (s,), or None
-        Fold of each row of the sample; None where views are learned once.
-    seeds : int array, shape (FOLDS + 1,)
-        Seeds of the folds, and of all rows.
-    distinct : Rows
-        Distinct rows for the members that are no sums to learn from.
-    which : int array
-        The place among these of each row, of the table or of a large sample; -1 for a row that takes no part.
-    distinct_out, distinct_fold : int array, shape (n,)
-        Places of the rows held out among the distinct ones, and their folds.
-    """
-
-    held: HeldOut
-    even: HeldOut
+    held: HeldOut  # all rows, to sum, and those of the sample that are held out
+    even: HeldOut  # the same for members of the numbers, whose classes may have to lack equally many rows
+    # the same for the class probabilities under which scores are told: alone where classes were ``drawn``
     told: HeldOut
-    drawn: bool
-    sample: Rows
-    scored: np.ndarray
-    out: np.ndarray
-    fold: np.ndarray | None
-    seeds: np.ndarray
-    distinct: Rows
+    drawn: bool  # True if the rows of each class are as many as sampling made them; see `as_drawn`
+    sample: Rows  # rows to learn views from
+    scored: np.ndarray  # (n,): weight of each row held out in the score
+    out: np.ndarray  # (n,): places of the rows held out in the sample
+    fold: np.ndarray | None  # (s,), or None: fold of each row of the sample; None where views are learned once
+    seeds: np.ndarray  # (FOLDS + 1,): seeds of the folds, and of all rows
+    distinct: Rows  # distinct rows for the members that are no sums to learn from
+    # the place among these of each row, of the table or of a large sample; -1 for a row that takes no part
     which: np.ndarray
+    # distinct_out, distinct_fold: (n,): places of the rows held out among the distinct ones, and their folds
     distinct_out: np.ndarray
     distinct_fold: np.ndarray
 
@@ -150,22 +113,12 @@ class Split:
 
 @dataclass(frozen=True)
 class Fit:
-    """Members of one family fitted to all rows, and their densities of the rows held out.
-
-    Attributes
-    ----------
-    proposal : Proposal
-    parts : sequence of FittedMembers
-        The fitted members.
-    learned : int
-        Number of distinct rows that they learned from.
-    density : list of array, shape (M, n, K), or None
-        Log p(x_i | k) without row i, an array for each part; None until rows are left out of sums.
-    """
+    """Members of one family fitted to all rows, and their densities of the rows held out."""
 
     proposal: Proposal
-    parts: Sequence[FittedMembers]
-    learned: int
+    parts: Sequence[FittedMembers]  # the fitted members
+    learned: int  # number of distinct rows that they learned from
+    # (M, n, K), or None: log p(x_i | k) without row i, an array for each part; None until rows are left out of sums
     density: Sequence[np.ndarray] | None = None
 
 

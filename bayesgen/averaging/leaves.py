@@ -33,19 +33,12 @@ class ColumnModels(Record):
     """Leaves of some blocks of columns, and the statistics of their rows by class.
 
     Rows are arrays e (n, E) of all columns of the blocks, side by side, NaN where missing.
-
-    Attributes
-    ----------
-    model : NaiveBayes
-        The leaves by block; while members are fitted, weak priors are still to come. Its class prior is not used.
-    statistics : ClassStatistics
-        Statistics of all rows.
-    single : tuple of str
-        Blocks of one column, whose leaf takes entries (n,) rather than (n, 1).
     """
 
+    # the leaves by block; while members are fitted, weak priors are still to come. Its class prior is not used.
     model: NaiveBayes
-    statistics: ClassStatistics
+    statistics: ClassStatistics  # statistics of all rows
+    # blocks of one column, whose leaf takes entries (n,) rather than (n, 1)
     single: tuple[str, ...] = static(default=())
 
     @classmethod

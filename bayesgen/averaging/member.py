@@ -30,18 +30,10 @@ NUMBERS, CATEGORIES = "numbers", "categories"  # names of the blocks
 
 @dataclass(frozen=True)
 class Setting:
-    """The user's choices.
+    """The user's choices."""
 
-    Attributes
-    ----------
-    evidence : bool
-        Whether weights come from evidences, which only some members have.
-    pairs : tuple of (str, estimator)
-        Classifiers of the user's that are members, with their names.
-    """
-
-    evidence: bool = False
-    pairs: tuple[tuple[str, Any], ...] = ()
+    evidence: bool = False  # whether weights come from evidences, which only some members have
+    pairs: tuple[tuple[str, Any], ...] = ()  # classifiers of the user's that are members, with their names
 
 
 class Member(Record, abc.ABC):
@@ -54,29 +46,20 @@ class Member(Record, abc.ABC):
     1. `family`, a name that members share whatever their strengths: the prior weight is even over families;
     2. `propose`, the members that suit a table, in tuples that are fitted together;
     3. `fit`, which makes a `FittedMembers` of each tuple; of `blocks`, a `FittedFactors`.
-
-    Attributes
-    ----------
-    blocks : tuple of {"numbers", "categories"}
-        The blocks whose density it has: each member of one block makes a product with each member of the other, and
-        leaves of other columns multiply them. () if it scores the classes alone.
-    subtracts : bool
-        True if rows are left out by subtracting them from its sums: it is then fitted to all rows. Otherwise it is
-        fitted to the rows that are left out, without one fold of them after the other.
-    folds : bool
-        True if a family that subtracts also learns from rows something that is no sum; it learns that without a fold.
-    outside : bool
-        True if it follows the rows without a model of them, so that its scores on few rows say little. Such families
-        share a prior weight that grows with the rows; see `bayesgen.averaging.weights`.
-    mass : float
-        Prior weight of the family relative to the others.
     """
 
+    # the blocks whose density it has: each member of one block makes a product with each member of the other, and
+    # leaves of other columns multiply them. () if it scores the classes alone.
     blocks: ClassVar[tuple[str, ...]] = ()
+    # True if rows are left out by subtracting them from its sums: it is then fitted to all rows. Otherwise it is fitted
+    # to the rows that are left out, without one fold of them after the other.
     subtracts: ClassVar[bool] = False
+    # True if a family that subtracts also learns from rows something that is no sum; it learns that without a fold
     folds: ClassVar[bool] = True
+    # True if it follows the rows without a model of them, so that its scores on few rows say little. Such families
+    # share a prior weight that grows with the rows; see `bayesgen.averaging.weights`.
     outside: ClassVar[bool] = False
-    mass: ClassVar[float] = 1.0
+    mass: ClassVar[float] = 1.0  # prior weight of the family relative to the others
 
     @property
     @abc.abstractmethod
@@ -159,17 +142,10 @@ def name_of(family: type[Member]) -> str:
 
 
 class Product(NamedTuple):
-    """A product of members with a density, of different blocks, and of leaves.
+    """A product of members with a density, of different blocks, and of leaves."""
 
-    Attributes
-    ----------
-    factors : tuple of Member
-        The members, that of the numbers first; () for the base rate.
-    leaves : tuple of str
-        Names of the columns (and blocks that are one observation) with leaves of their own: all of them, or none.
-    """
-
-    factors: tuple[Any, ...]
+    factors: tuple[Any, ...]  # the members, that of the numbers first; () for the base rate
+    # names of the columns (and blocks that are one observation) with leaves of their own: all of them, or none
     leaves: tuple[str, ...] = ()
 
     @property
@@ -363,20 +339,11 @@ class SingleFactor(Member):
 
 @dataclass(frozen=True, eq=False)
 class IndependentFactors(FittedFactors):
-    """Factors that share no work.
-
-    Attributes
-    ----------
-    members : tuple of SingleFactor
-    settled : tuple of Factor
-        The density of each.
-    warp : YeoJohnson or None
-        The bends of the numbers, if they model any.
-    """
+    """Factors that share no work."""
 
     members: tuple[SingleFactor, ...]
-    settled: tuple[Any, ...]
-    warp: YeoJohnson | None
+    settled: tuple[Any, ...]  # the density of each
+    warp: YeoJohnson | None  # the bends of the numbers, if they model any
 
     @property
     def bend(self):
@@ -407,15 +374,9 @@ class SingleScorer(Member):
 
 @dataclass(frozen=True, eq=False)
 class IndependentScorers(FittedMembers):
-    """Scorers that share no work.
+    """Scorers that share no work."""
 
-    Attributes
-    ----------
-    members : tuple of SingleScorer
-        Settled members.
-    """
-
-    members: tuple[SingleScorer, ...]
+    members: tuple[SingleScorer, ...]  # settled members
 
     def log_density(self, x, c, used) -> np.ndarray:
         result = np.stack([self.members[m].log_score(x, c) for m in used])

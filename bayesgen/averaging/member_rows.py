@@ -123,33 +123,16 @@ class Rows:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows to predict from all others: a row leaves by itself, with one row of each other class, or with its group.
+    """Rows to predict from all others: a row leaves by itself, with one row of each other class, or with its group."""
 
-    Attributes
-    ----------
-    data : Rows
-        All rows.
-    rows : Rows
-        The n rows to predict.
-    gone : Rows
-        The m rows that leave, each with the weight that leaves. They are ``rows`` where each leaves by itself.
-    places : int array, shape (m,)
-        Their places in the data.
-    gone_with : int array, shape (m,)
-        The departure 0, ..., B - 1 with which each of them leaves.
-    without : int array, shape (n,)
-        The departure without which each row is predicted.
-    single : bool
-        True if each row leaves by itself.
-    """
-
-    data: Rows
-    rows: Rows
+    data: Rows  # all rows
+    rows: Rows  # the n rows to predict
+    # the m rows that leave, each with the weight that leaves. They are ``rows`` where each leaves by itself.
     gone: Rows
-    places: np.ndarray
-    gone_with: np.ndarray
-    without: np.ndarray
-    single: bool
+    places: np.ndarray  # (m,): their places in the data
+    gone_with: np.ndarray  # (m,): the departure 0, ..., B - 1 with which each of them leaves
+    without: np.ndarray  # (n,): the departure without which each row is predicted
+    single: bool  # True if each row leaves by itself
 
     @classmethod
     def of(cls, data: Rows, places) -> "HeldOut":

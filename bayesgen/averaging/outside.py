@@ -35,33 +35,15 @@ _EXACT = 2.0**53  # up to it, every whole number is a float64
 
 @dataclass(frozen=True)
 class Given:
-    """Rows of a fit as they came.
+    """Rows of a fit as they came."""
 
-    Attributes
-    ----------
-    table : Table
-        The rows.
-    labels : array, shape (n,)
-        Their classes, as the user names them.
-    classes : array, shape (K,)
-        All classes, in order.
-    weight : array, shape (n,), or None
-        Their weights, where the user gave any.
-    schema : Schema
-        Types and categories of the columns.
-    constant : tuple of str
-        Numeric columns that the other members do not see.
-    which : int array, shape (n,), optional
-        The place of each row among the distinct rows, or -1 for a row that takes no part.
-    """
-
-    table: Table
-    labels: np.ndarray
-    classes: np.ndarray
-    weight: np.ndarray | None
-    schema: Schema
-    constant: tuple[str, ...]
-    which: Any = None
+    table: Table  # the rows
+    labels: np.ndarray  # (n,): their classes, as the user names them
+    classes: np.ndarray  # (K,): all classes, in order
+    weight: np.ndarray | None  # (n,), or None: their weights, where the user gave any
+    schema: Schema  # types and categories of the columns
+    constant: tuple[str, ...]  # numeric columns that the other members do not see
+    which: Any = None  # (n,): the place of each row among the distinct rows, or -1 for a row that takes no part
 
     def rows(self, places) -> "Given":
         """Return the rows that are at some places among the distinct ones."""
@@ -79,21 +61,11 @@ class Given:
 
 @dataclass(frozen=True)
 class Shape:
-    """The types and names by which entries, as members take them, become rows of the kind that the user gave.
+    """The types and names by which entries, as members take them, become rows of the kind that the user gave."""
 
-    Attributes
-    ----------
-    schema : Schema
-        Types and categories of the columns.
-    constant : mapping from str to float
-        Columns that the entries lack, and what they always held.
-    first : DataFrame or array
-        The first row of the fit.
-    """
-
-    schema: Schema
-    constant: Mapping[str, float]
-    first: Any
+    schema: Schema  # types and categories of the columns
+    constant: Mapping[str, float]  # columns that the entries lack, and what they always held
+    first: Any  # the first row of the fit
 
     def rebuilt(self, x, c) -> Any:
         """Return rows (n, D) and (n, F) as a table or array, in the types of the fit where these hold the values."""
@@ -169,20 +141,12 @@ _OFF = 1e-3  # by which a sum of probabilities, perhaps of float32, may miss 1
 
 @dataclass(frozen=True, eq=False)
 class OutsideMember(Member):
-    """A classifier of the user's.
-
-    Attributes
-    ----------
-    name : str
-        The name that the user gave it.
-    estimator : estimator
-        The classifier, which is not fitted itself.
-    """
+    """A classifier of the user's."""
 
     outside: ClassVar = True
 
-    name: str
-    estimator: Any
+    name: str  # the name that the user gave it
+    estimator: Any  # the classifier, which is not fitted itself
 
     @property
     def family(self) -> str:
@@ -228,33 +192,16 @@ class OutsideMember(Member):
 
 @dataclass(frozen=True, eq=False)
 class OutsideMembers(FittedMembers):
-    """A classifier of the user's, fitted.
+    """A classifier of the user's, fitted."""
 
-    Attributes
-    ----------
-    members : tuple of OutsideMember
-        The one member.
-    estimator : estimator
-        The fitted classifier.
-    place : int array, shape (k,)
-        The class of each of its columns.
-    shape : Shape
-        What rows are rebuilt by.
-    middle : tuple of array, or None
-        Numbers (D,) and categories (F,) in place of gaps, if the classifier takes none.
-    log_prior : array, shape (K,)
-        Log class frequencies.
-    rows : int
-        Distinct rows of the fit.
-    """
-
-    members: tuple[OutsideMember, ...]
-    estimator: Any
-    place: np.ndarray
-    shape: Shape
+    members: tuple[OutsideMember, ...]  # the one member
+    estimator: Any  # the fitted classifier
+    place: np.ndarray  # (k,): the class of each of its columns
+    shape: Shape  # what rows are rebuilt by
+    # numbers (D,) and categories (F,) in place of gaps, if the classifier takes none
     middle: tuple[np.ndarray, np.ndarray] | None
-    log_prior: np.ndarray
-    rows: int
+    log_prior: np.ndarray  # (K,): log class frequencies
+    rows: int  # distinct rows of the fit
 
     @classmethod
     def of(cls, member: OutsideMember, rows: Rows, given: Any, seed: int) -> "OutsideMembers":

@@ -38,17 +38,11 @@ STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # C, the prior variance of a coeffici
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxMember(Member):
-    """A softmax regression.
-
-    Attributes
-    ----------
-    strength : float
-        C, the prior variance of a coefficient.
-    """
+    """A softmax regression."""
 
     mass: ClassVar = 2.0  # smooth models of t given x, which no other family is
 
-    strength: float
+    strength: float  # C, the prior variance of a coefficient
 
     @property
     def family(self) -> str:
@@ -73,31 +67,15 @@ class SoftmaxMember(Member):
 
 @dataclass(frozen=True, eq=False)
 class LogisticMembers(FittedMembers):
-    """Softmax regressions, one of each strength.
+    """Softmax regressions, one of each strength."""
 
-    Attributes
-    ----------
-    members : tuple of SoftmaxMember
-        The strengths.
-    warp : YeoJohnson
-        The transformation of the numeric columns.
-    centre, scale : array, shape (D,)
-        Mean and standard deviation of the bent columns.
-    levels : int array, shape (F,)
-        Number of categories of each categorical column.
-    coefficients : array, shape (S, K, P)
-        P = 1 + D + L, the intercept first.
-    log_prior : array, shape (K,)
-        Log class frequencies.
-    """
-
-    members: tuple[SoftmaxMember, ...]
-    warp: YeoJohnson
-    centre: np.ndarray
+    members: tuple[SoftmaxMember, ...]  # the strengths
+    warp: YeoJohnson  # the transformation of the numeric columns
+    centre: np.ndarray  # centre, scale: (D,): mean and standard deviation of the bent columns
     scale: np.ndarray
-    levels: np.ndarray
-    coefficients: np.ndarray
-    log_prior: np.ndarray
+    levels: np.ndarray  # (F,): number of categories of each categorical column
+    coefficients: np.ndarray  # (S, K, P): P = 1 + D + L, the intercept first
+    log_prior: np.ndarray  # (K,): log class frequencies
 
     @classmethod
     def of(cls, members, training) -> "LogisticMembers":

@@ -50,17 +50,10 @@ WIDE = 100  # columns; of more each entry is completed by the mean of its class
 
 @dataclass(frozen=True, eq=False)
 class Filling(Record):
-    """Class means and a pooled covariance, from which missing entries are completed.
+    """Class means and a pooled covariance, from which missing entries are completed."""
 
-    Attributes
-    ----------
-    mean : array, shape (K, D)
-        Mean of each class.
-    covariance : array, shape (D, D)
-        Pooled covariance within the classes; its diagonal, (D,), of more than `WIDE` columns.
-    """
-
-    mean: np.ndarray
+    mean: np.ndarray  # (K, D): mean of each class
+    # (D, D): pooled covariance within the classes; its diagonal, (D,), of more than `WIDE` columns
     covariance: np.ndarray
 
     @classmethod
@@ -123,24 +116,13 @@ def cells(seen) -> int:
 
 @dataclass(frozen=True)
 class Missing:
-    """Conditional covariances C of the missing entries of rows, one by one.
+    """Conditional covariances C of the missing entries of rows, one by one."""
 
-    Attributes
-    ----------
-    rows : int array, shape (E,)
-        The row of each entry of C.
-    places : int array, shape (E,)
-        Its place in a matrix (D, D), row by row; its column, of the diagonals of more than `WIDE` columns.
-    covariance : array, shape (E,)
-        The entry.
-    shape : tuple of int
-        (D, D), or (D,) of diagonals.
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  # (E,): the row of each entry of C
+    # (E,): its place in a matrix (D, D), row by row; its column, of the diagonals of more than `WIDE` columns
     places: np.ndarray
-    covariance: np.ndarray
-    shape: tuple[int, ...]
+    covariance: np.ndarray  # (E,): the entry
+    shape: tuple[int, ...]  # (D, D), or (D,) of diagonals
 
     def take(self, rows) -> "Missing":
         """Return the covariances of some rows, at increasing places, which are numbered anew."""
@@ -158,55 +140,27 @@ class Missing:
 
 @dataclass(frozen=True)
 class Bent:
-    """Bent and completed rows to sum.
+    """Bent and completed rows to sum."""
 
-    Attributes
-    ----------
-    y : array, shape (n, D)
-        Rows, sorted by class.
-    codes, weight : array, shape (n,)
-        Classes of the rows, and weights, or None where all are 1.
-    missing : Missing or None
-        Covariances of the completed entries; None where no row has gaps.
-    """
-
-    y: np.ndarray
-    codes: np.ndarray
+    y: np.ndarray  # (n, D): rows, sorted by class
+    codes: np.ndarray  # codes, weight: (n,): classes of the rows, and weights, or None where all are 1
     weight: np.ndarray | None
-    missing: Missing | None
+    missing: Missing | None  # covariances of the completed entries; None where no row has gaps
 
 
 @dataclass(frozen=True)
 class Training:
-    """Rows of one fit; derived quantities are worked out once for all families.
+    """Rows of one fit; derived quantities are worked out once for all families."""
 
-    Attributes
-    ----------
-    rows : Rows
-        Rows to learn from: bends, centres of components, means and covariance to complete gaps.
-    summed : Rows
-        Rows to sum; rows left out are subtracted from these sums.
-    bend : bool
-        Whether columns are bent.
-    seed : int
-        Seed of random draws.
-    given : Given, optional
-        The rows to learn from as the user gave them, each of those that are identical.
-    bends : dict
-        Bends that were learned from these rows, or some of them, by their places: families share folds.
-    places : tuple of bytes
-        The places of the rows to learn from among all; () for all of them.
-    jobs : int, optional
-        Classifiers of the user's that are fitted side by side, as joblib counts them; default one.
-    """
-
-    rows: Rows
-    summed: Rows
-    bend: bool = True
-    seed: int = 0
-    given: Any = None
+    rows: Rows  # rows to learn from: bends, centres of components, means and covariance to complete gaps
+    summed: Rows  # rows to sum; rows left out are subtracted from these sums
+    bend: bool = True  # whether columns are bent
+    seed: int = 0  # seed of random draws
+    given: Any = None  # the rows to learn from as the user gave them, each of those that are identical
+    # bends that were learned from these rows, or some of them, by their places: families share folds
     bends: dict[tuple[bytes, ...], YeoJohnson] = field(default_factory=dict)
-    places: tuple[bytes, ...] = ()
+    places: tuple[bytes, ...] = ()  # the places of the rows to learn from among all; () for all of them
+    # classifiers of the user's that are fitted side by side, as joblib counts them; default one
     jobs: int | None = None
 
     def on(self, places, seed: int) -> "Training":
@@ -316,27 +270,13 @@ def _cells(rows: Rows, filling: Filling | None) -> int:
 
 @dataclass(frozen=True, eq=False)
 class View(Record):
-    """The transformation of rows for some members: bends, completion of gaps, and groups.
+    """The transformation of rows for some members: bends, completion of gaps, and groups."""
 
-    Attributes
-    ----------
-    warp : YeoJohnson
-        The transformation of the columns.
-    filling : Filling or None
-        Means and covariance to complete gaps from; None where no row has any.
-    centres : array, shape (G, D)
-        Centres of the groups, in bent columns.
-    owner : int array, shape (G,)
-        The class of each group, in order.
-    by_column : bool
-        True if all members take the columns as independent.
-    """
-
-    warp: YeoJohnson
-    filling: Filling | None
-    centres: np.ndarray
-    owner: np.ndarray
-    by_column: bool = False
+    warp: YeoJohnson  # the transformation of the columns
+    filling: Filling | None  # means and covariance to complete gaps from; None where no row has any
+    centres: np.ndarray  # (G, D): centres of the groups, in bent columns
+    owner: np.ndarray  # (G,): the class of each group, in order
+    by_column: bool = False  # True if all members take the columns as independent
 
     @classmethod
     def learn(cls, training: Training, count: int) -> "View":

@@ -32,31 +32,16 @@ PRIORS = (1.0, 0.1), (4.0, 0.6)  # strength of each prior of the weights, by `st
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Densities of the rows left out under every member.
+    """Densities of the rows left out under every member."""
 
-    Attributes
-    ----------
-    density : array, shape (M, n, K)
-        Log p(x_i | k) without row i.
-    log_prior : array, shape (n, K)
-        Log of the class probabilities without row i, and without all that leaves with it.
-    rows : Rows
-        The rows.
-    weight : array, shape (n,)
-        Weight of each row in the score.
-    least : array, shape (M,)
-        The s of each member; see `tempering.log_probability`.
-    told_prior : array, shape (n, K), or None
-        The same as ``log_prior`` for the scores that are told; None if it is that. Where classes were drawn with the
-        rows it lacks row i alone, whose class new rows have as often: a row that leaves with one of every other class
-        makes its own no rarer, and its score is too good by (K - 1)/n (`docs/mathematics/averaged.md`).
-    """
-
-    density: np.ndarray
-    log_prior: np.ndarray
-    rows: Rows
-    weight: np.ndarray
-    least: np.ndarray
+    density: np.ndarray  # (M, n, K): log p(x_i | k) without row i
+    log_prior: np.ndarray  # (n, K): log of the class probabilities without row i, and without all that leaves with it
+    rows: Rows  # the rows
+    weight: np.ndarray  # (n,): weight of each row in the score
+    least: np.ndarray  # (M,): the s of each member; see `tempering.log_probability`
+    # (n, K), or None: the same as ``log_prior`` for the scores that are told; None if it is that. Where classes were
+    # drawn with the rows it lacks row i alone, whose class new rows have as often: a row that leaves with one of every
+    # other class makes its own no rarer, and its score is too good by (K - 1)/n (`docs/mathematics/averaged.md`).
     told_prior: np.ndarray | None = None
 
     @property
@@ -124,24 +109,14 @@ class LeftOut:
 
 
 class Choice(NamedTuple):
-    """Choices that rows left out make.
+    """Choices that rows left out make."""
 
-    Attributes
-    ----------
-    exponents, weights, density_weights : array, shape (M,)
-    sharpening : float
-    nested : float
-        Mean log score of rows under exponents and weights that other rows chose.
-    error : float
-        Its standard error.
-    """
-
-    exponents: np.ndarray
-    weights: np.ndarray
-    density_weights: np.ndarray
+    exponents: np.ndarray  # (M,)
+    weights: np.ndarray  # (M,)
+    density_weights: np.ndarray  # (M,)
     sharpening: float
-    nested: float
-    error: float
+    nested: float  # mean log score of rows under exponents and weights that other rows chose
+    error: float  # its standard error
 
 
 def by_evidence(predicted: LeftOut, log_weight) -> Choice:

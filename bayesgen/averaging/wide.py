@@ -52,18 +52,12 @@ _APART = 1e5  # scales by which a row may lie from the others
 
 @dataclass(frozen=True)
 class Span:
-    """Coordinates of rows, in units of one scale per column.
+    """Coordinates of rows, in units of one scale per column."""
 
-    Attributes
-    ----------
-    centre, scale : array, shape (D,)
-        Where coordinates begin, and the unit of each column.
-    basis : array, shape (r, D), or None
-        Orthonormal directions; None where there are no more columns than rows, which then are the coordinates.
-    """
-
-    centre: np.ndarray
+    centre: np.ndarray  # centre, scale: (D,): where coordinates begin, and the unit of each column
     scale: np.ndarray
+    # (r, D), or None: orthonormal directions; None where there are no more columns than rows, which then are the
+    # coordinates
     basis: np.ndarray | None
 
     @classmethod
@@ -93,27 +87,13 @@ class Span:
 
 @dataclass(frozen=True)
 class Departure:
-    """The weight and vectors that leave with each row, as combinations of the row and G means, (n, ..., 1 + G).
+    """The weight and vectors that leave with each row, as combinations of the row and G means, (n, ..., 1 + G)."""
 
-    Attributes
-    ----------
-    n : array, shape (n, G)
-        Weight of each group without what leaves.
-    lost : array, shape (n,)
-        The a by which W and the scatter of the group of the row fall, in units of dd'.
-    group : int array, shape (n,)
-        The group of the row.
-    away : array, shape (n, 1 + G)
-        d, from the mean of the group to the row.
-    delta, u : array, shape (n, G, 1 + G)
-        From the centre to each mean, and from each mean to the row.
-    """
-
-    n: np.ndarray
-    lost: np.ndarray
-    group: np.ndarray
-    away: np.ndarray
-    delta: np.ndarray
+    n: np.ndarray  # (n, G): weight of each group without what leaves
+    lost: np.ndarray  # (n,): the a by which W and the scatter of the group of the row fall, in units of dd'
+    group: np.ndarray  # (n,): the group of the row
+    away: np.ndarray  # (n, 1 + G): d, from the mean of the group to the row
+    delta: np.ndarray  # delta, u: (n, G, 1 + G): from the centre to each mean, and from each mean to the row
     u: np.ndarray
 
     @classmethod
@@ -143,32 +123,16 @@ class Departure:
 
 @dataclass(frozen=True, eq=False)
 class WideView(FittedMembers):
-    """Full and shared Gaussians of many columns.
-
-    Attributes
-    ----------
-    view : View
-        Bends, and what gaps at fit are completed from.
-    members : tuple of GaussianMember
-        Members of one l side by side, and among these those that differ in kappa alone.
-    scale : array, shape (L, D)
-        s of each l, ascending.
-    y : array, shape (N, D)
-        The rows of the fit, bent and completed: their span holds the members' scatters.
-    codes : int array, shape (N,)
-        Their classes.
-    weight : array, shape (N,)
-        Their weights.
-    """
+    """Full and shared Gaussians of many columns."""
 
     keeps_rows: ClassVar = True
 
-    view: View
-    members: tuple[Any, ...]
-    scale: np.ndarray
-    y: np.ndarray
-    codes: np.ndarray
-    weight: np.ndarray
+    view: View  # bends, and what gaps at fit are completed from
+    members: tuple[Any, ...]  # members of one l side by side, and among these those that differ in kappa alone
+    scale: np.ndarray  # (L, D): s of each l, ascending
+    y: np.ndarray  # (N, D): the rows of the fit, bent and completed: their span holds the members' scatters
+    codes: np.ndarray  # (N,): their classes
+    weight: np.ndarray  # (N,): their weights
 
     @property
     def bend(self):
@@ -283,26 +247,13 @@ def _scales(view: View, rows: Rows, levels) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Rows in the coordinates of a span, beside the means of G groups.
-
-    Attributes
-    ----------
-    span : Span
-    c : array, shape (n, r)
-        Q'x of the rows, in units of the columns, 0 where an entry is missing.
-    square : array, shape (n,)
-        Their squares.
-    seen : bool array, shape (n, D), or None
-        True where an entry is not missing.
-    mean : array, shape (G, r)
-        Coordinates of the means.
-    """
+    """Rows in the coordinates of a span, beside the means of G groups."""
 
     span: Span
-    c: np.ndarray
-    square: np.ndarray
-    seen: np.ndarray | None
-    mean: np.ndarray
+    c: np.ndarray  # (n, r): Q'x of the rows, in units of the columns, 0 where an entry is missing
+    square: np.ndarray  # (n,): their squares
+    seen: np.ndarray | None  # (n, D), or None: True where an entry is not missing
+    mean: np.ndarray  # (G, r): coordinates of the means
 
     @classmethod
     def of(cls, span: Span, y, seen, mean) -> "Coordinates":

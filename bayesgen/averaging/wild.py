@@ -46,18 +46,11 @@ _FARTHEST = 1e50  # times the spread of a column: bent columns square it, and de
 
 
 class Wild(NamedTuple):
-    """Wild entries.
+    """Wild entries."""
 
-    Attributes
-    ----------
-    row, column : int array, shape (E,)
-        Their places in the table.
-    times : array, shape (E,)
-        Their distances from the middle of the column, in multiples of the farthest that is not wild.
-    """
-
-    row: np.ndarray
+    row: np.ndarray  # row, column: (E,): their places in the table
     column: np.ndarray
+    # (E,): their distances from the middle of the column, in multiples of the farthest that is not wild
     times: np.ndarray
 
 

@@ -20,19 +20,11 @@ class NoClosedForm(Exception):
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument that a message advises, such as ``inference='map'``.
+    """An argument that a message advises, such as ``inference='map'``."""
 
-    Attributes
-    ----------
-    name, value
-        The argument.
-    words : str
-        Its wording in the message; default: as Python writes it.
-    """
-
-    name: str
+    name: str  # name, value: the argument
     value: Any
-    words: str = ""
+    words: str = ""  # its wording in the message; default: as Python writes it
 
     def __str__(self):
         return self.words or f"{self.name}={self.value!r}"

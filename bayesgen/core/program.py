@@ -262,18 +262,10 @@ def known(data):
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The axes of rows among those of the user's plates: data have the plates in front, the program where they are.
+    """The axes of rows among those of the user's plates: data have the plates in front, the program where they are."""
 
-    Attributes
-    ----------
-    plates : tuple of (dim, size)
-        The plates of the user, the leftmost axis first.
-    dim : int
-        Axis of the rows, the rightmost that is free.
-    """
-
-    plates: tuple[tuple[int, int], ...]
-    dim: int
+    plates: tuple[tuple[int, int], ...]  # the plates of the user, the leftmost axis first
+    dim: int  # axis of the rows, the rightmost that is free
 
     @classmethod
     def now(cls) -> "Layout":

@@ -63,36 +63,21 @@ class Statistics(Record):
 
 
 class LocationScale(NamedTuple):
-    """Location and within-class scale of columns, over groups of rows.
+    """Location and within-class scale of columns, over groups of rows."""
 
-    Attributes
-    ----------
-    mean, variance : array, shape (features...)
-        Pooled mean; pooled within-group variance with divisor N - K, K the number of groups with a row. Where it is 0
-        or N <= K it is the total variance, or 1 where this is 0 too.
-    constant : bool array, shape (features...)
-        True for the columns whose variance is 0 in total, and so is set to 1.
-    """
-
+    # mean, variance: (features...): pooled mean; pooled within-group variance with divisor N - K, K the number of
+    # groups with a row. Where it is 0 or N <= K it is the total variance, or 1 where this is 0 too.
     mean: np.ndarray
     variance: np.ndarray
-    constant: np.ndarray
+    constant: np.ndarray  # (features...): True for the columns whose variance is 0 in total, and so is set to 1
 
 
 @dataclass(frozen=True, eq=False)
 class SumStatistics(Statistics):
-    """Plain sums, for families whose T(x) needs no centre.
+    """Plain sums, for families whose T(x) needs no centre."""
 
-    Attributes
-    ----------
-    sums : array, shape (groups..., features..., dim T)
-        Weighted sum of T(x); missing entries add nothing.
-    base : array, shape ()
-        Weighted sum of log h(x), the part of the log likelihood free of parameters.
-    """
-
-    sums: np.ndarray
-    base: np.ndarray | np.float64
+    sums: np.ndarray  # (groups..., features..., dim T): weighted sum of T(x); missing entries add nothing
+    base: np.ndarray | np.float64  # (): weighted sum of log h(x), the part of the log likelihood free of parameters
 
     @property
     def centre(self):
@@ -148,14 +133,9 @@ class Rows(Statistics):
 
 @dataclass(frozen=True, eq=False)
 class DistantRows(Statistics):
-    """Rows that are read anew for every pass over them, from files or from other machines.
+    """Rows that are read anew for every pass over them, from files or from other machines."""
 
-    Attributes
-    ----------
-    read : callable (function, add)
-        Returns the sum of ``function(data)`` over all pieces of the rows, with ``data`` as in `Rows`.
-    """
-
+    # returns the sum of ``function(data)`` over all pieces of the rows, with ``data`` as in `Rows`
     read: Callable[[Callable, Callable], Any] = static()
 
     dear = True

@@ -92,14 +92,9 @@ class Coordinates(Hyperparameters, abc.ABC):
 
 @dataclass(frozen=True, eq=False)
 class LeafCoordinates(Coordinates):
-    """Coordinates of a conjugate leaf; in a classifier they stand where the leaf stood.
+    """Coordinates of a conjugate leaf; in a classifier they stand where the leaf stood."""
 
-    Attributes
-    ----------
-    leaf : ConjugateFamily
-        The leaf whose parameters are sampled, with hyperparameters for every class and feature of the posterior.
-    """
-
+    # the leaf whose parameters are sampled, with hyperparameters for every class and feature of the posterior
     leaf: Any
 
     per_class: ClassVar[bool] = True  # hyperparameters have the axes of the posterior, so they lead with the classes
@@ -172,15 +167,9 @@ class LogOdds(LeafCoordinates):
 
 @dataclass(frozen=True, eq=False)
 class LogGammas(LeafCoordinates):
-    """A Dirichlet prior on categories; the program has the site "log_gamma", g of every class and feature.
+    """A Dirichlet prior on categories; the program has the site "log_gamma", g of every class and feature."""
 
-    Attributes
-    ----------
-    total : array
-        Shape A + N of the gamma distribution of T.
-    """
-
-    total: Hyperparameter = hyperparameter(positive=True)
+    total: Hyperparameter = hyperparameter(positive=True)  # shape A + N of the gamma distribution of T
 
     @property
     def categories(self) -> tuple:
@@ -204,15 +193,9 @@ class LogGammas(LeafCoordinates):
 
 @dataclass(frozen=True, eq=False)
 class Collapsed(Coordinates):
-    """A pooled leaf whose program has the sites of the population alone: what it is a population of is integrated out.
+    """A pooled leaf whose program has the sites of the population alone: its inner leaf is integrated out."""
 
-    Attributes
-    ----------
-    pooled : Populated
-        The leaf.
-    """
-
-    pooled: Any
+    pooled: Any  # the leaf
 
     conjugate: ClassVar[bool] = False
     per_class: ClassVar[bool] = True
@@ -239,15 +222,9 @@ class Collapsed(Coordinates):
 
 @dataclass(frozen=True, eq=False)
 class Standardised(LeafCoordinates):
-    """A `NormalInverseGamma` of rows whose posterior mean is 0; the program has the sites "log_variance" and "offset".
+    """A `NormalInverseGamma` of rows with posterior mean 0; the program has the sites "log_variance" and "offset"."""
 
-    Attributes
-    ----------
-    kappa_n : array
-        Number of rows that the posterior mean is worth.
-    """
-
-    kappa_n: Hyperparameter = hyperparameter(positive=True)
+    kappa_n: Hyperparameter = hyperparameter(positive=True)  # number of rows that the posterior mean is worth
 
     def latents(self, groups=None, name=""):
         """Sample z, once for all that share a variance, and u."""
@@ -299,15 +276,9 @@ _SMALL = 20  # columns
 
 @dataclass(frozen=True, eq=False)
 class PrecisionFactor(LeafCoordinates):
-    """A `NormalInverseWishart` whose program has the sites "factor", the vectors of r, and "offset", u.
+    """A `NormalInverseWishart` whose program has the sites "factor", the vectors of r, and "offset", u."""
 
-    Attributes
-    ----------
-    kappa_n : array
-        Number of rows that the posterior mean is worth.
-    """
-
-    kappa_n: Hyperparameter = hyperparameter(positive=True)
+    kappa_n: Hyperparameter = hyperparameter(positive=True)  # number of rows that the posterior mean is worth
 
     def latents(self, groups=None, name=""):
         """Sample r, of every class or once for all, and u; "inverse" is U, "log_diagonal" the r_jj."""
@@ -403,23 +374,14 @@ class LineRows(Statistics):
 
 @dataclass(frozen=True, eq=False)
 class LineCoordinates(Coordinates):
-    """A line whose program has the sites "log_variance", z, and "offset", u.
+    """A line whose program has the sites "log_variance", z, and "offset", u."""
 
-    Attributes
-    ----------
-    mean, factor : array, shape (P,) and (P, P)
-        The prior of the P weights: a and A.
-    alpha, beta : array, shape ()
-        Shape and scale of the prior on the noise variance, in units of s².
-    scaled : bool
-        True if the prior of the weights scales with the noise: c is 1.
-    """
-
-    mean: Hyperparameter = hyperparameter(rank=1)
+    mean: Hyperparameter = hyperparameter(rank=1)  # mean, factor: (P,) and (P, P): the prior of the P weights: a and A
     factor: Hyperparameter = hyperparameter(rank=2)
+    # alpha, beta: (): shape and scale of the prior on the noise variance, in units of s²
     alpha: Hyperparameter = hyperparameter(positive=True)
     beta: Hyperparameter = hyperparameter(positive=True)
-    scaled: bool = static(kw_only=True)
+    scaled: bool = static(kw_only=True)  # True if the prior of the weights scales with the noise: c is 1
 
     def latents(self, groups=None, name=""):
         z, u = real("log_variance", ()), real("offset", self.mean.shape)

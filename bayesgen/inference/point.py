@@ -23,27 +23,13 @@ from bayesgen.posterior.posterior import PointEstimate
 
 @dataclass(frozen=True)
 class Mode:
-    """A mode of a density, on one axis of L unconstrained latents.
+    """A mode of a density, on one axis of L unconstrained latents."""
 
-    Attributes
-    ----------
-    origin : mapping from site to array
-        Where the search began.
-    step : array, shape (L,)
-        From there to the mode.
-    energy : float
-        Negative log density at the mode.
-    scale : array, shape (L,)
-        Spread of each latent in the draws that the search began at.
-    curvature : array, shape (L, L)
-        Hessian of the negative log density at the mode, in units of ``scale``.
-    """
-
-    origin: Any
-    step: np.ndarray
-    energy: float
-    scale: np.ndarray
-    curvature: np.ndarray
+    origin: Any  # where the search began
+    step: np.ndarray  # (L,): from there to the mode
+    energy: float  # negative log density at the mode
+    scale: np.ndarray  # (L,): spread of each latent in the draws that the search began at
+    curvature: np.ndarray  # (L, L): hessian of the negative log density at the mode, in units of ``scale``
 
 
 @one_blas_thread()

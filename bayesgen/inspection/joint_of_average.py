@@ -238,24 +238,12 @@ def heaviest(weights, share: float) -> np.ndarray:
 
 @dataclass(frozen=True)
 class MemberSums:
-    """Sums of the rows, which the parameters of one member follow.
+    """Sums of the rows, which the parameters of one member follow."""
 
-    Attributes
-    ----------
-    classes : array, shape (K,)
-        Weight of each class, with its concentration.
-    parts : tuple of (FittedMembers, int)
-        The fits that its factors are members of, and its places there.
-    leaves : ColumnModels or None
-        The leaves of other columns.
-    labels : collection of str
-        Names of the leaves that model categories.
-    """
-
-    classes: np.ndarray
-    parts: tuple[tuple[Any, int], ...]
-    leaves: ColumnModels | None
-    labels: Any
+    classes: np.ndarray  # (K,): weight of each class, with its concentration
+    parts: tuple[tuple[Any, int], ...]  # the fits that its factors are members of, and its places there
+    leaves: ColumnModels | None  # the leaves of other columns
+    labels: Any  # names of the leaves that model categories
 
     @classmethod
     def of(cls, average, member, labels) -> "MemberSums":

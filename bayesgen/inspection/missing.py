@@ -62,19 +62,11 @@ class Joint(abc.ABC):
 
     A subclass must write `read`, `nothing`, `blocks`, `log_density`, `components`, `drawn`, `knows` and
     `log_probability`. It may write `tails` and `totals`.
-
-    Attributes
-    ----------
-    classifier : fitted classifier
-    log_prior : array, shape (K,)
-        Log of the class probabilities.
-    efficiency : float, or None
-        Effective draws of a sampler per draw; None where the components are no draws.
     """
 
     classifier: Any
-    log_prior: np.ndarray
-    efficiency: float | None = None
+    log_prior: np.ndarray  # (K,): log of the class probabilities
+    efficiency: float | None = None  # effective draws of a sampler per draw; None where the components are no draws
 
     # -- to be written -----------------------------------------------------------------------------------------------
 

@@ -30,24 +30,14 @@ _SAME = 1e-12  # relative distance of two numbers that are the same but for roun
 
 @dataclass(frozen=True, eq=False)
 class BesideConstants(ExponentialFamily):
-    """A leaf of some columns, beside columns that are constant; it takes rows and statistics of all.
+    """A leaf of some columns, beside columns that are constant; it takes rows and statistics of all."""
 
-    Attributes
-    ----------
-    family : Leaf
-        The family of the leaf without a prior: it checks and sums rows of all columns.
-    leaf : Leaf
-        Model of the columns that vary, prior or posterior.
-    constant : array, shape (D,)
-        Value of each constant column on the scale that the leaf models, NaN where it has no entry; 0 where it varies.
-    kept : tuple of int
-        Places of the columns that vary.
-    """
-
-    family: Any
-    leaf: Any
+    family: Any  # the family of the leaf without a prior: it checks and sums rows of all columns
+    leaf: Any  # model of the columns that vary, prior or posterior
+    # (D,): value of each constant column on the scale that the leaf models, NaN where it has no entry; 0 where it
+    # varies
     constant: np.ndarray
-    kept: tuple[int, ...] = static()
+    kept: tuple[int, ...] = static()  # places of the columns that vary
 
     @classmethod
     def of(cls, family, make, statistics) -> Leaf:

@@ -15,18 +15,10 @@ from bayesgen.models.model import Model
 
 @dataclass(frozen=True, eq=False)
 class Arguments(Statistics):
-    """The arguments of a model function: all of the data, since there is no smaller statistic of them.
+    """The arguments of a model function: all of the data, since there is no smaller statistic of them."""
 
-    Attributes
-    ----------
-    arrays : dict from position or name to array
-        The arguments that are arrays or lists of numbers; JAX traces them.
-    constants : tuple of (position or name, value)
-        All others (None, numbers, text, functions), which are part of the program.
-    """
-
-    arrays: dict[str, np.ndarray]
-    constants: tuple = static()
+    arrays: dict[str, np.ndarray]  # the arguments that are arrays or lists of numbers; JAX traces them
+    constants: tuple = static()  # all others (None, numbers, text, functions), which are part of the program
 
     @classmethod
     def of(cls, data) -> "Arguments":
@@ -61,18 +53,10 @@ class Arguments(Statistics):
 
 @dataclass(frozen=True, eq=False)
 class FunctionModel(Model):
-    """A NumPyro model function with continuous latents, made by `bayesgen.fit`.
+    """A NumPyro model function with continuous latents, made by `bayesgen.fit`."""
 
-    Attributes
-    ----------
-    function : callable
-        The function, as NumPyro takes it.
-    axes : tuple of (site, names)
-        Plates around each latent, outermost first.
-    """
-
-    function: Callable = static()
-    axes: tuple = static(default=())
+    function: Callable = static()  # the function, as NumPyro takes it
+    axes: tuple = static(default=())  # plates around each latent, outermost first
 
     @classmethod
     def of(cls, function: Callable, data) -> tuple["FunctionModel", Arguments]:

@@ -19,17 +19,10 @@ _TOLERANCE = 1e-11  # distance from the maximum at the end of expectation-maximi
 
 @dataclass(frozen=True, eq=False)
 class PatternMoments(Statistics):
-    """`Moments` of vectors with gaps, one for every pattern of missingness.
+    """`Moments` of vectors with gaps, one for every pattern of missingness."""
 
-    Attributes
-    ----------
-    patterns : tuple of str
-        Sorted patterns such as "101": the second of three columns is missing.
-    moments : Moments
-        Moments of the rows of each pattern, with a leading axis of patterns, then groups; 0 in missing columns.
-    """
-
-    patterns: tuple[str, ...] = static()
+    patterns: tuple[str, ...] = static()  # sorted patterns such as "101": the second of three columns is missing
+    # moments of the rows of each pattern, with a leading axis of patterns, then groups; 0 in missing columns
     moments: Moments
 
     base = 0.0

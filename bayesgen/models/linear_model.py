@@ -171,19 +171,6 @@ class LineStatistics(Statistics):
     The distance between the means of two sums is rounded to float64. Columns whose offset is large beside their spread
     are better read in one call, which subtracts the first row from all.
 
-    Attributes
-    ----------
-    n : array, shape ()
-        Sum of weights.
-    mean : array, shape (D + 1,)
-        Mean of the columns and of the target; 0 where there is no row.
-    factor : array, shape (D + 1, D + 1)
-        R: upper triangular, with a diagonal >= 0. It is unique where it has full rank; else only R'R is.
-    squares : array, shape ()
-        Sum of squared weights, for Kish's effective number.
-    decayed : bool
-        True if the weight of rows was lowered after they were summed.
-
     Examples
     --------
     >>> x, t = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([1.0, 3.0, 5.0, 8.0])
@@ -195,11 +182,12 @@ class LineStatistics(Statistics):
     True
     """
 
-    n: np.ndarray
-    mean: np.ndarray
+    n: np.ndarray  # (): sum of weights
+    mean: np.ndarray  # (D + 1,): mean of the columns and of the target; 0 where there is no row
+    # (D + 1, D + 1): R: upper triangular, with a diagonal >= 0. It is unique where it has full rank; else only R'R is.
     factor: np.ndarray
-    squares: np.ndarray
-    decayed: bool = static(default=False)
+    squares: np.ndarray  # (): sum of squared weights, for Kish's effective number
+    decayed: bool = static(default=False)  # True if the weight of rows was lowered after they were summed
 
     @classmethod
     def of(cls, x, t, weight) -> "LineStatistics":

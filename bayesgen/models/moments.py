@@ -24,20 +24,12 @@ _LOST = (
 
 @dataclass(frozen=True, eq=False)
 class Moments(Statistics):
-    """Weight, mean and scatter of Gaussian features: never raw second moments, which cancel.
+    """Weight, mean and scatter of Gaussian features: never raw second moments, which cancel."""
 
-    Attributes
-    ----------
-    n : array, shape (groups..., features...), or (groups...) for vectors
-        Sum of weights of the observed entries.
-    mean : array, shape (groups..., features...), or (groups..., D)
-        Their mean; 0 where nothing was observed.
-    scatter : array, shape (groups..., features...), or (groups..., D, D)
-        Sum of (weighted) squared deviations, or outer products of deviations, from the mean.
-    """
-
-    n: np.ndarray
-    mean: np.ndarray
+    n: np.ndarray  # (groups..., features...), or (groups...) for vectors: sum of weights of the observed entries
+    mean: np.ndarray  # (groups..., features...), or (groups..., D): their mean; 0 where nothing was observed
+    # (groups..., features...), or (groups..., D, D): sum of (weighted) squared deviations, or outer products of
+    # deviations, from the mean
     scatter: np.ndarray
 
     base = 0.0

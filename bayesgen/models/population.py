@@ -61,18 +61,11 @@ CENTRE = "centre_"  # before the names of the leaf's own sites
 
 
 class Population(NamedTuple):
-    """The way in which a family's prior follows from a centre and spreads.
+    """The way in which a family's prior follows from a centre and spreads."""
 
-    Attributes
-    ----------
-    spreads : tuple of str
-        Sites of the spreads: "spread", "variance_spread".
-    given : callable (leaf, centre, rows) -> mapping
-        Returns the hyperparameters of the leaf from the sites of the centre and, by spread, the number of rows that the
-        prior is worth.
-    """
-
-    spreads: tuple[str, ...]
+    spreads: tuple[str, ...]  # sites of the spreads: "spread", "variance_spread"
+    # returns the hyperparameters of the leaf from the sites of the centre and, by spread, the number of rows that the
+    # prior is worth
     given: Callable[[Any, Params, Params], Mapping[str, Any]]
 
 

@@ -44,15 +44,10 @@ from bayesgen.models.poisson import GammaPoisson, Poisson
 
 @dataclass(frozen=True, eq=False)
 class ReferencePrior(ConjugateFamily):
-    """An improper prior: it gives a posterior, but neither draws nor evidence.
-
-    Parameters
-    ----------
-    shape : tuple of int, keyword
-        Shape of the features; a classifier learns it from its rows.
-    """
+    """An improper prior: it gives a posterior, but neither draws nor evidence."""
 
     proper = False
+    # shape of the features; a classifier learns it from its rows
     shape: tuple[int, ...] = static(default=(), kw_only=True)
 
     @functools.cached_property

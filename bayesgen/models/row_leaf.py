@@ -141,28 +141,16 @@ class RowsByGroup(Statistics):
     """The rows of each group, for leaves that have no smaller sufficient statistic; addition appends rows.
 
     Groups are padded to the length M of the largest, so that the parameters of a group meet its rows by broadcasting.
-
-    Attributes
-    ----------
-    x : array, shape (groups..., M, features..., event...)
-        Rows, 0 where an entry is missing, and where there is no row.
-    seen : bool array, shape of ``x``
-        True where there is an entry.
-    weight : array, shape (groups..., M)
-        Weights, 0 where there is no row.
-    patterns : bool array, shape (P, D)
-        Of vectors: the distinct rows of ``seen``; the last is of rows that lack nothing. Else D is 0.
-    pattern : int array, shape (groups..., M)
-        The pattern of each row.
     """
 
     keeps_rows = True
 
-    x: np.ndarray
-    seen: np.ndarray
-    weight: np.ndarray
+    x: np.ndarray  # (groups..., M, features..., event...): rows, 0 where an entry is missing, and where there is no row
+    seen: np.ndarray  # True where there is an entry
+    weight: np.ndarray  # (groups..., M): weights, 0 where there is no row
+    # (P, D): of vectors: the distinct rows of ``seen``; the last is of rows that lack nothing. Else D is 0.
     patterns: np.ndarray
-    pattern: np.ndarray
+    pattern: np.ndarray  # (groups..., M): the pattern of each row
 
     @classmethod
     def of(cls, x, codes, weight, lead: tuple[int, ...], vector: bool = False) -> Self:

@@ -35,25 +35,13 @@ MOST = 10_000  # ways to complete a row, or the rows of a class, that are summed
 
 @dataclass(frozen=True)
 class Contexts:
-    """Contexts of a chain over V symbols, and their places in the cube of the last m of V symbols or "none yet".
+    """Contexts of a chain over V symbols, and their places in the cube of the last m of V symbols or "none yet"."""
 
-    Attributes
-    ----------
-    count, order : int
-        Number of symbols V, and m.
-    tuples : tuple of tuple of int
-        The contexts in the order of the parameters, shorter ones first.
-    place : int array, shape ((V + 1)^m,)
-        Context of each cell of the cube; their number where a cell is none.
-    cell : int array, shape (contexts,)
-        Cell of each context.
-    """
-
-    count: int
+    count: int  # count, order: number of symbols V, and m
     order: int
-    tuples: tuple[tuple[int, ...], ...]
-    place: np.ndarray
-    cell: np.ndarray
+    tuples: tuple[tuple[int, ...], ...]  # the contexts in the order of the parameters, shorter ones first
+    place: np.ndarray  # ((V + 1)^m,): context of each cell of the cube; their number where a cell is none
+    cell: np.ndarray  # (contexts,): cell of each context
 
     @classmethod
     @functools.cache
@@ -194,21 +182,12 @@ class Contexts:
 
 @dataclass(frozen=True, eq=False)
 class ChainStatistics(Statistics):
-    """Counts of (context, symbol), and the stretches with a gap.
+    """Counts of (context, symbol), and the stretches with a gap."""
 
-    Attributes
-    ----------
-    sums : array, shape (groups..., contexts * V)
-        Weighted counts of the symbols whose context is known.
-    stretches : int array, shape (s, 1 + L)
-        Distinct stretches, sorted: the cell before the first symbol, then codes, -1 behind the end.
-    weights : array, shape (groups..., s)
-        Weight of each stretch in each group.
-    """
-
-    sums: np.ndarray
+    sums: np.ndarray  # (groups..., contexts * V): weighted counts of the symbols whose context is known
+    # (s, 1 + L): distinct stretches, sorted: the cell before the first symbol, then codes, -1 behind the end
     stretches: np.ndarray
-    weights: np.ndarray
+    weights: np.ndarray  # (groups..., s): weight of each stretch in each group
 
     base = centre = 0.0
 

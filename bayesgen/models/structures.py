@@ -27,17 +27,12 @@ from bayesgen.models.student_t import StudentT
 
 @dataclass(frozen=True, eq=False)
 class WeakPrior(Leaf):
-    """A family that has no prior yet.
-
-    Parameters
-    ----------
-    make : callable (statistics) -> leaf
-        Returns the leaf, with a prior at the location and scale of the statistics that is worth a few rows. None in
-        the family that a `BesideConstants` keeps.
-    """
+    """A family that has no prior yet."""
 
     needs_scale: ClassVar[bool] = True  # a constant column has none, and is left out
 
+    # returns the leaf, with a prior at the location and scale of the statistics that is worth a few rows. None in the
+    # family that a `BesideConstants` keeps.
     make: Callable[[Any], Leaf] | None = static()
 
     def parameters(self):

@@ -13,21 +13,11 @@ END = -1  # code behind the end of a row
 
 @dataclass(frozen=True)
 class Symbols:
-    """The symbols of sequences, and how a text is divided into them; see `bayesgen.models.MarkovChain`.
+    """The symbols of sequences, and how a text is divided into them; see `bayesgen.models.MarkovChain`."""
 
-    Attributes
-    ----------
-    categories : tuple
-        The symbols in the order of their codes.
-    separator : str or None
-        Text between symbols; None where each character is one.
-    gap : str or None
-        Symbol that stands for a missing one.
-    """
-
-    categories: tuple
-    separator: str | None
-    gap: str | None
+    categories: tuple  # the symbols in the order of their codes
+    separator: str | None  # text between symbols; None where each character is one
+    gap: str | None  # symbol that stands for a missing one
 
     def encode(self, rows: Iterable, unseen: dict | None = None) -> np.ndarray:
         """Return sequences as codes (n, L), NaN where missing and -1 behind the end of a row; see `MarkovChain`."""

@@ -133,37 +133,21 @@ def check_identifiable(model) -> None:
 
 @dataclass(frozen=True, eq=False)
 class PartlyLabelled(Statistics):
-    """Statistics of the rows with a label, and the rows whose class is not known.
-
-    Attributes
-    ----------
-    recorded : ClassStatistics
-        Statistics of the rows with a label, by label. Where labels may be wrong, only priors and searches ask for them.
-    rows : dict from leaf to array (m, ...)
-        Checked rows of unknown class, NaN where missing: those without a label, or all rows where labels may be wrong.
-    terms : dict from leaf to array (m, dim T)
-        T(x) of these rows about ``centres``, 0 where missing; the features of a leaf are side by side.
-    centres : dict from leaf to array
-        Means of the columns, where T has a centre.
-    base : array, shape (m,)
-        Sum of log h(x) over leaves.
-    weight : array, shape (m,)
-        Weights of these rows, > 0.
-    about : ClassStatistics
-        Statistics that weak priors follow.
-    start : array, shape (m, K), optional
-        Probabilities of the classes of ``rows`` at which the search begins, in place of the labels alone.
-    """
+    """Statistics of the rows with a label, and the rows whose class is not known."""
 
     keeps_rows = True
 
+    # statistics of the rows with a label, by label. Where labels may be wrong, only priors and searches ask for them.
     recorded: ClassStatistics
+    # checked rows of unknown class, NaN where missing: those without a label, or all rows where labels may be wrong
     rows: dict[str, np.ndarray]
+    # T(x) of these rows about ``centres``, 0 where missing; the features of a leaf are side by side
     terms: dict[str, np.ndarray]
-    centres: dict[str, np.ndarray]
-    base: np.ndarray
-    weight: np.ndarray
-    about: ClassStatistics
+    centres: dict[str, np.ndarray]  # means of the columns, where T has a centre
+    base: np.ndarray  # (m,): sum of log h(x) over leaves
+    weight: np.ndarray  # (m,): weights of these rows, > 0
+    about: ClassStatistics  # statistics that weak priors follow
+    # (m, K): probabilities of the classes of ``rows`` at which the search begins, in place of the labels alone
     start: Any = None
 
     @property

@@ -57,24 +57,12 @@ def cut(values: np.ndarray, bits: int) -> np.ndarray:
 @saveable
 @dataclass
 class Ranks:
-    """Counts of the values seen so far, among which later ones are ranked.
+    """Counts of the values seen so far, among which later ones are ranked."""
 
-    Attributes
-    ----------
-    most : int
-        Largest number of distinct values that are kept.
-    keys : float array, shape (m,)
-        Distinct values in order, cut to ``bits``.
-    counts : int array, shape (m,)
-        How often each was seen.
-    bits : int
-        Binary digits kept behind the first.
-    """
-
-    most: int
-    keys: np.ndarray
-    counts: np.ndarray
-    bits: int = _BITS
+    most: int  # largest number of distinct values that are kept
+    keys: np.ndarray  # (m,): distinct values in order, cut to ``bits``
+    counts: np.ndarray  # (m,): how often each was seen
+    bits: int = _BITS  # binary digits kept behind the first
 
     @classmethod
     def of(cls, values: np.ndarray, most: int) -> "Ranks":
@@ -124,24 +112,12 @@ class Ranks:
 @saveable
 @dataclass
 class Bets:
-    """Capital of martingales, and how it is staked.
+    """Capital of martingales, and how it is staked."""
 
-    Attributes
-    ----------
-    log_capital : array, shape (m,)
-        Log of the capital M of each martingale.
-    stakes : array, shape (m, bets)
-        Share of the capital in cash and on each bet.
-    seen : array, shape (m, bins)
-        Earlier ranks in each bin, later ones with more weight.
-    rows : int array, shape (m,)
-        Number of ranks that each has bet on.
-    """
-
-    log_capital: np.ndarray
-    stakes: np.ndarray
-    seen: np.ndarray
-    rows: np.ndarray
+    log_capital: np.ndarray  # (m,): log of the capital M of each martingale
+    stakes: np.ndarray  # (m, bets): share of the capital in cash and on each bet
+    seen: np.ndarray  # (m, bins): earlier ranks in each bin, later ones with more weight
+    rows: np.ndarray  # (m,): number of ranks that each has bet on
 
     @classmethod
     def start(cls, m: int) -> "Bets":

@@ -16,24 +16,12 @@ _DIGITS = 9  # sums over the classes are rounded: their last digits depend on th
 
 
 class Order(NamedTuple):
-    """Order of a table by content.
+    """Order of a table by content."""
 
-    Attributes
-    ----------
-    columns : int array, shape (D + F,)
-        Places of the columns, numbers first, those of categories counted from D.
-    classes : int array, shape (K,)
-        The place of each class in their order.
-    sign : array, shape (D,)
-        -1 for numbers that are turned, else 1.
-    levels : tuple of F int arrays
-        The place of each level of a column of categories in their order.
-    """
-
-    columns: np.ndarray
-    classes: np.ndarray
-    sign: np.ndarray
-    levels: tuple[np.ndarray, ...]
+    columns: np.ndarray  # (D + F,): places of the columns, numbers first, those of categories counted from D
+    classes: np.ndarray  # (K,): the place of each class in their order
+    sign: np.ndarray  # (D,): -1 for numbers that are turned, else 1
+    levels: tuple[np.ndarray, ...]  # the place of each level of a column of categories in their order
 
     @property
     def signs(self) -> np.ndarray:

@@ -46,28 +46,15 @@ def longest(norm, mean, power, error: float = ERROR) -> np.ndarray:
 
 
 class Quadratic(NamedTuple):
-    """Constants of the densities of groups in y = root (x - centre), where rows have a variance of about 1.
+    """Constants of the densities of groups in y = root (x - centre), where rows have a variance of about 1."""
 
-    Attributes
-    ----------
-    centre : array, shape (D,)
-    root : array, shape (D, D)
-    coefficients : array, shape (G, monomials)
-        Of 1 + q if ``small``, else of q.
-    level, power : array, shape (G, 1)
-    small : bool
-        True if no power is large.
-    longest : float
-        The length up to which rows are near enough.
-    """
-
-    centre: np.ndarray
-    root: np.ndarray
-    coefficients: np.ndarray
-    level: np.ndarray
-    power: np.ndarray
-    small: bool
-    longest: float
+    centre: np.ndarray  # (D,)
+    root: np.ndarray  # (D, D)
+    coefficients: np.ndarray  # (G, monomials): of 1 + q if ``small``, else of q
+    level: np.ndarray  # (G, 1)
+    power: np.ndarray  # (G, 1)
+    small: bool  # True if no power is large
+    longest: float  # the length up to which rows are near enough
 
     @classmethod
     @np.errstate(all="ignore")

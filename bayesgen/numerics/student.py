@@ -77,17 +77,11 @@ def inverse_of(lower) -> np.ndarray:
 
 
 class Whitener(NamedTuple):
-    """Constants of the log density of rows about their centre m: level - power log(1 + |matrix (x - m)|²).
+    """Constants of the log density of rows about their centre m: level - power log(1 + |matrix (x - m)|²)."""
 
-    Attributes
-    ----------
-    matrix : array, shape (..., D, D)
-    level, power : array, shape (...)
-    """
-
-    matrix: np.ndarray
-    level: np.ndarray
-    power: np.ndarray
+    matrix: np.ndarray  # (..., D, D)
+    level: np.ndarray  # (...)
+    power: np.ndarray  # (...)
 
     @classmethod
     def of(cls, root, unit, dof, dim) -> "Whitener":
@@ -117,19 +111,11 @@ class ColumnProducts(NamedTuple):
     With c_j = 1/w_j² it is the logarithm of Π (c_j + d_j²)/Π c_j: a pass over the entries less than with w_j d_j, and
     one logarithm for a run of columns whose products stay within float64. The rounding of c_j cancels. Rounding moves
     it by 1e-15, which a power of a million turns into 1e-9: for larger powers there is `log_product`.
-
-    Attributes
-    ----------
-    floor : array, shape (D, groups, 1)
-        c_j.
-    runs : list of slice
-    unit : array, shape (runs, groups, 1)
-        1 over the products of c_j.
     """
 
-    floor: np.ndarray
+    floor: np.ndarray  # (D, groups, 1): c_j
     runs: list
-    unit: np.ndarray
+    unit: np.ndarray  # (runs, groups, 1): 1 over the products of c_j
 
     @classmethod
     @np.errstate(all="ignore")
@@ -205,22 +191,13 @@ class SharedWhitener(NamedTuple):
     Let z = matrix (x - centre), and a = matrix (m - centre) for a group whose own matrix W is √r times ``matrix``. Then
     1 + |W (x - m)|² = r |z|² - 2 r a'z + r |a|² + 1: rows are whitened once, whatever the number of groups. Here
     ``matrix`` is the inverse of a root of the scale matrices without their factors, which are 1/r.
-
-    Attributes
-    ----------
-    centre : array, shape (D,)
-    matrix : array, shape (D, D)
-    products : array, shape (groups, D + 2)
-        Coefficients of (z, |z|², 1).
-    level : array, shape (groups, 1)
-    power : array, shape (1,)
     """
 
-    centre: np.ndarray
-    matrix: np.ndarray
-    products: np.ndarray
-    level: np.ndarray
-    power: np.ndarray
+    centre: np.ndarray  # (D,)
+    matrix: np.ndarray  # (D, D)
+    products: np.ndarray  # (groups, D + 2): coefficients of (z, |z|², 1)
+    level: np.ndarray  # (groups, 1)
+    power: np.ndarray  # (1,)
 
     @classmethod
     def of(cls, mean, root, unit, dof) -> "SharedWhitener | None":

@@ -35,33 +35,15 @@ _ROW = 8  # entries of a matrix that are factorised in the time in which one row
 
 
 class Eliminated(NamedTuple):
-    """Rows that lack as many entries u, which are eliminated from z'Pz under every group.
+    """Rows that lack as many entries u, which are eliminated from z'Pz under every group."""
 
-    Attributes
-    ----------
-    rows : int array, shape (n,)
-        Places of the rows.
-    gone : int array, shape (n, k)
-        Columns that each lacks.
-    kind : int array, shape (n,)
-        The pattern of gaps of each.
-    whiten : array, shape (groups, patterns, k, k)
-        W, lower triangular, with W'W = P_uu⁻¹.
-    unit : array, shape (groups, n), or 1
-        Unit of the distances z, where their squares would leave float64.
-    white : array, shape (groups, n, k)
-        W g in this unit.
-    whole : array, shape (groups, n)
-        z'Pz in the square of this unit.
-    """
-
-    rows: np.ndarray
-    gone: np.ndarray
-    kind: np.ndarray
-    whiten: np.ndarray
-    unit: Any
-    white: np.ndarray
-    whole: np.ndarray
+    rows: np.ndarray  # (n,): places of the rows
+    gone: np.ndarray  # (n, k): columns that each lacks
+    kind: np.ndarray  # (n,): the pattern of gaps of each
+    whiten: np.ndarray  # (groups, patterns, k, k): W, lower triangular, with W'W = P_uu⁻¹
+    unit: Any  # (groups, n), or 1: unit of the distances z, where their squares would leave float64
+    white: np.ndarray  # (groups, n, k): W g in this unit
+    whole: np.ndarray  # (groups, n): z'Pz in the square of this unit
 
     @property
     def square(self) -> np.ndarray:

@@ -25,26 +25,13 @@ _SPARSE = 1 << 21  # entries of sparse rows, or of their membership, worked on a
 
 @dataclass(frozen=True)
 class Grouping:
-    """Group (class) and weight of each row, checked once, then used by every leaf.
+    """Group (class) and weight of each row, checked once, then used by every leaf."""
 
-    Attributes
-    ----------
-    codes : int array, shape (n,)
-        Group of each row, 0..count - 1.
-    count : int
-        Number of groups.
-    weight : array, shape (n,), or None
-        Weights >= 0; None where every row counts once.
-    lead : tuple of int
-        Leading shape of the sums: (count,), or () where rows have no groups.
-    bounds : int array, shape (count + 1,), or None
-        Starts of the groups, if the rows of each stand side by side.
-    """
-
-    codes: np.ndarray
-    count: int
-    weight: np.ndarray | None
-    lead: tuple[int, ...]
+    codes: np.ndarray  # (n,): group of each row, 0..count - 1
+    count: int  # number of groups
+    weight: np.ndarray | None  # (n,), or None: weights >= 0; None where every row counts once
+    lead: tuple[int, ...]  # leading shape of the sums: (count,), or () where rows have no groups
+    # (count + 1,), or None: starts of the groups, if the rows of each stand side by side
     bounds: np.ndarray | None = None
 
     @classmethod

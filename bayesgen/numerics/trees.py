@@ -57,30 +57,14 @@ class Ranks:
 
 @dataclass(frozen=True, eq=False)
 class Trees(Record):
-    """Trees of numbers.
+    """Trees of numbers."""
 
-    Attributes
-    ----------
-    root : int array, shape (T,)
-        Where each tree begins: a node, or -1 - l for leaf l.
-    column : int array, shape (N,)
-        The column that each node looks at.
-    threshold : array, shape (N,)
-        A value up to it goes left.
-    gap : int array, shape (N,)
-        0 if a missing entry goes left, 1 if right.
-    child : int array, shape (N, 2)
-        Where left and right lead, as ``root`` does; a node leads to later nodes alone.
-    leaf : array, shape (L, V)
-        What each leaf says.
-    """
-
-    root: np.ndarray
-    column: np.ndarray
-    threshold: np.ndarray
-    gap: np.ndarray
-    child: np.ndarray
-    leaf: np.ndarray
+    root: np.ndarray  # (T,): where each tree begins: a node, or -1 - l for leaf l
+    column: np.ndarray  # (N,): the column that each node looks at
+    threshold: np.ndarray  # (N,): a value up to it goes left
+    gap: np.ndarray  # (N,): 0 if a missing entry goes left, 1 if right
+    child: np.ndarray  # (N, 2): where left and right lead, as ``root`` does; a node leads to later nodes alone
+    leaf: np.ndarray  # (L, V): what each leaf says
 
     @classmethod
     def joined(cls, trees: Sequence["Trees"]) -> "Trees":

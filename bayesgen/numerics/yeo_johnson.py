@@ -30,15 +30,9 @@ _COLUMNS = 128  # bent at a time: more leave the cache
 
 @dataclass(frozen=True, eq=False)
 class YeoJohnson(Record):
-    """The transformation of each column; z = (x - location)/scale.
+    """The transformation of each column; z = (x - location)/scale."""
 
-    Attributes
-    ----------
-    location, scale, power : array, shape (D,)
-        Mean and standard deviation of the training rows, and λ.
-    """
-
-    location: np.ndarray
+    location: np.ndarray  # location, scale, power: (D,): mean and standard deviation of the training rows, and λ
     scale: np.ndarray
     power: np.ndarray
 

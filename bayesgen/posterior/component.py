@@ -33,46 +33,22 @@ Rows = Mapping[str, np.ndarray]  # name of a block -> its entries (n, ...) as fl
 
 
 class Gap(NamedTuple):
-    """A column with missing entries.
+    """A column with missing entries."""
 
-    Attributes
-    ----------
-    block : str
-        Its block.
-    place : int
-        Its place among the columns of the block.
-    rows : int array
-        Rows in which it is missing.
-    """
-
-    block: str
-    place: int
-    rows: np.ndarray
+    block: str  # its block
+    place: int  # its place among the columns of the block
+    rows: np.ndarray  # rows in which it is missing
 
 
 class Entry(NamedTuple):
-    """The missing entries of one column, with what is known of them.
-
-    Attributes
-    ----------
-    gap : Gap
-    conditional : Conditional
-        Their distributions under each of G groups.
-    log_weight : array, shape (G, E)
-        Log p(x_o, k, g) of their rows.
-    owner : int array, shape (G,)
-        Class of each group.
-    cutting : bool array, shape (G,)
-        True for groups at whose quantiles a line is cut.
-    used : list of int
-        Places of the factors of the block; the G groups are those of the first, then of the next, and so on.
-    """
+    """The missing entries of one column, with what is known of them."""
 
     gap: Gap
-    conditional: Conditional
-    log_weight: np.ndarray
-    owner: np.ndarray
-    cutting: np.ndarray
+    conditional: Conditional  # their distributions under each of G groups
+    log_weight: np.ndarray  # (G, E): log p(x_o, k, g) of their rows
+    owner: np.ndarray  # (G,): class of each group
+    cutting: np.ndarray  # (G,): True for groups at whose quantiles a line is cut
+    # places of the factors of the block; the G groups are those of the first, then of the next, and so on
     used: list[int]
 
     def expected(self) -> np.ndarray:
@@ -89,23 +65,12 @@ class Entry(NamedTuple):
 
 
 class Along(NamedTuple):
-    """The joint density of rows and classes at Q values of E entries.
+    """The joint density of rows and classes at Q values of E entries."""
 
-    Attributes
-    ----------
-    values : array, shape (E, Q) or (Q,)
-    log_joint : array, shape (K, E, Q)
-        Log p(x_o, v, t = k), v in the units of bent columns.
-    log_width : array, shape (E, Q), or 0
-        Log of the width of the piece of a line for which a node stands.
-    log_density : array, shape (G, E, Q) or (G, 1, Q)
-        Log density of the values under each group.
-    """
-
-    values: np.ndarray
-    log_joint: np.ndarray
-    log_width: Any
-    log_density: np.ndarray
+    values: np.ndarray  # (E, Q) or (Q,)
+    log_joint: np.ndarray  # (K, E, Q): log p(x_o, v, t = k), v in the units of bent columns
+    log_width: Any  # (E, Q), or 0: log of the width of the piece of a line for which a node stands
+    log_density: np.ndarray  # (G, E, Q) or (G, 1, Q): log density of the values under each group
 
 
 class Density(abc.ABC):
@@ -116,10 +81,6 @@ class Density(abc.ABC):
 
     Attributes
     ----------
-    blocks : tuple of str
-        Names of the blocks.
-    owner : int array, shape (G,)
-        Class of each group.
     alternative : int array, shape (G,)
         The alternative to which each group belongs. The groups stand in the order of alternatives, then of classes, and
         every alternative has a group of every class.
@@ -127,8 +88,8 @@ class Density(abc.ABC):
         Log probability of each group within its alternative and class.
     """
 
-    blocks: tuple[str, ...]
-    owner: Any
+    blocks: tuple[str, ...]  # names of the blocks
+    owner: Any  # (G,): class of each group
 
     @functools.cached_property
     def alternative(self) -> np.ndarray:
@@ -204,23 +165,12 @@ class Factor(Density):
 
 @dataclass(frozen=True)
 class Components:
-    """A mixture of products of factors.
+    """A mixture of products of factors."""
 
-    Attributes
-    ----------
-    log_member : array, shape (M,)
-        Log w_m.
-    log_class : array, shape (M, K)
-        Log π_mk.
-    factors : sequence of Factor
-        Between them they have every block, under every member.
-    choice : int array, shape (M, F)
-        Alternative that a member takes of each factor, -1 for none: several factors may model one block.
-    """
-
-    log_member: np.ndarray
-    log_class: np.ndarray
-    factors: Sequence[Factor]
+    log_member: np.ndarray  # (M,): log w_m
+    log_class: np.ndarray  # (M, K): log π_mk
+    factors: Sequence[Factor]  # between them they have every block, under every member
+    # (M, F): alternative that a member takes of each factor, -1 for none: several factors may model one block
     choice: np.ndarray
 
     @property
@@ -332,24 +282,13 @@ class Components:
 
 @dataclass(frozen=True)
 class Given:
-    """The components of a mixture given the observed entries of n rows.
-
-    Attributes
-    ----------
-    components : Components
-    rows : mapping from block to array (n, ...)
-    densities : list of array, shape (G, n)
-        Log p(x_o | g) of each factor.
-    by_class : list of array, shape (A, K, n)
-        Log p(x_o | k) of each factor.
-    log_joint : array, shape (M, K, n)
-        Log p(x_o, t = k, m); where a row is impossible under every member, the class prior.
-    """
+    """The components of a mixture given the observed entries of n rows."""
 
     components: Components
     rows: Rows
-    densities: list[np.ndarray]
-    by_class: list[np.ndarray]
+    densities: list[np.ndarray]  # (G, n): log p(x_o | g) of each factor
+    by_class: list[np.ndarray]  # (A, K, n): log p(x_o | k) of each factor
+    # (M, K, n): log p(x_o, t = k, m); where a row is impossible under every member, the class prior
     log_joint: np.ndarray
 
     @property

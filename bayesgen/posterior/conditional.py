@@ -63,19 +63,11 @@ class Conditional(abc.ABC):
 
 @dataclass(frozen=True)
 class Listed(Conditional):
-    """Values of a category or a count, and their probabilities.
+    """Values of a category or a count, and their probabilities."""
 
-    Attributes
-    ----------
-    values : array, shape (Q,)
-    log_mass : array, shape (G, E, Q) or (G, 1, Q)
-    label : bool
-        True for categories and bits, which have no mean: the most probable one is expected.
-    """
-
-    values: np.ndarray
-    log_mass: np.ndarray
-    label: bool
+    values: np.ndarray  # (Q,)
+    log_mass: np.ndarray  # (G, E, Q) or (G, 1, Q)
+    label: bool  # True for categories and bits, which have no mean: the most probable one is expected
 
     @classmethod
     def joined(cls, parts):
@@ -100,21 +92,13 @@ class Listed(Conditional):
 
 @dataclass(frozen=True)
 class Line(Conditional):
-    """A Student-t for each entry, or for the number that `back` maps to it; a Gaussian where ``dof`` is infinite.
+    """A Student-t for each entry, or for the number that `back` maps to it; a Gaussian where ``dof`` is infinite."""
 
-    Attributes
-    ----------
-    location, spread, dof : array, shape (G, E)
-    back : function
-        Map from numbers z to entries, the same for all groups.
-    bent : bool
-        True if the median is expected, which maps to a median; by default it is the mean of z that is mapped.
-    """
-
-    location: np.ndarray
-    spread: np.ndarray
-    dof: np.ndarray
-    back: Callable[[np.ndarray], np.ndarray]
+    location: np.ndarray  # (G, E)
+    spread: np.ndarray  # (G, E)
+    dof: np.ndarray  # (G, E)
+    back: Callable[[np.ndarray], np.ndarray]  # map from numbers z to entries, the same for all groups
+    # True if the median is expected, which maps to a median; by default it is the mean of z that is mapped
     bent: bool = False
 
     @classmethod

@@ -20,39 +20,20 @@ _MOST = 1 << 16  # values of a count that are listed
 
 @dataclass(frozen=True, eq=False)
 class LeafFactor(Factor):
-    """The block of one leaf in each class.
+    """The block of one leaf in each class."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the block.
-    columns : tuple of str
-        Names of its columns, for messages.
-    leaf : Leaf
-        With its posterior by group where ``params`` is None.
-    classes_of : int array, shape (g,)
-        Class of each group; mostly each class is a group.
-    params : mapping from site to array (S, g, ...), optional
-        Draws of the parameters, which are the alternatives; by default they are integrated out.
-    label : bool
-        True if it models categories or bits, which have no mean.
-    shares : array, shape (g,), optional
-        Log probability of each group within its class.
-    bend : optional
-        Map of the columns to those that are modelled: ``forward`` and ``back`` of rows, ``take`` of columns. The
-        density is that of the bent columns.
-    alternative_of : int array, shape (g,), optional
-        Alternative of each group, where there are no draws; by default there is one.
-    """
-
-    name: str
-    columns: tuple[str, ...]
-    leaf: Leaf
-    classes_of: np.ndarray
+    name: str  # name of the block
+    columns: tuple[str, ...]  # names of its columns, for messages
+    leaf: Leaf  # with its posterior by group where ``params`` is None
+    classes_of: np.ndarray  # (g,): class of each group; mostly each class is a group
+    # draws of the parameters, which are the alternatives; by default they are integrated out
     params: Params | None = None
-    label: bool = False
-    shares: np.ndarray | None = None
+    label: bool = False  # True if it models categories or bits, which have no mean
+    shares: np.ndarray | None = None  # (g,): log probability of each group within its class
+    # map of the columns to those that are modelled: ``forward`` and ``back`` of rows, ``take`` of columns. The density
+    # is that of the bent columns.
     bend: Any = None
+    # (g,): alternative of each group, where there are no draws; by default there is one
     alternative_of: np.ndarray | None = None
 
     @property

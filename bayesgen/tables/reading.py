@@ -39,42 +39,23 @@ class Reading:
 
     The kinds of the columns are those of the schema. Of a table in memory, whose numbers are numbers, nothing has to be
     kept but the formats of dates.
-
-    Attributes
-    ----------
-    sep : str
-        What separates the fields of a CSV file.
-    decimal, thousands : str
-        Signs in its numbers, as in `Numerals`.
-    limits : bool
-        True if limits of detection such as <0.5 were read.
-    missing : tuple of str
-        Words for a gap, beside an empty field.
-    percent : tuple of str or None
-        Columns whose numbers had a percent sign; None where none was looked for, as in a table in memory.
-    minus : tuple of str
-        Columns with numbers below 0 in brackets, or with the sign behind them.
-    fractions : mapping from column to bool
-        Columns of numbers of a CSV file: True where some number was written with a fraction.
-    dates : mapping from column to str
-        Columns that are days since 1970-01-01: read from dates, shown and given back as dates. Each with the format of
-        its dates, "" where they were no text.
-    days : tuple of str
-        Those of them that came as such numbers, so that later numbers may be days too.
-    changed : tuple of str
-        Columns that the fit had in other values than the file: nothing else is known of them.
     """
 
-    sep: str = ","
-    decimal: str = "."
+    sep: str = ","  # what separates the fields of a CSV file
+    decimal: str = "."  # decimal, thousands: signs in its numbers, as in `Numerals`
     thousands: str = ""
-    limits: bool = False
-    missing: tuple[str, ...] = ()
+    limits: bool = False  # True if limits of detection such as <0.5 were read
+    missing: tuple[str, ...] = ()  # words for a gap, beside an empty field
+    # columns whose numbers had a percent sign; None where none was looked for, as in a table in memory
     percent: tuple[str, ...] | None = None
-    minus: tuple[str, ...] = ()
+    minus: tuple[str, ...] = ()  # columns with numbers below 0 in brackets, or with the sign behind them
+    # columns of numbers of a CSV file: True where some number was written with a fraction
     fractions: Mapping[str, bool] = field(default_factory=dict)
+    # columns that are days since 1970-01-01: read from dates, shown and given back as dates. Each with the format of
+    # its dates, "" where they were no text.
     dates: Mapping[str, str] = field(default_factory=dict)
-    days: tuple[str, ...] = ()
+    days: tuple[str, ...] = ()  # those of them that came as such numbers, so that later numbers may be days too
+    # columns that the fit had in other values than the file: nothing else is known of them
     changed: tuple[str, ...] = ()
 
     def __post_init__(self):

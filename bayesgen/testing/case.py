@@ -27,38 +27,17 @@ LEAST_ESS = 200  # of 2000 draws; below it a standard error is itself too uncert
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A model under test.
+    """A model under test."""
 
-    Attributes
-    ----------
-    name : str
-        From which the seeds follow.
-    model : Model
-        With a prior strong enough that Monte Carlo over it converges.
-    rows : callable (rng, n) -> (x,) or (x, t)
-        Complete rows.
-    without : mapping from law to str
-        The laws it is exempt from, and why.
-    slow : tuple of laws
-        The laws that are left to the slow tests, since another line runs the same code.
-    given : bool
-        True if x is given: a regression, whose density is p(t | x).
-    kinked : bool
-        True if the log density has kinks, so that at a maximum its slope need not be 0.
-    digits : float
-        Relative error of NumPyro's own log density of the predictive.
-    log_prior : callable (params) -> float, optional
-        Log density of the prior in the parameters of the model, by other means than the model's.
-    """
-
-    name: str
-    model: Any
-    rows: Callable[[np.random.Generator, int], tuple]
-    without: Mapping[Callable, str] = field(default_factory=dict)
-    slow: tuple = ()
-    given: bool = False
-    kinked: bool = False
-    digits: float = 1e-10
+    name: str  # from which the seeds follow
+    model: Any  # with a prior strong enough that Monte Carlo over it converges
+    rows: Callable[[np.random.Generator, int], tuple]  # complete rows
+    without: Mapping[Callable, str] = field(default_factory=dict)  # the laws it is exempt from, and why
+    slow: tuple = ()  # the laws that are left to the slow tests, since another line runs the same code
+    given: bool = False  # True if x is given: a regression, whose density is p(t | x)
+    kinked: bool = False  # True if the log density has kinks, so that at a maximum its slope need not be 0
+    digits: float = 1e-10  # relative error of NumPyro's own log density of the predictive
+    # log density of the prior in the parameters of the model, by other means than the model's
     log_prior: Callable[[Mapping], float] | None = None
 
     @property
