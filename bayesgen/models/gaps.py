@@ -75,7 +75,7 @@ class PatternMoments(Statistics):
     @property
     def observed(self) -> np.ndarray:
         """True for each column that has an entry, (D,)."""
-        return self.seen.any(0)
+        return np.asarray(self.seen.any(0))
 
     def select(self, columns: np.ndarray) -> "Moments | PatternMoments":
         """Return the moments of some columns, by their places: plain ones where these have no gaps."""

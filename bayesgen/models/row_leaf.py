@@ -235,7 +235,7 @@ class RowsByGroup(Statistics):
     @property
     def observed(self) -> np.ndarray:
         """True for each column that has an entry, (features...)."""
-        return self.seen.any(tuple(range(self.weight.ndim)))
+        return np.asarray(self.seen.any(tuple(range(self.weight.ndim))))
 
     def select(self, columns: np.ndarray) -> "RowsByGroup":
         """Return the rows with some columns, by their places."""
