@@ -73,7 +73,7 @@ def test_a_fit_that_fails_tears_down_and_leaves_the_fit_before(monkeypatch):
     assert told.events[-2:] == [("begin", "exponents and weights", 0, None), "teardown"]
     np.testing.assert_array_equal(classifier.predict_proba(X), before)
     told.events.clear()
-    with pytest.raises(ValueError, match="class"):  # refused before the first stage
+    with pytest.raises(ValueError, match="missing labels"):  # refused before the first stage
         classifier.fit(X, np.full(75, np.nan))
     assert told.events == ["setup", "teardown"]
 

@@ -78,7 +78,7 @@ def test_large_files_are_learned_in_batches(parts, small_memory, model):
     code, out, err = run(folder / "rows", *given, "--output", folder / "large.safetensors", command="fit")
     assert (code, err) == (0, "") and "a sample of 344 of 344 rows, stratified by class; all of them are learned" in out
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(folders, "outgrows", lambda *given: False)
+        patch.setattr(folders, "outgrows", lambda *given, summed=False: False)
         assert run(folder / "rows", *given, "--output", folder / "small.safetensors", command="fit")[0] == 0
     found, want = (bg.load(folder / f"{name}.safetensors") for name in ("large", "small"))
     X = table[list(want.schema_.columns)]
@@ -103,7 +103,7 @@ def test_words_for_a_gap_are_gaps_in_batches_too(tmp_path, monkeypatch, kind):
     frame.to_parquet(tmp_path / "a.parquet", index=False)
     given = (tmp_path / f"a.{kind}", "--target", "t", "--model", "nb", "--missing=-999,?")
     for large in (False, True):
-        monkeypatch.setattr(folders, "outgrows", lambda *given, large=large: large)
+        monkeypatch.setattr(folders, "outgrows", lambda *given, large=large, summed=False: large)
         assert run(*given, "--output", tmp_path / f"{large}.safetensors", command="fit")[0] == 0
         files = (tmp_path / "False.safetensors", given[0], "--output", tmp_path / f"{large}.csv")
         assert run(*files, command="predict")[0] == 0

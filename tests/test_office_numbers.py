@@ -254,7 +254,7 @@ def test_the_table_of_an_office_in_batches_is_what_it_is_in_memory(folder, monke
     _, want = predicted(folder, "new.csv", *asked)
     parts, new = in_parts(office()[1], folder / "parts"), in_parts(office(20, 1)[1], folder / "new")
     _, joined = fitted(folder, parts, *said)
-    monkeypatch.setattr(folders, "outgrows", lambda *given: True)
+    monkeypatch.setattr(folders, "outgrows", lambda *given, summed=False: True)
     told, batches = fitted(folder, parts, *said)
     assert "a sample of 120 of 120 rows" in told
     for note in re.findall("rate: % dropped|crp: [0-9]+ limits such as '<0,6'", out):
@@ -276,7 +276,7 @@ def test_limits_that_a_sample_might_miss_are_read(folder, monkeypatch):
     parts = in_parts(frame.to_csv(index=False), folder / "parts", 4)
     given = ["--target", "t", "--model", "nb", "--limits"]
     _, want = fitted(folder, parts, *given)
-    monkeypatch.setattr(folders, "outgrows", lambda *given: True)
+    monkeypatch.setattr(folders, "outgrows", lambda *given, summed=False: True)
     monkeypatch.setattr(folders, "_SAMPLED", 40)
     monkeypatch.setattr(folders, "_FEWEST", 5)
     out, found = fitted(folder, parts, *given)
@@ -301,7 +301,7 @@ def test_files_of_an_office_are_compared(folder, monkeypatch):
     parts = in_parts(office()[1], folder / "parts")
     given = ["--target", "result", "--model", "nb", "--inference", "exact", "--folds", 2, "--drop", "patient,seen"]
     for large in (False, True):
-        monkeypatch.setattr(folders, "outgrows", lambda *given, large=large: large)
+        monkeypatch.setattr(folders, "outgrows", lambda *given, large=large, summed=False: large)
         code, out, err = run(parts, *given, "--limits", *OPTIONS)
         assert (code, err) == (0, "") and "exact 2 of 2" in out and re.search("crp: [0-9]+ limits such as", out)
 
