@@ -49,7 +49,7 @@ def imported(path):
     names = {m.partition(".")[0] for m in modules} - {"bayesgen", "docs", *sys.stdlib_module_names}
     names -= {beside.stem for beside in path.parent.glob("*.py")}
     asked = {needs for module, needs in MODULES.items() if module in modules or f".{module}(" in code}
-    return {frozenset(DISTRIBUTIONS.get(name, {name})) for name in names} | {frozenset([one]) for one in asked}
+    return {frozenset(DISTRIBUTIONS.get(name, {name.lower()})) for name in names} | {frozenset([one]) for one in asked}
 
 
 @pytest.mark.parametrize("extra", SOURCES)
