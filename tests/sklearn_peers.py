@@ -30,11 +30,11 @@ class _Naive(bg.NaiveBayesClassifier):
         super().__init__(self.family, inference="map", unseen="error")
         vars(self).update(settings)
 
-    def _template(self, schema):
+    def template(self, schema):
         self.priors = self.class_prior
         if not self.fit_prior and self.class_prior is None:
             self.priors = np.full(len(self.classes_), 1 / len(self.classes_))
-        return super()._template(schema)
+        return super().template(schema)
 
     def _learn_schema(self, table):
         self.features = self._leaves(table)
@@ -70,8 +70,8 @@ class BernoulliNB(_Naive):
             alpha=alpha, force_alpha=force_alpha, binarize=binarize, fit_prior=fit_prior, class_prior=class_prior
         )
 
-    def _table(self, X, reset):
-        return super()._table((X if sparse.issparse(X) else np.asarray(X)) > self.binarize, reset)
+    def table(self, X, reset):
+        return super().table((X if sparse.issparse(X) else np.asarray(X)) > self.binarize, reset)
 
     def _leaves(self, table):
         return {table.columns: BetaBernoulli(self.alpha + 1, self.alpha + 1)}
@@ -108,8 +108,8 @@ class CategoricalNB(_Naive):
         super().__init__(alpha=alpha, force_alpha=force_alpha, fit_prior=fit_prior, class_prior=class_prior)
         self.min_categories = min_categories
 
-    def _table(self, X, reset):
-        return super()._table(np.asarray(X, dtype=int), reset)
+    def table(self, X, reset):
+        return super().table(np.asarray(X, dtype=int), reset)
 
     def _leaves(self, table):
         seen = table.numbers(table.columns).max(0) + 1

@@ -129,8 +129,8 @@ def test_every_member_with_a_density_is_multiplied_by_the_leaves(fitted):
     alone = clone(ONE).fit(X[["age", "sex", "height"]], Y)
     bayes = NaiveBayesClassifier(FEATURES).fit(X[[*FEATURES]], Y)
     leaf = bayes.predict_joint_log_proba(NEW[[*FEATURES]]) - np.log(bayes.posterior_.model.classes.mean)
-    own = fitted.average_.log_density(*_three(fitted._read(NEW)))
-    without = alone.average_.log_density(*alone._read(NEW[["age", "sex", "height"]]).values())
+    own = fitted.average_.log_density(*_three(fitted.read(NEW)))
+    without = alone.average_.log_density(*alone.read(NEW[["age", "sex", "height"]]).values())
     carries = fitted.average_.roster.carries
     assert carries.sum() == fitted.members_.index(NOTHING) and len(own) == len(without) + 1
     expected = without[: carries.sum()] + leaf
@@ -282,7 +282,7 @@ def test_a_bag_of_words_beside_numbers(dense):
 
 def test_a_gap_in_a_leaf_drops_out(fitted):
     gone = NEW.assign(visits=np.nan, bill=np.nan, wait=np.nan)
-    rows = fitted._read(gone)
+    rows = fitted.read(gone)
     np.testing.assert_array_equal(
         fitted.average_.log_density(*_three(rows)), fitted.average_.log_density(rows["numbers"], rows["categories"])
     )
@@ -359,7 +359,7 @@ def test_draws_of_probabilities_average_to_the_probability(fitted):
     only = replace(
         few, weights=np.eye(len(few.weights))[few.members.index(NOTHING) - 1], exponents=np.ones(len(few.weights))
     )
-    drawn = np.concatenate([own for own, _ in only.label_draws(fitted._read(NEW), 2000, 100, 0)], axis=2)
+    drawn = np.concatenate([own for own, _ in only.label_draws(fitted.read(NEW), 2000, 100, 0)], axis=2)
     density = np.exp(drawn)  # p(t | x, θ) of the leaves alone
     alone = NaiveBayesClassifier(FEATURES, random_state=0).fit(X[[*FEATURES]], Y)
     expected = alone.predict_proba_draws(NEW[[*FEATURES]], 2000)
@@ -451,7 +451,7 @@ def test_what_is_loaded_is_what_was_saved(fitted, tmp_path):
         (lambda leaves: None, "leaves are a NoneType"),
         (lambda leaves: replace(leaves, single=()), "entries of another shape"),
         (
-            lambda leaves: replace(leaves, model=leaves.model._revised(features={"wait": Waiting()})),
+            lambda leaves: replace(leaves, model=leaves.model.revised(features={"wait": Waiting()})),
             "other columns than schema_",
         ),
     ],

@@ -346,7 +346,7 @@ def test_marginals_are_those_of_scipy():
         for k, one in np.ndindex(3, len(rows)):
             some = np.flatnonzero(seen[rows[one]])
             block = np.broadcast_to(shape, (3, 12, 12))[k][np.ix_(some, some)]
-            expected = stats.multivariate_t.logpdf(y[rows[one], some], model._means[k, some], block, df=dof[k])
+            expected = stats.multivariate_t.logpdf(y[rows[one], some], model.group_means[k, some], block, df=dof[k])
             np.testing.assert_allclose(density[k, one], expected, rtol=1e-12, atol=1e-11)
 
 

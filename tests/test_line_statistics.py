@@ -266,10 +266,10 @@ def test_student_t_of_a_great_many_rows():
 )
 def test_what_a_file_says_of_rows_fits_the_columns(change, message):
     model = LinearRegressor().fit(*near(1.0))
-    model._check_parts()
+    model.check_parts()
     model.statistics_ = replace(model.statistics_, **change)
     with pytest.raises(ValueError, match=message):
-        model._check_parts()
+        model.check_parts()
     model.statistics_ = Moments(np.array(1.0), np.zeros(4), np.zeros((4, 4)))
     with pytest.raises(ValueError, match="statistics_ are Moments"):
-        model._check_parts()
+        model.check_parts()

@@ -139,7 +139,7 @@ def test_gradients_are_finite_where_values_are_missing(case):
     values = {k: jnp.asarray(v[0], jnp.float32) for k, v in laws.parameters(case, 1).items()}
 
     def slope_at(values):
-        sites = laws.sample_sites(case.model._traced(), values).items()
+        sites = laws.sample_sites(case.model.traced(), values).items()
         z = {name: biject_to(site["fn"].support).inv(site["value"]) for name, site in sites}
         return jax.grad(lambda z: potential_energy(case.model, data, {}, z))(z)
 

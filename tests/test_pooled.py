@@ -88,7 +88,7 @@ def of_prior(pooled, rng):
     """Values of every site: any would do."""
     centre = {f"centre_{site}": v for site, v in pooled.leaf.sample_parameters(rng).items()}
     params = {**centre, **{site: rng.uniform(0.3, 0.9, pooled.features) for site in pooled.population.spreads}}
-    return {**params, **pooled.given(params)._for_classes(3).sample_parameters(rng)}
+    return {**params, **pooled.given(params).for_classes(3).sample_parameters(rng)}
 
 
 @pytest.mark.parametrize("name", LEAVES)
@@ -175,7 +175,7 @@ def test_what_is_no_population_is_refused():
         Pooled(BetaBernoulli([1.0, 1.0], 1), scale=[1.0, 1.0, 1.0])
     coin = BetaBernoulli(1, 1)
     with pytest.raises(ValueError, match="leaf is a posterior"):
-        Pooled(coin.update(coin.statistics([0, 1], [0, 1], 2))._marked_per_class())
+        Pooled(coin.update(coin.statistics([0, 1], [0, 1], 2)).marked_per_class())
     model = NaiveBayes(CLASSES, {"x": Pooled(coin)})
     with pytest.raises(ValueError, match=r"Pooled\(BetaBernoulli\) has no posterior mode.*'nuts' or 'laplace'"):
         bg.fit(model, ({"x": T % 2}, T), "map")

@@ -223,8 +223,8 @@ def _numbers(training: Training) -> np.ndarray:
     variance = np.divide(whole.scatter, whole.n, out=np.zeros_like(whole.n), where=whole.n > 0)
     variance = np.where(variance > 1e-14, variance, 1.0)
     shape = {"kappa": np.array(_KAPPA), "alpha": np.array(1 + _RHO / 2), "beta": _RHO * variance / 2}
-    free = NormalInverseGamma._unchecked(mean=whole.mean, **shape)
-    tied = NormalInverseGamma._unchecked(mean=whole.mean, tied=("class",), **shape)
+    free = NormalInverseGamma.unchecked(mean=whole.mean, **shape)
+    tied = NormalInverseGamma.unchecked(mean=whole.mean, tied=("class",), **shape)
     split = np.logaddexp(*(prior.log_evidence_terms(by_class).sum(0) for prior in (free, tied))) - np.log(2)
     return np.where(whole.n > 0, split - free.log_evidence_terms(whole), -np.inf)
 

@@ -259,8 +259,8 @@ class Marginals(Engine):
         lower = np.linalg.cholesky(V)
         root, chosen = triangular_inverse(lower), []
         for place, model in enumerate(models):
-            matrix, level, power = model._whole
-            turned, mean = matrix @ lower, (model._means - reference.centre[0]) @ root.T
+            matrix, level, power = model.whitener
+            turned, mean = matrix @ lower, (model.group_means - reference.centre[0]) @ root.T
             Y = turned.mT @ turned
             if exact(np.sqrt((Y**2).sum((1, 2))), mean, power, _ERROR):
                 chosen.append((np.full(groups, place), matrix, turned, Y, mean, level, 2 * power - dim))
@@ -345,9 +345,9 @@ def log_predictive_of(model, y) -> np.ndarray:
 
     For one prediction polynomials pay from a thousand rows on; of a model that is kept they are there.
     """
-    if isinstance(model, NormalInverseWishart) and not model.shared and model._quadratic is not None and finite(y):
-        result = np.empty((len(model._means), len(y)))
-        write_quadratic_log_density(result, y, model._quadratic, model._means, model._whole)
+    if isinstance(model, NormalInverseWishart) and not model.shared and model.quadratic is not None and finite(y):
+        result = np.empty((len(model.group_means), len(y)))
+        write_quadratic_log_density(result, y, model.quadratic, model.group_means, model.whitener)
         return result
     density: Any = model.log_predictive(y)
     return density.reshape(len(y), -1).T
@@ -359,4 +359,4 @@ def stacked(models):
         return models[0]
     names = [field.name for field in fields(models[0]) if "rank" in field.metadata]
     each = ((name, np.broadcast_arrays(*(getattr(model, name) for model in models))) for name in names)
-    return models[0]._untied()._revised(**{name: np.stack(arrays) for name, arrays in each})
+    return models[0].untied().revised(**{name: np.stack(arrays) for name, arrays in each})

@@ -123,7 +123,7 @@ class FittedView(FittedFactors):
         return self._leaf_factor(place, None, self.log_share)
 
     def drawn_factor(self, place, rng):
-        drawn = self.posterior(place)._expand(self.posterior(place).sample_parameters(rng, ()))
+        drawn = self.posterior(place).expand(self.posterior(place).sample_parameters(rng, ()))
         return self._leaf_factor(place, {site: v[None] for site, v in drawn.items()}, np.log(self._shares((), rng)))
 
     def _leaf_factor(self, place, params, shares) -> LeafFactor:

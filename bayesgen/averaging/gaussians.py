@@ -75,10 +75,10 @@ class GroupsMember(Member):
         if self.diagonal:
             tied = ("class",) if self.shared else ()
             shape = {"alpha": np.array(1 + self.rho / 2), "beta": self.rho * reference.variance[0] / 2}
-            return NormalInverseGamma._unchecked(mean=mean, kappa=kappa, tied=tied, **shape)
+            return NormalInverseGamma.unchecked(mean=mean, kappa=kappa, tied=tied, **shape)
         scale = self.rho * ((1 - self.shrinkage) * V + self.shrinkage * np.diag(np.diag(V)))
         nu = np.array(len(V) + 1 + self.rho)
-        return NormalInverseWishart._unchecked(mean=mean, kappa=kappa, nu=nu, scale=scale, shared=self.shared)
+        return NormalInverseWishart.unchecked(mean=mean, kappa=kappa, nu=nu, scale=scale, shared=self.shared)
 
     def posterior(self, statistics: Moments, reference: Reference):
         """Return the posterior of every group."""

@@ -118,7 +118,7 @@ class ColumnModels(Record):
     def log_density(self, e) -> np.ndarray:
         """Return log p(x_j | k) of rows, summed over the blocks, (n, K)."""
         x = self.blocks(e)
-        each = self.posterior._leafwise(lambda name, leaf: leaf.log_predictive(x[name]).reshape(len(e), -1))
+        each = self.posterior.leafwise(lambda name, leaf: leaf.log_predictive(x[name]).reshape(len(e), -1))
         return sum(each.values(), np.zeros((len(e), len(self.model.class_names))))
 
     def loo_log_density(self, held: HeldOut) -> np.ndarray:
@@ -132,10 +132,10 @@ class ColumnModels(Record):
         def each(name, leaf):
             def summed(places, weight=data.weight):
                 rows = Grouping(data.codes[places], data.classes, weight[places], (data.classes,))
-                return leaf.sum_rows(leaf._shaped(x[name][places]), rows)
+                return leaf.sum_rows(leaf.shaped(x[name][places]), rows)
 
             def predicted(others, rows):
-                posterior = leaf.with_prior(others).update(others)._marked_per_class()
+                posterior = leaf.with_prior(others).update(others).marked_per_class()
                 return posterior.log_predictive(predicted_rows[name][rows]).reshape(-1, data.classes)
 
             result = np.empty((len(held), data.classes))
@@ -161,7 +161,7 @@ class ColumnModels(Record):
                 result[j] = predicted(others, slice(j, j + 1))
             return result[first[place]]
 
-        return sum(self.model._leafwise(each).values(), np.zeros((len(held), data.classes)))
+        return sum(self.model.leafwise(each).values(), np.zeros((len(held), data.classes)))
 
     def seconds(self) -> float:
         """Estimate the seconds to leave out one row."""
@@ -191,7 +191,7 @@ class ColumnModels(Record):
 
     def _draw(self, codes, rng) -> np.ndarray:
         params, site = self.draws(rng, (len(codes),)), self.posterior.site
-        drawn = self.posterior._leafwise(lambda name, leaf: leaf.draw(site(params, name), rng))
+        drawn = self.posterior.leafwise(lambda name, leaf: leaf.draw(site(params, name), rng))
         return _joined(np.asarray(v, float)[np.arange(len(codes)), codes] for v in drawn.values())
 
     def fill(self, e, codes, rng, params=None) -> np.ndarray:
@@ -202,7 +202,7 @@ class ColumnModels(Record):
         result = self.blocks(e.copy())
         for name, leaf in self.posterior.leaves.items():
             drawn = None if params is None else self.posterior.site(params, name)
-            marked = leaf._marked_per_class()
+            marked = leaf.marked_per_class()
             result[name] = marked.fill(result[name], codes, rng, drawn)
         return self.joined(result)
 

@@ -36,7 +36,7 @@ class Additive(Estimator, abc.ABC):
         """Return the statistics of all rows so far, of the columns as given, or raise if the fit is not of sums."""
 
     @abc.abstractmethod
-    def _sum_rows(self, X, y, sample_weight) -> Any:
+    def sum_rows(self, X, y, sample_weight) -> Any:
         """Return the statistics of rows under the columns of the fit, to be added to `_sums`."""
 
     @abc.abstractmethod
@@ -96,7 +96,7 @@ class Additive(Estimator, abc.ABC):
         """
         check_is_fitted(self)
         with self._whole():
-            remaining = self._sums().without(self._sum_rows(X, y, sample_weight), self._signed())
+            remaining = self._sums().without(self.sum_rows(X, y, sample_weight), self._signed())
             if not remaining.squares.any():
                 raise ValueError("no row would be left; an estimator that forgets all has nothing to stand on")
             self._learn_sums(remaining, self)

@@ -22,6 +22,7 @@ from bayesgen.estimators.callbacks import CallbackSupport
 from bayesgen.estimators.estimator import Estimator, sample, score, score_samples
 from bayesgen.estimators.workers import stages
 from bayesgen.inspection.explain import explain
+from bayesgen.inspection.fitted import FittedDensity
 from bayesgen.inspection.joint_of_average import JointOfAverage, refuse_far
 from bayesgen.inspection.members import averaged_terms, summary, to_arviz
 from bayesgen.posterior.posterior import generator
@@ -43,7 +44,7 @@ _ABSENT = {  # attributes of other classifiers, and why this one lacks them
 
 @registry.estimator
 @dataclass(eq=False, repr=False)
-class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
+class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDensity):
     """The average of conjugate generative and other classifiers, tempered, weighted by stacking on rows left out.
 
     The members model the classes differently: as Gaussians with full, shared, diagonal or shared diagonal covariances
@@ -172,7 +173,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
     0.9
     """
 
-    _fitted_names = ("n_features_in_", "classes_", "schema_", "constant_", "average_", "scores_")
+    fitted_names = ("n_features_in_", "classes_", "schema_", "constant_", "average_", "scores_")
 
     weights: str = "stacking"
     members: str | Sequence[Any] = "all"
@@ -214,7 +215,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
 
     def _learn(self, X, y, sample_weight, groups, tell):
         with self._whole():
-            table, y = self._table(X, reset=True), class_labels(y)
+            table, y = self.table(X, reset=True), class_labels(y)
             group = group_codes(groups, len(y), sample_weight)
             labels, (table, y, weight) = y, existing(table, y, sample_weight)
             self.classes_, codes = class_codes(y)
@@ -280,20 +281,12 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
         averaged_settings.warn_of_fit(self, rows)
         return self
 
-    @property
-    def _leaves(self):
-        leaves = self._fitted.leaves
-        return {} if leaves is None else leaves.model.leaves
-
-    def _known(self, priors):
-        return averaged_settings.known_priors(priors, self.classes_)
-
-    def _check_parts(self):
+    def check_parts(self):
         consistency.check_average(self)
 
-    def _read(self, X):
+    def read(self, X):
         check_is_fitted(self)
-        table = self._table(X, reset=False)
+        table = self.table(X)
         if pairs := families.pairs(self.members):
             refuse_long([name for name, _ in pairs], table.renamed(self.schema_.columns), self.schema_)
         blocks = self.schema_.read(table, self.unseen)
@@ -331,7 +324,11 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
         return self._under(self.priors)
 
     def _under(self, priors) -> Average:
-        return self.average_ if priors is None else replace(self.average_, given=self._known(priors))
+        return (
+            self.average_
+            if priors is None
+            else replace(self.average_, given=averaged_settings.known_priors(priors, self.classes_))
+        )
 
     def get_params(self, deep: bool = True) -> dict:
         """Return parameters by name; with ``deep`` the user's own members, and their settings: ``name__setting``."""
@@ -372,12 +369,12 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
             )
         super().save(path)
 
-    def _read_for_draws(self, X):
-        rows = self._read(X)
+    def read_for_draws(self, X):
+        rows = self.read(X)
         refuse_far(self, rows["numbers"], "draws of class probabilities")
         return rows
 
-    def _density(self):
+    def joint(self):
         self._with_density()
         return JointOfAverage(self)
 
@@ -390,7 +387,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
             )
         return self._fitted
 
-    def _terms(self, X):
+    def terms(self, X):
         return averaged_terms(self, X)
 
     def predict_proba(self, X, priors=None) -> np.ndarray:
@@ -404,7 +401,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
             Class probabilities of the population to decide for; the averaged probability is multiplied by their ratio
             to the learned ones.
         """
-        rows = self._read(X)
+        rows = self.read(X)
         return self._under(self.priors if priors is None else priors).probability(*rows.values())
 
     def predict_log_proba(self, X, priors=None) -> np.ndarray:
@@ -419,10 +416,10 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator):
 
     def predict_joint_log_proba(self, X) -> np.ndarray:
         """Return log p(x, t = k), (n, K), under the untempered members, weighted by stacking on rows left out."""
-        return self._with_density().log_joint(*self._read(X).values())
+        return self._with_density().log_joint(*self.read(X).values())
 
     def _draw(self, count, rng):
-        density = self._density()
+        density = self.joint()
         classes = np.exp(density.log_prior)
         codes = rng.choice(len(classes), count, p=classes / classes.sum())
         return density.blocks(density.components().draw(density.nothing(), codes, rng)), codes

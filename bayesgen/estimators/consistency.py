@@ -96,7 +96,7 @@ def check_generative(estimator, models: tuple[type, ...]) -> None:
             same = prior == learned if leaf.proper else prior[1] == learned[1]
             _require(same, f"the shapes of prior and posterior of {name!r}")
     rows = {name: _possible(model.leaves[name], empty) for name, empty in schema.nothing().items()}
-    _check_prediction(posterior, estimator._as_model_takes(rows), (1, len(labels)))
+    _check_prediction(posterior, estimator.as_model_takes(rows), (1, len(labels)))
 
 
 def _check_leaves(model, statistics, blocks, labels) -> None:

@@ -111,14 +111,14 @@ class GaussianDiscriminantClassifier(LabelledClassifier):
         blocks = (Block("gaussian", table.columns, False, "gaussian"),)
         return Schema(table.columns, blocks, library=table.library).as_written(table)
 
-    def _as_model_takes(self, blocks):
+    def as_model_takes(self, blocks):
         return blocks["gaussian"]
 
     @property
     def _weak(self):
         return isinstance(self.prior, str) and self.prior != "reference"
 
-    def _template(self, schema):
+    def template(self, schema):
         columns, prior, form = schema.columns, self.prior, structure(self.covariance)
         if isinstance(prior, Hyperparameters):
             prior = prior.for_columns(columns)

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import threading
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy.special import logsumexp
@@ -20,11 +20,12 @@ from bayesgen.export import export, to_page
 from bayesgen.files import storage
 from bayesgen.files.container import VERSION
 from bayesgen.inference import named
+from bayesgen.inspection.fitted import Fitted
 from bayesgen.inspection.probabilities import predict_proba_draws, predict_proba_interval
 from bayesgen.numerics.checks import check_count
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables.labels import class_labels
-from bayesgen.tables.schema import Schema, side_by_side
+from bayesgen.tables.schema import side_by_side
 from bayesgen.tables.table import Table
 
 
@@ -71,15 +72,8 @@ _lock = threading.Lock()
 _has_probabilities = available_if(lambda estimator: hasattr(estimator, "predict_proba"))  # regressions have none
 
 
-class Estimator(BaseEstimator, abc.ABC):
+class Estimator(BaseEstimator, Fitted, abc.ABC):
     """An estimator that reads tables."""
-
-    schema_: Schema
-    _fitted_names: ClassVar[tuple[str, ...]]  # the attributes that fitting sets, which a file holds
-
-    @abc.abstractmethod
-    def _check_parts(self) -> None:
-        """Raise if parts read from a file do not fit each other; see `bayesgen.estimators.consistency`."""
 
     def save(self, path) -> None:
         """Write the fitted estimator to a safetensors file that `bayesgen.load` reads back, without running code.
@@ -171,8 +165,7 @@ class Estimator(BaseEstimator, abc.ABC):
             if (value := getattr(self, name)) not in allowed:
                 raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
 
-    def _table(self, X, reset: bool) -> Table:
-        """Return the rows as a `Table`; with ``reset`` its columns are expected from now on."""
+    def table(self, X, reset=False):
         table = Table(X)
         if not self._knows(table, reset):
             validate_data(self, table.native, reset=reset, skip_check_array=True)  # pyright: ignore[reportArgumentType]  # no stubs
@@ -222,17 +215,15 @@ class Estimator(BaseEstimator, abc.ABC):
         estimated = "; inference='laplace' estimates it" if model.proper else ""
         raise AttributeError(f"log_evidence_ has no closed form here: {problem}{estimated}")
 
-    def _read_for_draws(self, X):
-        """Return rows as the posterior's `label_draws` takes them."""
-        return cast(Any, self).posterior_.check(cast(Any, self)._read(X))
+    def read_for_draws(self, X):
+        return cast(Any, self).posterior_.check(self.read(X))
 
     predict_proba_draws = _has_probabilities(predict_proba_draws)
     predict_proba_interval = _has_probabilities(predict_proba_interval)
     export = _has_probabilities(export)
     to_page = _has_probabilities(to_page)
 
-    def _like_fit(self, columns):
-        """Return columns by name as rows of the fit's kind: a DataFrame where it had column names, else an array."""
+    def like_fit(self, columns):
         if not hasattr(self, "feature_names_in_"):
             return side_by_side(columns.values())
         library: Any = self.schema_.library
@@ -296,4 +287,4 @@ def sample(classifier, n_samples: int = 1):
     check_is_fitted(classifier)
     check_count("n_samples", n_samples)
     blocks, codes = classifier._draw(n_samples, generator(classifier.random_state))
-    return classifier._like_fit(classifier.schema_.write(blocks)), classifier.classes_[codes]
+    return classifier.like_fit(classifier.schema_.write(blocks)), classifier.classes_[codes]

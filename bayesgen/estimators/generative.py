@@ -14,11 +14,11 @@ from bayesgen.inference import Inference
 from bayesgen.inference.base import resolve_for
 from bayesgen.inspection.data_tree import to_arviz
 from bayesgen.inspection.explain import explain, terms_of_model
+from bayesgen.inspection.fitted import FittedModel
 from bayesgen.inspection.leave_one_out import leave_one_out
 from bayesgen.inspection.one_model import JointOfModel
 from bayesgen.inspection.probabilities import tempered, warn_of_few_draws
 from bayesgen.inspection.summary import Summary
-from bayesgen.models import ClassConditional
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior.likelihoods import warn_of_lost
@@ -41,18 +41,14 @@ def _largest(values):
     return best
 
 
-class GenerativeClassifier(ClassifierMixin, Estimator):
+class GenerativeClassifier(ClassifierMixin, Estimator, FittedModel):
     """Base of the generative classifiers: a class prior, a schema, statistics free of any prior, and a posterior."""
 
     class_concentration: ArrayLike
     priors: ArrayLike | None
     inference: str | Inference
     random_state: Any
-    statistics_: Any
-    classes_: np.ndarray
-    model_: ClassConditional
-    posterior_: Posterior
-    _fitted_names = ("n_features_in_", "model_", "statistics_", "posterior_", "classes_", "schema_")
+    fitted_names = ("n_features_in_", "model_", "statistics_", "posterior_", "classes_", "schema_")
     _models: ClassVar[tuple[type, ...]]  # that it may have
 
     _absent: ClassVar[dict[str, str]] = {  # arguments that it has not, and what there is instead
@@ -68,9 +64,9 @@ class GenerativeClassifier(ClassifierMixin, Estimator):
 
     def _summarise(self, schema, blocks, codes, weight):
         """Return the model without its weak priors, and the statistics of some rows."""
-        template = self._template(schema)
+        template = self.template(schema)
         rows = Grouping(codes, len(self.classes_), weight, (len(self.classes_),))
-        blocks = template.blocks(self._as_model_takes(blocks))
+        blocks = template.blocks(self.as_model_takes(blocks))
         return template, template.sum_rows(blocks, rows, fingerprint(schema, self.classes_))
 
     def _learn(self, schema, template, statistics):
@@ -93,37 +89,27 @@ class GenerativeClassifier(ClassifierMixin, Estimator):
     def _learn_schema(self, table) -> Schema:
         """Divide the columns of a table into blocks."""
 
-    @abc.abstractmethod
-    def _template(self, schema) -> ClassConditional:
-        """Return the model; priors that follow the data are left to come, see `WeakPrior`."""
-
-    def _known(self, priors):
-        """Return known class probabilities, checked."""
+    def known_classes(self, priors):
         return settings.known_classes(priors, self.classes_)
 
-    def _as_model_takes(self, blocks) -> Any:
-        """Return the blocks of rows in the form that the model takes."""
+    def as_model_takes(self, blocks):
         return blocks
 
-    def _check_parts(self):
+    def check_parts(self):
         from bayesgen.estimators import consistency  # with all of the average, which only files need
 
         consistency.check_generative(self, self._models)
 
-    def _density(self):
+    def joint(self):
         return JointOfModel(self)
 
-    def _terms(self, X):
+    def terms(self, X):
         return terms_of_model(self, X)
 
-    @property
-    def _leaves(self):
-        return self.model_.leaves
-
-    def _read(self, X):
+    def read(self, X):
         if "posterior_" not in vars(self):
             check_is_fitted(self)
-        return self._as_model_takes(self.schema_.read(self._table(X, reset=False), getattr(self, "unseen", "error")))
+        return self.as_model_takes(self.schema_.read(self.table(X), getattr(self, "unseen", "error")))
 
     def predict_log_proba(self, X, priors=None) -> np.ndarray:
         """Return the log probability of each class, (n, K); see `predict_proba`."""
@@ -154,9 +140,9 @@ class GenerativeClassifier(ClassifierMixin, Estimator):
 
     def _joint(self, X, priors) -> np.ndarray:
         """Return log p(x, t = k | data), (n, K), less the largest of each row."""
-        rows, posterior = self._read(X), self.posterior_
+        rows, posterior = self.read(X), self.posterior_
         if priors is not None:
-            posterior = posterior.with_class_prior(self._known(priors))
+            posterior = posterior.with_class_prior(self.known_classes(priors))
         joint, effective = posterior.log_predictive_with_effective(rows)
         if effective is not None:
             warn_of_few_draws(joint, effective, posterior.model.conjugate)
@@ -184,7 +170,7 @@ class GenerativeClassifier(ClassifierMixin, Estimator):
 
     def predict_joint_log_proba(self, X) -> np.ndarray:
         """Return log p(x, t = k | data) of each row and class, (n, K); its log sum over k is `score_samples`."""
-        rows = self._read(X)
+        rows = self.read(X)
         return self.posterior_.log_predictive(rows)
 
     def _draw(self, count, rng):

@@ -54,7 +54,7 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         with self._whole():
             labels = class_labels(y)
             group_codes(groups, len(labels), sample_weight)  # or raise
-            table, chosen, weight = existing(self._table(X, reset=True), labels, sample_weight)
+            table, chosen, weight = existing(self.table(X, reset=True), labels, sample_weight)
             schema = self._learn_schema(table)
             self.classes_, codes = class_codes(chosen)
             warn_of_weightless(labels, self.classes_, sample_weight)
@@ -93,7 +93,7 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         """
         with self._whole():
             first = not hasattr(self, "statistics_")
-            table, y, weight = existing(self._table(X, reset=first), class_labels(y), sample_weight)
+            table, y, weight = existing(self.table(X, reset=first), class_labels(y), sample_weight)
             if first and classes is None:
                 raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
             if first:
@@ -145,8 +145,8 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
     def _sums(self):
         return self.statistics_
 
-    def _sum_rows(self, X, y, sample_weight):
-        table, y, weight = existing(self._table(X, reset=False), class_labels(y), sample_weight)
+    def sum_rows(self, X, y, sample_weight):
+        table, y, weight = existing(self.table(X), class_labels(y), sample_weight)
         _, codes = class_codes(y, self.classes_)
         return self._summarise(self.schema_, self.schema_.read(table), codes, weight)[1]
 
@@ -170,7 +170,7 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         self.classes_ = declared_classes(classes)
         if not np.array_equal(self.classes_, np.asarray(classes)):
             raise ValueError(f"classes must be distinct labels in order, got {listed(classes)}")
-        template = self._template(schema)
+        template = self.template(schema)
         settings.check_statistics(schema, statistics, self.classes_, template)
         unnamed = schema.columns == numbered(len(schema.columns))
         self._expect(schema.columns, not unnamed if named is None else named)

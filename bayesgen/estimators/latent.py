@@ -92,7 +92,7 @@ class LatentClassClassifier(GenerativeClassifier):
     """
 
     _models = (NaiveBayes, GaussianDiscriminant)
-    _fitted_names = (*GenerativeClassifier._fitted_names, "confusion_")
+    fitted_names = (*GenerativeClassifier.fitted_names, "confusion_")
 
     model: str = "naive bayes"
     features: str | Mapping[Any, Any] = "auto"
@@ -122,7 +122,7 @@ class LatentClassClassifier(GenerativeClassifier):
         """
         check_count("starts", self.starts)
         with self._whole():
-            table = self._table(X, reset=True)
+            table = self.table(X, reset=True)
             labels, place = some_labels(y, len(table))
             table, place, weight = existing(table, place, sample_weight)
             self.classes_ = self._named(labels[place[place >= 0]])
@@ -137,7 +137,7 @@ class LatentClassClassifier(GenerativeClassifier):
             else:
                 unsure = "have no label" if self.label_noise is None else "have labels that may be wrong"
                 self._refuse_exact(f"{len(codes) if self.label_noise else (~known).sum()} rows {unsure}")
-                template, rows = self._template(schema), self._as_model_takes(blocks)
+                template, rows = self.template(schema), self.as_model_takes(blocks)
                 statistics = UnknownClasses(template, self._confusion).statistics(
                     rows, codes, weight, fingerprint(schema, self.classes_)
                 )
@@ -197,13 +197,13 @@ class LatentClassClassifier(GenerativeClassifier):
             warn_of_two(table, self.features, (1, 2))  # as answers are coded
         return self._labelled._learn_schema(table)
 
-    def _template(self, schema):
+    def template(self, schema):
         labelled = self._labelled
         labelled.classes_ = self.classes_
-        return labelled._template(schema)
+        return labelled.template(schema)
 
-    def _as_model_takes(self, blocks):
-        return self._labelled._as_model_takes(blocks)
+    def as_model_takes(self, blocks):
+        return self._labelled.as_model_takes(blocks)
 
     @property
     def _weak(self):
@@ -304,7 +304,7 @@ class LatentClassClassifier(GenerativeClassifier):
         posterior = posterior.thinned(draws)
         if X is None:
             return tree(posterior)
-        rows, lead = self.model_.check(self._read(X)), next(iter(posterior.samples.values())).shape[:2]
+        rows, lead = self.model_.check(self.read(X)), next(iter(posterior.samples.values())).shape[:2]
         codes = self._code(*some_labels(y, count_rows(rows)))
         density = posterior.model.log_likelihood_rows(posterior.flat, posterior.model.beside(rows, codes))
         total = np.logaddexp.reduce(density, axis=1)

@@ -49,7 +49,7 @@ class LinearEstimator(Estimator):
     prior_scale: float
     intercept_scale: float
     standardize: bool
-    _fitted_names = (
+    fitted_names = (
         "n_features_in_",
         "schema_",
         "model_",
@@ -64,7 +64,7 @@ class LinearEstimator(Estimator):
     inference: str | Inference
     random_state: Any
 
-    def _check_parts(self):
+    def check_parts(self):
         from bayesgen.estimators import consistency  # with all of the average, which only files need
 
         consistency.check_regression(self, self._models)
@@ -72,7 +72,7 @@ class LinearEstimator(Estimator):
     def _rows(self, X, y, sample_weight):
         """Return names of the columns, and rows of weight > 0, standardised, with target and weights (None: all 1)."""
         self._check_settings()
-        table, y, weight = existing(self._table(X, reset=True), y, sample_weight)
+        table, y, weight = existing(self.table(X, reset=True), y, sample_weight)
         self.schema_ = design.learn(table)
         x = design.read(self.schema_, table)
         x = design.filled(self.schema_, x, _means(x, weight) if self._fills else None)
@@ -109,10 +109,10 @@ class LinearEstimator(Estimator):
             check_positive(name, getattr(self, name))
         check_flag("standardize", self.standardize)
 
-    def _read(self, X):
+    def read(self, X):
         if "posterior_" not in vars(self):
             check_is_fitted(self)
-        x = design.read(self.schema_, self._table(X, reset=False), getattr(self, "unseen", "error"))
+        x = design.read(self.schema_, self.table(X), getattr(self, "unseen", "error"))
         x = design.filled(self.schema_, x, self.centre_ if self._fills else None)
         with np.errstate(over="ignore"):
             z = (x - self.centre_) / self.scale_
@@ -160,7 +160,7 @@ class LinearEstimator(Estimator):
         if X is None:
             return tree(replace(kept, samples=self._undo(kept.samples)))
         made, obs = self._groups(kept, X, y, rng, wanted), row_labels(X)
-        given = self._read(X) * self.scale_ + self.centre_
+        given = self.read(X) * self.scale_ + self.centre_
         columns = {f"x.{c}" if c == "obs" else c: given[:, j] for j, c in enumerate(model.columns)}
         more = {"log_prior": log_prior(model, kept), "constant_data": columns}
         result = tree(replace(kept, samples=self._undo(kept.samples)), made | more, obs=obs)

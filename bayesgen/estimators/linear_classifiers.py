@@ -16,6 +16,7 @@ from bayesgen.estimators.linear import LinearEstimator, fit_classes
 from bayesgen.inference import NUTS, Inference, resolve
 from bayesgen.inspection.data_tree import row_groups
 from bayesgen.inspection.explain import explain, terms_of_score
+from bayesgen.inspection.fitted import FittedClassifier
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
 from bayesgen.models.row_classifier import RowClassifier
 from bayesgen.numerics.checks import check_flag
@@ -25,7 +26,7 @@ from bayesgen.tables.labels import class_codes, class_labels, declared_classes, 
 _LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
 
 
-class RowsClassifier(ClassifierMixin, LinearEstimator):
+class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
     """The base of the classifiers of a linear score: logistic, probit and ordered."""
 
     missing: str
@@ -142,7 +143,7 @@ class RowsClassifier(ClassifierMixin, LinearEstimator):
     def _model(self, scales, classes, columns) -> RowClassifier:
         """Build the model of some classes and columns."""
 
-    def _terms(self, X):
+    def terms(self, X):
         return terms_of_score(self, X)
 
     explain = explain  # documented in `bayesgen.inspection`
@@ -152,7 +153,7 @@ class RowsClassifier(ClassifierMixin, LinearEstimator):
 
     def predict_log_proba(self, X) -> np.ndarray:
         """Return the log probability of each class, (n, K): p(t = k | x, θ) averaged over the posterior of θ."""
-        z = self._read(X)
+        z = self.read(X)
         with np.errstate(under="ignore"):
             return self.posterior_.log_predictive(z)
 
@@ -246,7 +247,7 @@ class LogisticClassifier(RowsClassifier):
            [0.117, 0.883]])
     """
 
-    _fitted_names = (*LinearEstimator._fitted_names, "classes_")
+    fitted_names = (*LinearEstimator.fitted_names, "classes_")
     _models = (LogisticRegression,)
 
     prior_scale: float = 2.5
@@ -292,7 +293,7 @@ class ProbitClassifier(RowsClassifier):
            [0.036, 0.964]])
     """
 
-    _fitted_names = (*LinearEstimator._fitted_names, "classes_")
+    fitted_names = (*LinearEstimator.fitted_names, "classes_")
     _models = (ProbitRegression,)
 
     prior_scale: float = 2.5

@@ -91,7 +91,7 @@ class NaiveBayesClassifier(LabelledClassifier):
     array(['b'], dtype='<U1')
     """
 
-    _fitted_names = (*LabelledClassifier._fitted_names, "exponent_")
+    fitted_names = (*LabelledClassifier.fitted_names, "exponent_")
     _models = (NaiveBayes,)
 
     features: str | Mapping[Any, Any] = "auto"
@@ -116,7 +116,7 @@ class NaiveBayesClassifier(LabelledClassifier):
     def _weak(self):
         return self.prior == "weak"
 
-    _template = naive_bayes_of  # pyright: ignore[reportAssignmentType]  # it calls itself not self, but classifier
+    template = naive_bayes_of  # pyright: ignore[reportAssignmentType]  # it calls itself not self, but classifier
 
     def _temper(self, *rows):
         if self.exponent != "loo":
@@ -160,8 +160,8 @@ def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
     group = group_codes(groups, len(y), sample_weight)
     rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "an exponent is chosen by exact leave-one-out")
     weight = np.ones(len(codes)) if weight is None else weight
-    template = classifier._template(classifier.schema_)
-    nothing = classifier._as_model_takes(classifier.schema_.nothing())
+    template = classifier.template(classifier.schema_)
+    nothing = classifier.as_model_takes(classifier.schema_.nothing())
 
     def summed(held, weight=weight):
         return template.statistics(select_rows(rows, held), codes[held], weight[held])

@@ -69,7 +69,7 @@ class OrderedClassifier(RowsClassifier):
     (array([1.06]), array([2.63, 4.96]))
     """
 
-    _fitted_names = (*(name for name in LinearEstimator._fitted_names if name != "intercept_"), "cuts_", "classes_")
+    fitted_names = (*(name for name in LinearEstimator.fitted_names if name != "intercept_"), "cuts_", "classes_")
     _models = (OrderedRegression,)
 
     prior_scale: float = 2.5

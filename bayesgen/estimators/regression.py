@@ -93,7 +93,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
     array([1.25])
     """
 
-    _fitted_names = (*LinearEstimator._fitted_names, "variance_")
+    fitted_names = (*LinearEstimator.fitted_names, "variance_")
     _models = (LinearRegression, SemiConjugateLinearRegression, LaplaceLinearRegression)
 
     prior_scale: float = 2.5
@@ -176,7 +176,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         with self._whole():
             if not hasattr(self, "posterior_"):
                 return self.fit(X, y, sample_weight)
-            self._learn_sums(self._sums() + self._sum_rows(X, y, sample_weight), self)
+            self._learn_sums(self._sums() + self.sum_rows(X, y, sample_weight), self)
         return self
 
     @property
@@ -237,8 +237,8 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         line, scale, centre = self.statistics_, np.append(self.scale_, 1.0), np.append(self.centre_, 0.0)
         return replace(line, mean=line.mean * scale + centre, factor=line.factor * scale)
 
-    def _sum_rows(self, X, y, sample_weight):
-        table, y, weight = existing(self._table(X, reset=False), self._target(y), sample_weight)
+    def sum_rows(self, X, y, sample_weight):
+        table, y, weight = existing(self.table(X), self._target(y), sample_weight)
         x = design.filled(self.schema_, design.read(self.schema_, table))
         return LineStatistics.of(x, y, np.ones(len(y)) if weight is None else weight)
 
@@ -266,12 +266,12 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
 
     def predict(self, X, return_std=False):
         """Return the predictive mean of each row, (n,); with ``return_std`` also its sd, noise included."""
-        z = self._read(X)
+        z = self.read(X)
         mean, variance = self.posterior_.predictive_moments(z)
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def _groups(self, draws, X, y, rng, wanted):
-        rows, flat = self.model_.check((self._read(X), column_or_1d(y))), draws.flat
+        rows, flat = self.model_.check((self.read(X), column_or_1d(y))), draws.flat
         check_likelihoods(len(flat["variance"]), len(rows["t"]))
         shape, made = (*draws.samples["variance"].shape, len(rows["t"])), {"observed_data": {"y": rows["t"]}}
         if "log_likelihood" in wanted:

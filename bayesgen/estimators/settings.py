@@ -133,7 +133,7 @@ def leaf_of(block: Block, prior: str = "weak") -> Leaf:
             )
         return PRIORS[prior][leaf](block, shape)
     if isinstance(leaf, Leaf) and shape and not (leaf.event_dim or leaf.features or leaf.per_class):
-        return leaf._repeated(*shape)
+        return leaf.repeated(*shape)
     return leaf.for_columns(block.columns) if isinstance(leaf, Leaf) else leaf
 
 

@@ -160,7 +160,7 @@ def _row_schema(estimator, source: Source, target, weight, schema, classes, prog
     schema, labels = surveyed(estimator._learn_schema, source, target, weight, schema, labels, progress)
     unfitted: Any = clone(estimator)
     unfitted.classes_ = labels
-    return RowSchema(schema, labels, unfitted._template(schema), target, weight)
+    return RowSchema(schema, labels, unfitted.template(schema), target, weight)
 
 
 def surveyed(learn, source: Source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray]:

@@ -48,7 +48,7 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         taken = copy.copy(classifier)
         taken.posterior_ = kept
         shipped = [len(next(iter(each.flat.values()))) for each in (kept, posterior.as_draws())]
-    joint = taken._density()
+    joint = taken.joint()
     components = joint.components()
     columns = _columns(classifier)
     place = {column["name"]: j for j, column in enumerate(columns)}

@@ -105,12 +105,13 @@ class LeafCoordinates(Coordinates):
 
     def update(self, statistics) -> Self:
         """Return the coordinates of the leaf's posterior."""
-        return self._revised(leaf=self.leaf.update(statistics))
+        return self.revised(leaf=self.leaf.update(statistics))
 
     def start_from(self, statistics) -> Self:
         return self.update(statistics)
 
-    def _marked_per_class(self) -> Self:
+    def marked_per_class(self) -> Self:
+        """Return itself."""
         return self
 
 
@@ -240,8 +241,8 @@ class Standardised(LeafCoordinates):
         return (params["offset"] / self.kappa_n**0.5 - point * program.jnp.exp(-params["log_variance"] / 2)) ** 2
 
     def log_likelihood(self, params, statistics):
-        z, rows = params["log_variance"], self.leaf._tie(statistics.n)
-        spread = rows * z + self.leaf._tie(statistics.scatter) * program.jnp.exp(-z)
+        z, rows = params["log_variance"], self.leaf.tie(statistics.n)
+        spread = rows * z + self.leaf.tie(statistics.scatter) * program.jnp.exp(-z)
         return -0.5 * (spread.sum() + (statistics.n * self._squares(params, statistics.mean)).sum())
 
     def sample_parameters(self, rng, size=()):
@@ -293,7 +294,7 @@ class PrecisionFactor(LeafCoordinates):
 
     def log_likelihood(self, params, statistics):
         rows = statistics.n * (params["log_diagonal"].sum(-1) - 0.5 * self._squares(params, statistics.mean))
-        return rows.sum() - 0.5 * _traces(params, self.leaf._tie(statistics.scatter)).sum()
+        return rows.sum() - 0.5 * _traces(params, self.leaf.tie(statistics.scatter)).sum()
 
     def _squares(self, params, point):
         """Return |U(mean - point)|² of every mean."""
@@ -399,7 +400,7 @@ class LineCoordinates(Coordinates):
 
     def start_from(self, statistics):
         """Return the posterior, or one close to it where the prior of the weights does not scale with the noise."""
-        return self._revised(alpha=self.alpha + statistics.n / 2)
+        return self.revised(alpha=self.alpha + statistics.n / 2)
 
     def sample_parameters(self, rng, size=()):
         """Draw z and u, of a record that `start_from` made."""

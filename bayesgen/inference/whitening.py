@@ -78,12 +78,12 @@ def _(model: ClassConditional, statistics) -> Whitened:
 
 def _by_leaf(model: ClassConditional, statistics, way: Callable[[Any, Any], Whitened]) -> Whitened:
     classes, counts, of_classes = way(model.classes, statistics.classes)
-    parts = model._leafwise(lambda name, leaf: way(leaf, statistics.leaves[name]))
+    parts = model.leafwise(lambda name, leaf: way(leaf, statistics.leaves[name]))
     leaves, sums, back = ({name: triple[i] for name, triple in parts.items()} for i in range(3))
 
     def restore(params):
         restored = {name: back[name](model.site(params, name)) for name in back}
-        return model._join(of_classes(model.site(params, model.CLASSES)), restored)
+        return model.join(of_classes(model.site(params, model.CLASSES)), restored)
 
     return model.with_leaves(classes, leaves), replace(statistics, classes=counts, leaves=sums), restore
 
@@ -149,7 +149,7 @@ def _(model: NormalInverseGamma, statistics: Moments) -> Whitened:
 
     def restore(params):
         spread = scale * np.exp(params["log_variance"] / 2)
-        return {"mean": centre + spread * params["offset"] / kappa**0.5, "variance": posterior._squeeze(spread**2)}
+        return {"mean": centre + spread * params["offset"] / kappa**0.5, "variance": posterior.squeeze(spread**2)}
 
     alpha, beta = _alike(posterior.alpha.shape, model.alpha, model.beta / variance)
     mean, worth = _alike(posterior.batch_shape, (model.mean - centre) / scale, model.kappa)
@@ -200,12 +200,12 @@ def _(model: NormalInverseWishart, statistics) -> Whitened:
 
     def restore(params):
         root = sampled.factors(params)
-        cholesky, every = model._squeeze(factor) @ root, root[..., None, :, :] if model.shared else root
+        cholesky, every = model.squeeze(factor) @ root, root[..., None, :, :] if model.shared else root
         mean = centre + (factor @ every @ params["offset"][..., None])[..., 0] / posterior.kappa[..., None] ** 0.5
         return {"mean": mean, "covariance": cholesky @ cholesky.mT, "cholesky": cholesky}
 
     grouped = centre.ndim > model.mean.ndim and not model.per_class
-    prior = model._for_classes(len(centre)) if grouped else model
+    prior = model.for_classes(len(centre)) if grouped else model
     moments = Moments(statistics.n, moved(statistics.mean), turned(statistics.scatter))
     leaf = NormalInverseWishart(
         moved(prior.mean), prior.kappa, prior.nu, turned(prior.scale), shared=prior.shared, per_class=prior.per_class

@@ -117,7 +117,7 @@ def to_arviz(
     if columns and chains:
         raise ValueError(f"columns {listed(chains)} hold sequences of any length, which are no columns: columns=False")
     if columns:
-        made["observed_data"] |= columns_of(schema, schema.read(classifier._table(X, reset=False)))
+        made["observed_data"] |= columns_of(schema, schema.read(classifier.table(X)))
     if columns and "posterior_predictive" in wanted:
         lead = next(iter(posterior.samples.values())).shape[:2]
         drawn = replicate(model, posterior.flat, codes, int(rng.integers(2**31)))
@@ -159,7 +159,7 @@ def chosen(X, y, groups: Collection[str] | None) -> Collection[str]:
 
 def row_groups(classifier, draws: ParameterDraws, X, y, rng, wanted: Collection[str] = LARGE) -> dict[str, Any]:
     """Return ArviZ's groups of rows and their classes, for any classifier; see `GenerativeClassifier.to_arviz`."""
-    x = draws.model.check(classifier._read(X))
+    x = draws.model.check(classifier.read(X))
     return class_groups(draws, x, codes_of(y, classifier.classes_, count_rows(x)), rng, wanted)
 
 

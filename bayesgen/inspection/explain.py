@@ -87,7 +87,7 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
         raise ValueError("label= is the class whose odds one row explains: give row=, the place of the row, too")
     import xarray as xr
 
-    names, terms = classifier._terms(X)
+    names, terms = classifier.terms(X)
     values = np.stack(np.broadcast_arrays(*terms), axis=-1)
     if values.shape[1] < len(classifier.classes_):
         labels = {"higher than": classifier.classes_[:-1].tolist(), "term": ["prior", *names]}
@@ -101,7 +101,7 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
 @np.errstate(invalid="ignore", divide="ignore")  # a point estimate may rule a class out
 def terms_of_model(classifier, X):
     """Return names of the columns, and terms (n, K) of the class probability and of each, of one model."""
-    rows = classifier._read(X)
+    rows = classifier.read(X)
     return (_linear_terms if isinstance(rows, np.ndarray) else _bayes_terms)(classifier, rows)
 
 
@@ -140,7 +140,7 @@ def _linear_terms(classifier, rows):
 
 def terms_of_score(classifier, X):
     """Return names of the columns, and terms (n, scores) of a regression: its score at the means, then b (x - m)."""
-    rows = classifier._read(X) * classifier.scale_
+    rows = classifier.read(X) * classifier.scale_
     columns, origins = list(classifier.schema_.columns), np.asarray(design.origins(classifier.schema_), object)
     if hasattr(classifier, "cuts_"):
         intercept, weights = -classifier.cuts_, np.tile(classifier.coef_, (len(classifier.cuts_), 1))
@@ -219,7 +219,7 @@ def _evidence(classifier, X, row: int, label) -> RowEvidence:
     def as_given(rows):
         return rows if given else rows.to_numpy()
 
-    whole = classifier._read(as_given(frame)) if hasattr(classifier, "centre_") else None
+    whole = classifier.read(as_given(frame)) if hasattr(classifier, "centre_") else None
 
     def along(order):
         """Return the log class probabilities of the row with more and more of its columns, from none to all."""

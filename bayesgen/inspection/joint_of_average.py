@@ -40,12 +40,12 @@ class JointOfAverage(Joint):
 
         The columns that were constant, and are left out, are a block without gaps: a missing entry is the constant.
         """
-        rows, classifier = dict(self.classifier._read(X)), self.classifier
+        rows, classifier = dict(self.classifier.read(X)), self.classifier
         rows["categories"] = np.where(rows["categories"] < 0, np.nan, rows["categories"])
         if self.leaves is not None:
             rows |= leaf_blocks(self.leaves, rows.pop("leaves"))
         if self.constants:
-            blocks = classifier.schema_.read(classifier._table(X, reset=False), classifier.unseen)
+            blocks = classifier.schema_.read(classifier.table(X), classifier.unseen)
             given = arrays.columns(classifier.schema_, blocks, self.constants)
             rows[CONSTANT] = np.where(np.isnan(given), [*self.constants.values()], given)
         return rows

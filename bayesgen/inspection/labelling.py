@@ -93,7 +93,7 @@ def _joint(classifier, X, size) -> np.ndarray:
     posterior = classifier.posterior_
     if posterior.kind == "point":
         raise ValueError("next_labels() asks how uncertain parameters are: it needs inference='exact' or 'nuts'")
-    rows = classifier._read_for_draws(X)
+    rows = classifier.read_for_draws(X)
     shape = size, count_rows(rows), len(classifier.classes_)
     what = f"{size} draws of {shape[1]} rows' probabilities of {shape[2]} classes"
     check_memory(what, 4 * 8 * shape[0] * shape[1] * shape[2], "take fewer draws (size=), or fewer rows")
@@ -192,7 +192,7 @@ def class_given_label(classifier, X, y) -> np.ndarray:
     if getattr(classifier, "confusion_", None) is None:
         raise ValueError("class_given_label() needs a LatentClassClassifier that was fitted with label_noise=")
     posterior = classifier.posterior_with_labels_
-    rows = posterior.check(classifier._read(X))
+    rows = posterior.check(classifier.read(X))
     rows = posterior.model.beside(rows, codes_of(y, classifier.classes_, count_rows(rows)))
     size = 1 if classifier.posterior_.kind == "point" else _DRAWS
     params = posterior.draws(generator(classifier.random_state), (size,))

@@ -167,9 +167,9 @@ def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
         raise ValueError(
             f"{purpose}: it needs inference='exact'; of draws take arviz_stats.loo(classifier.to_arviz(...))"
         )
-    table, y, weight = existing(classifier._table(X, reset=False), class_labels(y), sample_weight)
+    table, y, weight = existing(classifier.table(X), class_labels(y), sample_weight)
     _, codes = class_codes(y, classifier.classes_)
-    return classifier._as_model_takes(classifier.schema_.read(table)), codes, weight
+    return classifier.as_model_takes(classifier.schema_.read(table)), codes, weight
 
 
 def check_rows(classifier, whole, given) -> None:
@@ -326,7 +326,7 @@ def predict_in_order(classifier, X, y, order, groups=None) -> np.ndarray:
             "predict_in_order() adds the statistics of rows: it needs naive Bayes or a discriminant with "
             "inference='exact' and a label for each row of the fit; compare_models(order=) refits others"
         )
-    rows = classifier._read(X)
+    rows = classifier.read(X)
     codes = codes_of(y, classifier.classes_, count_rows(rows))
     time, group = times_of(order, len(codes)), group_codes(groups, len(codes))
     model, statistics = classifier.model_, classifier.statistics_

@@ -70,7 +70,7 @@ def summary(classifier):
 
 def averaged_terms(classifier, X):
     """Return the names and terms (n, K, terms) by which `explain` explains an averaged classifier."""
-    rows = classifier._read(X)
+    rows = classifier.read(X)
     refuse_far(classifier, rows["numbers"], "explain()")
     terms = _terms(classifier.posterior_, *rows.values())
     schema, left_out, leaves = classifier.schema_, classifier.constant_, classifier.average_.leaves

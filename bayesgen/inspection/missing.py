@@ -42,6 +42,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, warn
+from bayesgen.inspection.fitted import FittedDensity
 from bayesgen.inspection.probabilities import FewDrawsWarning
 from bayesgen.numerics.checks import check_flag
 from bayesgen.numerics.draws import rounds_apart
@@ -242,9 +243,9 @@ class Joint(abc.ABC):
 def joint_of(classifier, question: str) -> Joint:
     """Return the joint density of a fitted classifier; raise if it has none."""
     check_is_fitted(classifier)
-    if not hasattr(classifier, "score_samples"):
+    if not isinstance(classifier, FittedDensity):
         raise ValueError(f"{question} asks for the density of a row: it needs a generative classifier")
-    return classifier._density()
+    return classifier.joint()
 
 
 def gibbs(start: Components, learned: Callable, rows: Rows, codes, rng, seen, known) -> Iterator[Components]:
@@ -375,7 +376,7 @@ def _only_class(classifier, count: int):
 
 def _table(classifier, X, rows):
     """Return rows in the form of the fit, with the index of X."""
-    result = classifier._like_fit(classifier.schema_.write(rows))
+    result = classifier.like_fit(classifier.schema_.write(rows))
     if hasattr(result, "index") and hasattr(X, "index") and not callable(X.index):
         result.index = X.index
     return result

@@ -27,14 +27,14 @@ class JointOfModel(Joint):
     def __init__(self, classifier):
         self.classifier, self.posterior = classifier, classifier.posterior_
         even = np.full(len(classifier.classes_), 1 / len(classifier.classes_))
-        self.even = self.posterior.with_class_prior(classifier._known(even))
+        self.even = self.posterior.with_class_prior(classifier.known_classes(even))
         self.log_prior = self.posterior.log_class_prior
         if self.posterior.kind == "draws":
             self.efficiency = self.posterior.as_draws().efficiency
 
     def read(self, X):
         """Return the rows by leaf; sparse ones are made dense."""
-        rows = self.posterior.model.check(self.classifier._read(X))
+        rows = self.posterior.model.check(self.classifier.read(X))
         cells = sum(float(np.prod(v.shape)) for v in rows.values() if sparse.issparse(v))
         check_memory("the rows of a sparse matrix, made dense,", int(8 * cells), "give fewer rows at a time")
         return {name: np.asarray(v.toarray() if sparse.issparse(v) else v, float) for name, v in rows.items()}
@@ -51,7 +51,7 @@ class JointOfModel(Joint):
 
     def log_density(self, rows):
         """Return the log density, -inf where a column that was constant at the fit has another value."""
-        density = self.even.log_predictive(self.classifier._as_model_takes(rows)) + np.log(len(self.log_prior))
+        density = self.even.log_predictive(self.classifier.as_model_takes(rows)) + np.log(len(self.log_prior))
         for name, leaf in self.posterior.model.leaves.items():
             if isinstance(leaf, BesideConstants):
                 density[~leaf.possible(rows[name])] = -np.inf
@@ -100,7 +100,7 @@ class JointOfModel(Joint):
     def knows(self, rows, codes):
         classifier, statistics = self.classifier, self.classifier.statistics_
         try:
-            check_rows(classifier, statistics, classifier.model_.statistics(classifier._as_model_takes(rows), codes))
+            check_rows(classifier, statistics, classifier.model_.statistics(classifier.as_model_takes(rows), codes))
         except ValueError:
             return False
         return True
@@ -126,7 +126,7 @@ class JointOfModel(Joint):
 
     def _gibbs(self, prior, params: Params, rows: Rows, codes, known, rng) -> Iterator[Components]:
         """Alternate rows and parameters; the prior has learned from ``known`` rows (K,), but from none of these."""
-        take, flat = self.classifier._as_model_takes, [v.reshape(len(v), -1) for v in rows.values()]
+        take, flat = self.classifier.as_model_takes, [v.reshape(len(v), -1) for v in rows.values()]
         nothing = np.zeros(len(flat[0]), np.intp)
         statistics = prior.statistics(take(rows), nothing if codes is None else codes)
         closed = prior.has_closed_form(statistics)

@@ -33,6 +33,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import listed, warn
 from bayesgen.core.statistics import SumStatistics, all_but_one, departures
+from bayesgen.inspection.fitted import FittedModel
 from bayesgen.inspection.leave_one_out import check_rows, rows_of_fit
 from bayesgen.inspection.probabilities import log_odds
 from bayesgen.models.class_program import ClassStatistics
@@ -173,7 +174,7 @@ def _split(classifier, X, X_known, y_known, by_class, group):
 
 def _refuse_rows_of_fit(classifier, X, y) -> None:
     try:
-        check_rows(classifier, classifier.statistics_, classifier._sum_rows(X, y, None))
+        check_rows(classifier, classifier.statistics_, classifier.sum_rows(X, y, None))
     except ValueError:
         return
     raise ValueError(
@@ -191,14 +192,15 @@ def _full(classifier, X, X_known, y_known, by_class):
             "predict_set() treats all rows alike, and exponent='loo' was chosen by the rows of fit alone: give a "
             "number, or use an AveragedClassifier with rows set aside"
         )
-    chains = [name for name, leaf in getattr(classifier, "_leaves", {}).items() if isinstance(leaf, MarkovChain)]
+    leaves = classifier.model_.leaves if isinstance(classifier, FittedModel) else {}
+    chains = [name for name, leaf in leaves.items() if isinstance(leaf, MarkovChain)]
     if chains:
         raise ValueError(
             f"predict_set() of {listed(chains)}: rows of sequences do not leave an exact fit one by one; fit another "
             "inference, and give rows that it has not learned from"
         )
     rows, codes, _ = rows_of_fit(classifier, X_known, y_known, None, "predict_set() takes the rows of an exact fit")
-    template, whole = classifier._template(classifier.schema_), classifier.statistics_
+    template, whole = classifier.template(classifier.schema_), classifier.statistics_
 
     def summed(held):
         return template.statistics(select_rows(rows, held), codes[held])
@@ -207,7 +209,7 @@ def _full(classifier, X, X_known, y_known, by_class):
         check_rows(classifier, whole, summed(np.arange(len(codes))))
     except ValueError as error:
         raise ValueError(f"predict_set(): {error}. Rows with weights are not exchangeable: fit without") from None
-    unknown = classifier._read(X)
+    unknown = classifier.read(X)
     known, new = _singles(template, rows), _singles(template, unknown)
     others = _own_class(all_but_one(summed, departures(len(codes)), 0), codes)
     width = len(classifier.classes_) * sum(a[0].size for s in others.values() for a in _arrays(s).values())
@@ -261,13 +263,13 @@ class _Candidate:
         """Return log π_k p(x | k)^τ of rows, each under statistics (K, b, ...) and counts (b, K) of its own: (b, K)."""
 
         def density(name, leaf):
-            posterior = leaf.update(statistics[name])._untied()
+            posterior = leaf.update(statistics[name]).untied()
             terms = posterior.log_evidence_terms(_each(lambda a: a[None], rows[name]))
             return terms.sum(tuple(range(2, terms.ndim)))
 
         share = self.model.classes.update(SumStatistics(counts, np.float64(0))).mean
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(share) + self.exponent * sum(terms.T for terms in self.model._leafwise(density).values())
+            return np.log(share) + self.exponent * sum(terms.T for terms in self.model.leafwise(density).values())
 
 
 # -- statistics as arrays ----------------------------------------------------------------------------------------------
@@ -312,7 +314,7 @@ def _singles(model, rows):
     """Return the statistics of each row alone, (n, ...), by leaf."""
 
     def single(name, leaf):
-        x = leaf._shaped(model.blocks(rows)[name])
+        x = leaf.shaped(model.blocks(rows)[name])
         statistics = leaf.sum_rows(x, Grouping(np.arange(x.shape[0]), x.shape[0], None, (x.shape[0],)))
         if isinstance(statistics, PatternMoments):
             raise ValueError(
@@ -321,4 +323,4 @@ def _singles(model, rows):
             )
         return statistics
 
-    return model._leafwise(single)
+    return model.leafwise(single)

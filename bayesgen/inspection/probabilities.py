@@ -47,7 +47,7 @@ def predict_proba_draws(classifier, X, size: int = 1000) -> np.ndarray:
     """
     check_is_fitted(classifier)
     check_count("size", size)
-    rows, done = classifier._read_for_draws(X), 0
+    rows, done = classifier.read_for_draws(X), 0
     count = count_rows(rows)
     check_memory(
         f"{size} draws of {count} rows' probabilities of {len(classifier.classes_)} classes",
@@ -92,7 +92,7 @@ def predict_proba_interval(classifier, X, level: float = 0.9, size: int = 1000) 
         gives = Argument("inference", "laplace"), " gives one"
         raise InputError("a classifier that is fitted at a point has no interval; ", *gives)
     intervals = []
-    for probability in _by_pieces(classifier, classifier._read_for_draws(X), size):
+    for probability in _by_pieces(classifier, classifier.read_for_draws(X), size):
         with np.errstate(under="ignore"):
             intervals.append(np.quantile(probability, ends, axis=0))
     return np.moveaxis(np.concatenate(intervals, axis=1), 0, -1)
@@ -199,7 +199,7 @@ def draw_reliability(classifier, X) -> DrawReliability:
             "draw_reliability() is about draws of a generative classifier: it needs inference='nuts' or 'laplace'"
         )
     posterior = posterior.as_draws(classifier.random_state)
-    read = classifier._read(X)
+    read = classifier.read(X)
     joint, effective = posterior.log_predictive_with_effective(read)
     rows = posterior.model.check(read)
     params, k, done = posterior.flat, np.empty(joint.shape), 0

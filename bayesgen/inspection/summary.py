@@ -82,7 +82,7 @@ class Summary:
             prior_leaf = leaf
             if isinstance(leaf, Populated):
                 leaf, sites = leaf.leaf, leaf.shown(sites)
-            expanded = leaf._expand(sites) if "variance" in sites else sites
+            expanded = leaf.expand(sites) if "variance" in sites else sites
             for j, column in enumerate(columns):
                 values |= {(column, name): v for name, v in _quantities(leaf, expanded, j, block).items()}
                 if not (leaf.event_dim and j):  # one prior of them all
@@ -207,7 +207,7 @@ def _prior(leaf, j: int) -> str:
         known = {"dof": leaf.dof} if leaf.dof is not None else {"dof_shape": leaf.dof_shape, "dof_rate": leaf.dof_rate}
         told = ", ".join(f"{name}={short(value)}" for name, value in known.items())
         return f"StudentT({_prior(leaf.gaussian, j)}, {told})"
-    if leaf.event_dim or leaf.batch_shape[-1:] == () or not hasattr(leaf, "_revised"):
+    if leaf.event_dim or leaf.batch_shape[-1:] == () or not hasattr(leaf, "revised"):
         return short(leaf)
     shape = leaf.batch_shape
     fields = {f.name: f.metadata["rank"] for f in leaf.__dataclass_fields__.values() if "rank" in f.metadata}
@@ -216,4 +216,4 @@ def _prior(leaf, j: int) -> str:
         value = np.asarray(getattr(leaf, name))
         full = np.broadcast_to(value, shape + value.shape[value.ndim - rank :])
         one[name] = np.take(full, j if shape[-1] > 1 else 0, axis=len(shape) - 1)
-    return short(leaf._revised(**one))
+    return short(leaf.revised(**one))

@@ -103,7 +103,7 @@ class BetaPrior(Successes, ConjugateFamily):
     def update(self, statistics) -> Self:
         """Add the counts of successes and failures to a and b."""
         failures, successes = np.moveaxis(statistics.total(), -1, 0)
-        return self._revised(a=self.a + successes, b=self.b + failures)
+        return self.revised(a=self.a + successes, b=self.b + failures)
 
     def log_evidence_terms(self, statistics):
         """Return log B(a + s, b + f) - log B(a, b)."""
@@ -155,7 +155,7 @@ class Bernoulli(Successes):
         return np.stack([1.0 - x, x], axis=-1)
 
     def check(self, x):
-        x = self._shaped(x)
+        x = self.shaped(x)
         if x.dtype != bool and not (sparse.issparse(x) and _ones(x)):
             require(x, lambda bits: (bits == 0) | (bits == 1), _BINARY)
         elif not sparse.issparse(x):

@@ -146,8 +146,8 @@ class BesideConstants(ExponentialFamily):
     def check(self, x):
         return self.family.check(x)
 
-    def _shaped(self, x):
-        return self.family._shaped(x)
+    def shaped(self, x):
+        return self.family.shaped(x)
 
     def missing(self, x):
         return self.family.missing(x)
@@ -255,14 +255,15 @@ class BesideConstants(ExponentialFamily):
 
     # -- classes -------------------------------------------------------------------------------------------------------
 
-    def _for_classes(self, groups):
-        return self._with(self.leaf._for_classes(groups))
+    def for_classes(self, groups):
+        return self._with(self.leaf.for_classes(groups))
 
-    def _marked_per_class(self):
-        return self._with(self.leaf._marked_per_class())
+    def marked_per_class(self):
+        return self._with(self.leaf.marked_per_class())
 
-    def _untied(self):
-        return self._with(self.leaf._untied())
+    def untied(self):
+        """Return the posterior with nothing shared between classes."""
+        return self._with(self.leaf.untied())
 
     # -- a leaf that is an exponential family --------------------------------------------------------------------------
 

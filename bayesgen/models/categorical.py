@@ -141,7 +141,7 @@ class DirichletPrior(Dice):
     def batch_shape(self):
         return self.alpha.shape[:-1]
 
-    def _for_classes(self, groups):
+    def for_classes(self, groups):
         alpha = namespace(self.alpha).broadcast_to(self.alpha, (groups, *self.alpha.shape))
         return replace(self, alpha=alpha, per_class=True)
 
@@ -155,7 +155,7 @@ class DirichletPrior(Dice):
 
     def update(self, statistics) -> Self:
         """Add the counts of the categories to alpha."""
-        return self._revised(alpha=self.alpha + statistics.total())
+        return self.revised(alpha=self.alpha + statistics.total())
 
     def log_evidence_terms(self, statistics):
         return log_evidence_of_counts(self.alpha, statistics.total())
@@ -226,7 +226,7 @@ class Categorical(Categories, ConjugateFamily):
         return (x[..., None] == np.arange(len(self.categories))).astype(float)
 
     def check(self, x):
-        x, count = self._shaped(x), len(self.categories)
+        x, count = self.shaped(x), len(self.categories)
         if x.dtype.kind == "f" or not x.size:
             require(x, lambda c: (c >= 0) & (c < count) & (c == np.floor(c)), self._not_a_code)
         elif x.min() < 0 or x.max() >= count:
@@ -277,7 +277,7 @@ class Categorical(Categories, ConjugateFamily):
         """Return log p(x), looked up in a table: for one trial the plug-in of the mean is exact."""
         if not self._concrete:
             return super().log_predictive(x)
-        x = self._shaped(x)
+        x = self.shaped(x)
         with np.errstate(divide="ignore"):
             table = np.log(self.mean)
         entries, size, groups = math.prod(x.shape[1:]), len(self.categories), self._groups(x)

@@ -169,7 +169,7 @@ class ClassProgram(Model):
             come from the mean of exp(t_log_joint) over draws of the posterior.
         """
         numpyro = program.numpyro
-        model, layout = self._traced(), program.Layout.now()
+        model, layout = self.traced(), program.Layout.now()
         params = {site: program.jnp.asarray(value) for site, value in model.latents().items()}
         rows_of = {} if x is None else model.blocks(x)
         given = {name: program.known(a) for name, a in rows_of.items() if a is not None}
@@ -265,7 +265,8 @@ class ClassProgram(Model):
         """Return the parameters of one leaf, without the leaf's name in front of theirs."""
         return {key[len(name) + 1 :]: v for key, v in params.items() if key.rpartition(".")[0] == name}
 
-    def _join(self, classes: Params, leaves: Mapping[str, Params]) -> Params:
+    def join(self, classes: Params, leaves: Mapping[str, Params]) -> Params:
+        """Return the parameters of the classes and of each leaf under the names of their sites."""
         parts = {self.CLASSES: classes, **leaves}
         return {f"{name}.{site}": value for name, params in parts.items() for site, value in params.items()}
 

@@ -51,11 +51,11 @@ class ClassConditional(ClassProgram, Conjugate):
 
     def with_prior(self, statistics: ClassStatistics) -> Self:
         """Return the model with its weak priors set from the statistics of the rows."""
-        leaves = self._leafwise(lambda name, leaf: leaf.with_prior(statistics.leaves[name]))
+        leaves = self.leafwise(lambda name, leaf: leaf.with_prior(statistics.leaves[name]))
         same = all(map(operator.is_, leaves.values(), self.leaves.values()))
         return self if same else self.with_leaves(self.classes, leaves)
 
-    def _leafwise(self, operation) -> dict[str, Any]:
+    def leafwise(self, operation) -> dict[str, Any]:
         """Apply ``operation(name, leaf)`` to every leaf; restate a `DataError` with the names of class and column."""
         result = {}
         for name, leaf in self.leaves.items():
@@ -92,7 +92,7 @@ class ClassConditional(ClassProgram, Conjugate):
 
     def sum_rows(self, x: Mapping[str, Any], rows: Grouping, schema: str = "") -> ClassStatistics:
         """Do `statistics` of blocks under a grouping by class that is already checked; see `ClassStatistics.schema`."""
-        leaves = self._leafwise(lambda name, leaf: leaf.sum_rows(leaf._shaped(x[name]), rows))
+        leaves = self.leafwise(lambda name, leaf: leaf.sum_rows(leaf.shaped(x[name]), rows))
         sizes, weight = rows.sizes(), rows.weight
         squares = sizes if weight is None else np.bincount(rows.codes, weight**2, rows.count)
         return ClassStatistics(SumStatistics(sizes, np.float64(0)), leaves, squares, schema)
@@ -112,11 +112,11 @@ class ClassConditional(ClassProgram, Conjugate):
         """Draw leaf by leaf from the exact posterior, from the prior, or as the leaf says."""
         known = {name: leaf.start_from(statistics.leaves[name]) or leaf for name, leaf in self._by_class().items()}
         leaves = {name: leaf.starting_draws(statistics.leaves[name], rng, size) for name, leaf in known.items()}
-        return self._join(self.classes.update(statistics.classes).sample_parameters(rng, size), leaves)
+        return self.join(self.classes.update(statistics.classes).sample_parameters(rng, size), leaves)
 
     def check(self, x) -> Mapping[str, Any]:
         x = self.blocks(x)
-        return self._leafwise(lambda name, leaf: leaf.check(x[name]))
+        return self.leafwise(lambda name, leaf: leaf.check(x[name]))
 
     def log_likelihood_rows(self, params: Params, x) -> np.ndarray:
         return self.row_density(params)(x)
@@ -155,7 +155,7 @@ class ClassConditional(ClassProgram, Conjugate):
         return self._of_every_leaf("bounded")
 
     def update(self, statistics: ClassStatistics) -> Self:
-        leaves = self._leafwise(lambda name, leaf: leaf.update(statistics.leaves[name])._marked_per_class())
+        leaves = self.leafwise(lambda name, leaf: leaf.update(statistics.leaves[name]).marked_per_class())
         return self.with_leaves(self.classes.update(statistics.classes), leaves)
 
     def log_evidence(self, statistics: ClassStatistics):
@@ -172,7 +172,7 @@ class ClassConditional(ClassProgram, Conjugate):
     def log_predictive(self, x):
         """Return log p(x, t = k) with the parameters integrated out, (n, K)."""
         x, result = self.blocks(x), self._log_mean
-        for density in self._leafwise(lambda name, leaf: leaf.log_predictive(x[name])).values():
+        for density in self.leafwise(lambda name, leaf: leaf.log_predictive(x[name])).values():
             term = density.reshape(len(density), math.prod(density.shape[1:])).T
             if isinstance(term, np.ndarray):
                 term = np.ascontiguousarray(term)
@@ -185,28 +185,28 @@ class ClassConditional(ClassProgram, Conjugate):
         return result.T  # class by class in memory: later reductions run over a few classes of many rows
 
     def map(self, statistics: ClassStatistics) -> Params:
-        leaves = self._leafwise(lambda name, leaf: leaf.map(statistics.leaves[name]))
-        return self._join(self.classes.map(statistics.classes), leaves)
+        leaves = self.leafwise(lambda name, leaf: leaf.map(statistics.leaves[name]))
+        return self.join(self.classes.map(statistics.classes), leaves)
 
     def log_abs_det_jacobian(self, params: Params):
         return sum(leaf.log_abs_det_jacobian(self.site(params, name)) for name, leaf in self.leaves.items())
 
     def ml(self, statistics: ClassStatistics) -> Params:
-        leaves = self._leafwise(lambda name, leaf: leaf.ml(statistics.leaves[name]))
-        return self._join(self.classes.ml(statistics.classes), leaves)
+        leaves = self.leafwise(lambda name, leaf: leaf.ml(statistics.leaves[name]))
+        return self.join(self.classes.ml(statistics.classes), leaves)
 
     def expected(self) -> Params:
-        return self._join(self.classes.expected(), {name: leaf.expected() for name, leaf in self._by_class().items()})
+        return self.join(self.classes.expected(), {name: leaf.expected() for name, leaf in self._by_class().items()})
 
     def _by_class(self) -> dict[str, Any]:
         """Return the leaves, with hyperparameters by class."""
         count = len(self.class_names)
-        return {n: leaf if leaf.per_class else leaf._for_classes(count) for n, leaf in self.leaves.items()}
+        return {n: leaf if leaf.per_class else leaf.for_classes(count) for n, leaf in self.leaves.items()}
 
     def sample_parameters(self, rng: np.random.Generator, size: tuple[int, ...] = ()) -> Params:
         classes = self.classes.sample_parameters(rng, size)
         leaves = {name: leaf.sample_parameters(rng, size) for name, leaf in self._by_class().items()}
-        return self._join(classes, leaves)
+        return self.join(classes, leaves)
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,7 +258,7 @@ class NaiveBayes(ClassConditional):
         return {name: x[name] for name in self.features}
 
     def with_leaves(self, classes, leaves):
-        return self._revised(classes=classes, features=dict(leaves))
+        return self.revised(classes=classes, features=dict(leaves))
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,4 +317,4 @@ class GaussianDiscriminant(ClassConditional):
         return x if isinstance(x, Mapping) else {"gaussian": x}
 
     def with_leaves(self, classes, leaves):
-        return self._revised(classes=classes, gaussian=leaves["gaussian"])
+        return self.revised(classes=classes, gaussian=leaves["gaussian"])

@@ -155,11 +155,11 @@ def search(rows: Numbers | Vectors, gaussian, dof: float | None, maximise, prior
 
     def advance(state):
         params, before = state
-        old, freedom = gaussian._expand(params), before
+        old, freedom = gaussian.expand(params), before
         if dof is None:
             freedom = _newton(before, rows.distances(old), rows.count, rows.weight, rows.axis, prior)
         params = maximise(*rows.sums(old, freedom))
-        steps = rows.steps(old, gaussian._expand(params))
+        steps = rows.steps(old, gaussian.expand(params))
         if dof is None:
             steps = *steps, np.log(freedom - LEAST) - np.log(before - LEAST)
         return (params, freedom), max(float(np.abs(step).max(initial=0.0)) for step in steps)

@@ -122,9 +122,9 @@ def em(leaf, statistics: PatternMoments, maximise):
     units = {"mean": scale, "covariance": np.outer(scale, scale)}
 
     def advance(params):
-        full = leaf._expand(params)
+        full = leaf.expand(params)
         new = maximise(_complete(statistics, full))
-        ahead = leaf._expand(new)
+        ahead = leaf.expand(new)
         if np.linalg.eigvalsh(ahead["covariance"] / units["covariance"]).min() < 1e-9:
             raise DataError(
                 "no maximum exists: with these gaps the covariance shrinks to a singular one; use 'map', 'nuts'"

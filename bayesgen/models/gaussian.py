@@ -50,7 +50,7 @@ class Gaussian(ExponentialFamily):
 
     tied: ClassVar[tuple[str, ...]] = ()  # axes that share one variance: "class", "feature"
 
-    def _expand(self, params):
+    def expand(self, params):
         """Give the variance its tied axes back, so that it broadcasts against the mean."""
         mean, variance = params["mean"], params["variance"]
         if variance.ndim < mean.ndim:
@@ -58,13 +58,13 @@ class Gaussian(ExponentialFamily):
             variance = variance[..., None, :] if "class" in self.tied else variance
         return {"mean": mean, "variance": namespace(mean).broadcast_to(variance, mean.shape)}
 
-    def _squeeze(self, variance):
+    def squeeze(self, variance):
         """Drop the tied axes of a variance (draws..., K, D)."""
         if "class" in self.tied:
             variance = variance[..., 0, :]
         return variance[..., 0] if "feature" in self.tied else variance
 
-    def _tie(self, increments):
+    def tie(self, increments):
         """Sum over the tied axes, kept with length 1: all increments of one variance."""
         if not self.tied:
             return increments
@@ -75,13 +75,13 @@ class Gaussian(ExponentialFamily):
         return tuple(d for d in dims if site != "variance" or d not in self.tied)
 
     def select_class(self, params, group):
-        return super().select_class(self._expand(params), group)
+        return super().select_class(self.expand(params), group)
 
     def likelihood(self, params):
         return program.dist.Normal(params["mean"], params["variance"] ** 0.5)
 
     def draw(self, params, rng):
-        params = self._expand(params)
+        params = self.expand(params)
         return rng.normal(params["mean"], np.sqrt(params["variance"]))
 
     def student(self, x, params=None) -> Any:
@@ -89,7 +89,7 @@ class Gaussian(ExponentialFamily):
         if params is None:
             parts = self._student()
         else:
-            params = self._expand(params)
+            params = self.expand(params)
             parts = params["mean"], np.sqrt(params["variance"]), np.inf
         return tuple(beside_rows(value, x) for value in np.broadcast_arrays(*parts))
 
@@ -102,7 +102,7 @@ class Gaussian(ExponentialFamily):
         if params is None:
             location, scale, dof = self._student()
             return known | {"location": location, "scale": scale, "dof": np.asarray(dof), "kappa": self._mean_rows}
-        params = self._expand(params)
+        params = self.expand(params)
         return known | {"location": params["mean"], "scale": np.sqrt(params["variance"])}
 
     @property
@@ -117,7 +117,7 @@ class Gaussian(ExponentialFamily):
 
     def natural_parameters(self, params, about=0.0):
         """Return (-log(2πσ²)/2 - d²/2σ², d/σ², -1/2σ²) with d = mean - about."""
-        params = self._expand(params)
+        params = self.expand(params)
         d, variance = params["mean"] - about, params["variance"]
         xp = namespace(d)
         log_partition = -0.5 * (LOG_2PI + xp.log(variance) + d * d / variance)
@@ -125,7 +125,7 @@ class Gaussian(ExponentialFamily):
 
     def log_likelihood_rows(self, params, x):
         """Return log p(row | params), about each class's mean over the draws, so that an offset costs no digits."""
-        params = self._expand(params)
+        params = self.expand(params)
         mean = params["mean"]
         if mean.ndim == x.ndim:  # draws of one class
             return self._product(params, x, mean.mean(0))
@@ -136,7 +136,7 @@ class Gaussian(ExponentialFamily):
 
     def precision(self, params):
         """Return precision matrices (draws..., K, D, D) and log-determinants of the covariances (draws..., K)."""
-        variance = self._expand(params)["variance"]
+        variance = self.expand(params)["variance"]
         return np.eye(variance.shape[-1]) / variance[..., None], np.log(variance).sum(-1)
 
     def sum_rows(self, x, rows):
@@ -150,12 +150,12 @@ class Gaussian(ExponentialFamily):
         """Return sample means, and variances with divisor n; raise where the values of a variance show no spread."""
         n, scatter = statistics.n, statistics.scatter
         refuse_where(n <= 0, "maximum likelihood does not exist: no observed value")
-        total, count, noise = self._tie(scatter), self._tie(n), self._tie(n * statistics.resolution())
+        total, count, noise = self.tie(scatter), self.tie(n), self.tie(n * statistics.resolution())
         if (total <= noise).any():
             place = {key: v for key, v in first(total <= noise).items() if key not in self.tied}
             place = {key: v for key, v in place.items() if key != "group" or "class" not in self.tied}
             raise DataError("maximum likelihood does not exist: fewer than two distinct values", **place)
-        return {"mean": statistics.mean, "variance": self._squeeze(total / count)}
+        return {"mean": statistics.mean, "variance": self.squeeze(total / count)}
 
 
 def beside_rows(value, x):
@@ -211,12 +211,12 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
         n, delta = statistics.n, statistics.mean - self.mean
         share = n / (self.kappa + n)
         squares = 0.5 * statistics.scatter + 0.5 * self.kappa * share * delta**2
-        return self._tie(n / 2), self._tie(squares), share * delta
+        return self.tie(n / 2), self.tie(squares), share * delta
 
     def update(self, statistics) -> Self:
         rows, squares, move = self._steps(statistics)
         kappa = self.kappa + statistics.n
-        return self._revised(mean=self.mean + move, kappa=kappa, alpha=self.alpha + rows, beta=self.beta + squares)
+        return self.revised(mean=self.mean + move, kappa=kappa, alpha=self.alpha + rows, beta=self.beta + squares)
 
     def log_evidence_terms(self, statistics):
         """Return the log of (2π)^(-n/2) (kappa/kappa_n)^½ beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
@@ -224,23 +224,23 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
         xp = namespace(squares, self.alpha)
         means = -0.5 * (statistics.n * LOG_2PI + xp.log1p(statistics.n / self.kappa))
         scales = self.alpha * xp.log1p(squares / self.beta) + rows * xp.log(self.beta + squares)
-        return self._tie(means) + log_gamma_ratio(self.alpha, rows) - scales
+        return self.tie(means) + log_gamma_ratio(self.alpha, rows) - scales
 
     def expected(self):
         """Return the means of mean and variance, the latter beta / (alpha - 1), infinite where alpha <= 1."""
         variance = np.broadcast_to(mean_variance(self.alpha, self.beta), self.batch_shape)
-        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self._squeeze(variance)}
+        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self.squeeze(variance)}
 
     def mode(self):
         """Return the joint mode of (means, variance): beta / (alpha + 1 + (means tied to the variance)/2)."""
-        means = self._tie(np.ones(self.batch_shape))
+        means = self.tie(np.ones(self.batch_shape))
         variance = np.broadcast_to(self.beta / (self.alpha + 1 + means / 2), self.batch_shape)
-        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self._squeeze(variance)}
+        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self.squeeze(variance)}
 
     def marginal_mode(self):
         """Return the modes of the marginal densities: with the means integrated out, variance beta / (alpha + 1)."""
         variance = np.broadcast_to(self.beta / (self.alpha + 1), self.batch_shape)
-        return {**self.mode(), "variance": self._squeeze(variance)}
+        return {**self.mode(), "variance": self.squeeze(variance)}
 
     def sample_parameters(self, rng, size=()):
         shape, once = (*size, *self.batch_shape), list(self.batch_shape)
@@ -249,7 +249,7 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
                 once[axis] = 1
         variance = np.broadcast_to(self.beta / rng.gamma(self.alpha, size=(*size, *once)), shape)
         mean = rng.normal(self.mean, (variance / self.kappa) ** 0.5, shape)
-        return {"mean": mean, "variance": self._squeeze(variance)}
+        return {"mean": mean, "variance": self.squeeze(variance)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,18 +297,18 @@ class NormalInverseGamma(NormalInverseGammaPrior):
     def weak(cls, statistics) -> Self:
         """Return the default prior: the data's location, worth 0.01 row, and within-class scale, worth two rows."""
         mean, variance, _ = statistics.pooled
-        return cls._unchecked(mean=mean, kappa=np.array(0.01), alpha=np.array(1.0), beta=variance)
+        return cls.unchecked(mean=mean, kappa=np.array(0.01), alpha=np.array(1.0), beta=variance)
 
-    def _untied(self):
+    def untied(self):
         """Return the posterior with a variance for every class, all equal where the classes share it."""
         tied = tuple(name for name in self.tied if name != "class")
-        return self._revised(tied=tied)
+        return self.revised(tied=tied)
 
     def marginal(self, columns) -> Self:
         """Return the model of some of the features, along the last axis."""
         every = self.batch_shape[-1:]
         values = {name: getattr(self, name) for name in ("mean", "kappa", "alpha", "beta")}
-        return self._revised(**{name: a[..., columns] if a.shape[-1:] == every else a for name, a in values.items()})
+        return self.revised(**{name: a[..., columns] if a.shape[-1:] == every else a for name, a in values.items()})
 
     def mean_scores(self):
         """Return the means of μ/σ², (..., D), and of Σ_j μ_j²/σ_j², (...): P m and Σ (P m² + 1/kappa), P = alpha/beta.
@@ -334,7 +334,7 @@ class NormalInverseGamma(NormalInverseGammaPrior):
         """Return the log density of the Student-t, joint over the observed features where they share a variance."""
         if not self._concrete:
             return super().log_predictive(x)
-        x, joint = self._shaped(x), "feature" in self.tied
+        x, joint = self.shaped(x), "feature" in self.tied
         if x.shape[1:] not in self._prepared:
             groups = self._groups(x)
             normaliser, width = self._normaliser
@@ -420,9 +420,9 @@ class NormalInverseGamma(NormalInverseGammaPrior):
 
     # -- where classes or features share one variance ----------------------------------------------------------------
 
-    def _for_classes(self, groups):
+    def for_classes(self, groups):
         """Return the prior with a mean for every class, and tied alpha and beta once."""
-        full = super()._for_classes(groups)
+        full = super().for_classes(groups)
         once = tuple(slice(1) if name in self.tied else slice(None) for name in ("class", "feature"))
         return replace(full, alpha=full.alpha[once], beta=full.beta[once]) if self.tied else full
 
@@ -432,12 +432,12 @@ class NormalInverseGamma(NormalInverseGammaPrior):
             return super().latents(groups, name)
         numpyro, jnp = program.numpyro, program.jnp
         shape = (groups, *self.features)
-        alpha, beta = (self._squeeze(jnp.broadcast_to(a, shape)) for a in (self.alpha, self.beta))
+        alpha, beta = (self.squeeze(jnp.broadcast_to(a, shape)) for a in (self.alpha, self.beta))
         labels: Any = {"class": ("class", groups), "feature": (f"{name}feature", shape[1])}
         with program.axes([label for axis, label in labels.items() if axis not in self.tied]):
             variance: Any = numpyro.sample("variance", program.dist.InverseGamma(alpha, beta))
         lead = variance.shape[: variance.ndim - alpha.ndim]  # of plates of the user
         with self.plates(groups, name):
-            spread = self._expand({"mean": jnp.zeros((*lead, *shape)), "variance": variance})["variance"]
+            spread = self.expand({"mean": jnp.zeros((*lead, *shape)), "variance": variance})["variance"]
             mean = numpyro.sample("mean", program.dist.Normal(self.mean, (spread / self.kappa) ** 0.5))
         return {"mean": mean, "variance": variance}

@@ -84,7 +84,7 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
         """Add half the rows to alpha, and half the squares to beta."""
         alpha = self.alpha + 0.5 * statistics.n
         mean = namespace(alpha).broadcast_to(self.mean, alpha.shape)
-        return self._revised(mean=mean, alpha=alpha, beta=self.beta + self._squares(statistics))
+        return self.revised(mean=mean, alpha=alpha, beta=self.beta + self._squares(statistics))
 
     def log_evidence_terms(self, statistics):
         """Return the log of (2π)^(-n/2) beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
@@ -171,7 +171,7 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         gain = statistics.n / self.noise_sd**2 / precision
         mean = self.mean + gain * (statistics.mean - self.mean)
         noise_sd = namespace(mean).broadcast_to(self.noise_sd, mean.shape)
-        return self._revised(mean=mean, sd=precision**-0.5, noise_sd=noise_sd)
+        return self.revised(mean=mean, sd=precision**-0.5, noise_sd=noise_sd)
 
     def log_evidence_terms(self, statistics):
         """Return -n log(2πσ²)/2 - S/2σ² + log(σ²/v)/2 - n (x̄ - m)²/2v, v = σ² + n sd²."""

@@ -30,7 +30,7 @@ class GaussianVector(ExponentialFamily):
     event_dim = 1
     site_dims = {"mean": ("feature",), "covariance": ("feature", "feature2"), "cholesky": ("feature", "feature2")}
 
-    def _expand(self, params):
+    def expand(self, params):
         """Give a shared covariance the axis of classes, so that it broadcasts against the mean."""
         mean = params["mean"]
         shape = (*mean.shape, mean.shape[-1])
@@ -46,7 +46,7 @@ class GaussianVector(ExponentialFamily):
         return tuple(d for d in dims if not (d == "class" and self.shared and site != "mean"))
 
     def select_class(self, params, group):
-        return super().select_class(self._expand(params), group)
+        return super().select_class(self.expand(params), group)
 
     def likelihood(self, params):
         return program.dist.MultivariateNormal(params["mean"], scale_tril=params["cholesky"])
@@ -74,26 +74,26 @@ class GaussianVector(ExponentialFamily):
         return likelihood, jnp.where(seen, x, 0.0)
 
     def draw(self, params, rng):
-        params = self._expand(params)
+        params = self.expand(params)
         noise = params["cholesky"] @ rng.standard_normal((*params["mean"].shape, 1))
         return params["mean"] + noise[..., 0]
 
     def fill(self, x, group, rng, params=None):
         if params is None:
             return super().fill(x, group, rng)
-        params = self._expand(params)
+        params = self.expand(params)
         return fill_student(x, group, params["mean"], params["covariance"], np.inf, rng)
 
     def student(self, x, params=None):
         if params is None:
             return super().student(x)
-        params = self._expand(params)
+        params = self.expand(params)
         return conditional_student(x, params["mean"], params["covariance"], np.inf)
 
     def written(self, params=None):
         if params is None:
             return super().written()
-        full, known = self._expand(params), np.array(np.inf)
+        full, known = self.expand(params), np.array(np.inf)
         return {"kind": "vector", "location": full["mean"], "scale": full["covariance"], "dof": known, "kappa": known}
 
     def sufficient_statistic(self, x, about=0.0):
@@ -108,11 +108,11 @@ class GaussianVector(ExponentialFamily):
         Here d = mean - about, w = L⁻¹d, P = L⁻ᵀL⁻¹.
         """
         dim = params["mean"].shape[-1]
-        return _natural_parameters(params["mean"] - about, self._expand(params)["cholesky"], dim)
+        return _natural_parameters(params["mean"] - about, self.expand(params)["cholesky"], dim)
 
     def precision(self, params):
         """Return precision matrices (draws..., K, D, D) and log-determinants of the covariances (draws..., K)."""
-        cholesky = self._expand(params)["cholesky"]
+        cholesky = self.expand(params)["cholesky"]
         inverse = np.linalg.inv(cholesky)
         return inverse.mT @ inverse, 2 * np.log(np.diagonal(cholesky, axis1=-2, axis2=-1)).sum(-1)
 
@@ -141,7 +141,7 @@ class GaussianVector(ExponentialFamily):
         """
         if isinstance(statistics, Moments):
             return super().log_likelihood(params, statistics)
-        m, covariance = statistics.moments, self._expand(params)["covariance"]
+        m, covariance = statistics.moments, self.expand(params)["covariance"]
         xp, seen = namespace(covariance), statistics.seen
         seen = seen.reshape(len(seen), *[1] * (m.n.ndim - 1), -1)
         both = seen[..., :, None] * seen[..., None, :]
@@ -153,7 +153,7 @@ class GaussianVector(ExponentialFamily):
 
     def row_density(self, params):
         """Return `log_likelihood_rows` as a function of rows, which keeps natural parameters by pattern of gaps."""
-        full = self._expand(params)
+        full = self.expand(params)
         lead, dim = full["mean"].shape[:-1], full["mean"].shape[-1]
         mean = full["mean"].reshape(-1, lead[-1] if len(lead) > 1 else 1, dim)
         covariance = full["covariance"].reshape(*mean.shape, dim)

@@ -155,7 +155,7 @@ def log_evidence(model: ClassConditional, statistics: PartlyLabelled) -> float |
     Return None for more rows than `MOST`, with labels or weights, and where the classes share a parameter.
     """
     count, classes = len(statistics.base), len(model.class_names)
-    shared = any(leaf._untied() != leaf for leaf in model.leaves.values())
+    shared = any(leaf.untied() != leaf for leaf in model.leaves.values())
     if shared or count > MOST or statistics.classes.total().any() or (statistics.weight != 1).any():
         return None
     sets = np.arange(1 << count)

@@ -75,12 +75,12 @@ class Leaf(LeafProgram):
 
         Sparse rows stay sparse, in CSR, where the leaf takes them.
         """
-        x = self._shaped(x)
+        x = self.shaped(x)
         if not finite(x.data if sparse.issparse(x) else x):
             require(x, lambda entries: ~np.isinf(entries), INFINITE)
         return x
 
-    def _shaped(self, x) -> Any:
+    def shaped(self, x) -> Any:
         """Do the first half of `check`, which checks types and shapes but not the entries."""
         owner = type(self).__name__
         x = sparse_rows(x, owner, self.takes_sparse) if sparse.issparse(x) else dense_rows(x, owner, 1 + self.event_dim)
@@ -115,7 +115,7 @@ class Leaf(LeafProgram):
         weight : array, shape (n,), optional
             Row weights >= 0; an integer weight is a row repeated.
         """
-        x = self._shaped(x)
+        x = self.shaped(x)
         return self.sum_rows(x, Grouping.of(x.shape[0], group, groups, weight))
 
     @abc.abstractmethod
@@ -240,11 +240,11 @@ class Leaf(LeafProgram):
         """Return the columns, each (n,), that rows stand for: the inverse of `read_columns`."""
         return rows.reshape(len(rows), -1).T
 
-    def _marked_per_class(self) -> Self:
+    def marked_per_class(self) -> Self:
         """Return the same leaf with ``per_class`` set: its hyperparameters lead with the axis of classes."""
-        return self._revised(per_class=True)
+        return self.revised(per_class=True)
 
-    def _for_classes(self, groups: int) -> Self:
+    def for_classes(self, groups: int) -> Self:
         """Return the model with its hyperparameters repeated along a leading axis of classes."""
         shape = (groups, *self.batch_shape)
         changes = {}
@@ -255,9 +255,9 @@ class Leaf(LeafProgram):
                 changes[field.name] = namespace(value).broadcast_to(value, shape + event)
         return dataclasses.replace(self, **changes, per_class=True)
 
-    def _repeated(self, columns: int) -> Self:
+    def repeated(self, columns: int) -> Self:
         """Return the prior of one feature as the prior of several columns."""
-        return dataclasses.replace(self._for_classes(columns), per_class=False)
+        return dataclasses.replace(self.for_classes(columns), per_class=False)
 
 
 class ExponentialFamily(Leaf):
@@ -347,7 +347,7 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
         features = x.ndim - 1 - self.event_dim
         groups = self._groups(x)
         each = self.sum_rows(x, Grouping(np.arange(len(x)), len(x), None, (len(x),)))
-        terms = self._untied().log_evidence_terms(with_axes(each, len(groups)))
+        terms = self.untied().log_evidence_terms(with_axes(each, len(groups)))
         axes = tuple(range(-features, 0))
         with np.errstate(invalid="ignore"):
             base = np.where(missing, 0.0, self.log_base_measure(x))
@@ -363,7 +363,7 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
             params, group = self.sample_parameters(rng, (len(x),)), (np.arange(len(x)), group)
         return super().fill(x, group, rng, params)
 
-    def _untied(self) -> Self:
+    def untied(self) -> Self:
         """Return the posterior with nothing shared between classes, since one row updates one class."""
         return self
 

@@ -53,7 +53,7 @@ class LeafProgram(Model):
         array
             The rows, their axes where NumPyro has those of the plates.
         """
-        model, layout, x = self._traced(), program.Layout.now(), program.known(x)
+        model, layout, x = self.traced(), program.Layout.now(), program.known(x)
         size = (size or 1) if x is None else layout.size(x, len(model.features) + model.event_dim)
         with contextlib.ExitStack() as stack:
             if prefix:

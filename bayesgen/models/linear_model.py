@@ -97,7 +97,7 @@ class Discriminative(Model):
                 f"{type(self).__name__}: a regression has rows of its own in every element of a plate; run it for each "
                 "in a loop, under numpyro.handlers.scope(prefix=...), in place of the plate"
             )
-        model, x = self._traced(), program.jnp.asarray(x)
+        model, x = self.traced(), program.jnp.asarray(x)
         params = model.latents()
         with program.subsampled(len(x), subsample_size) as rows:
             likelihood = model.likelihood(params, x[rows])

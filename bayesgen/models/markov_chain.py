@@ -179,12 +179,12 @@ class MarkovChain(Dice):
     def _symbols(self) -> Symbols:
         return Symbols(self.categories, self.separator, self.gap)
 
-    def _shaped(self, x):
+    def shaped(self, x):
         if not sparse.issparse(x) and (not hasattr(x, "dtype") or x.dtype.kind not in "biuf"):
             if isinstance(x, str):
                 raise TypeError(f"MarkovChain takes many sequences, [{x!r:.20}], where one was given")
             x = self.encode(x)
-        return super()._shaped(x)
+        return super().shaped(x)
 
     def check(self, x):
         """Return codes 0..V-1, NaN where missing and -1 behind the end of a row, or raise."""
@@ -316,7 +316,7 @@ class MarkovChain(Dice):
         return counts.reshape(*counts.shape[:-1], *self.alpha.shape[-2:])
 
     def _counted(self, counts) -> Self:
-        return self._revised(alpha=self.alpha + self._by_context(counts))
+        return self.revised(alpha=self.alpha + self._by_context(counts))
 
     def log_evidence_terms(self, statistics):
         """Return the log evidence of each group; over gaps the sum of those of all completions, where these are few."""
@@ -335,7 +335,7 @@ class MarkovChain(Dice):
 
         Missing symbols are summed out over all completions of the row, `bayesgen.models.sequences.MOST` at most.
         """
-        x = self.check(self._shaped(x))
+        x = self.check(self.shaped(x))
         codes, groups, result = self._codes(x), self._groups(x), []
         for piece in pieces(len(x), x.shape[1] * max(1, math.prod(groups))):
             rows, owner = self._completed(codes[piece])

@@ -88,14 +88,14 @@ class Hyperparameters(Record):
                 raise ValueError(f"{type(self).__name__}: the shapes of {shapes} do not fit together") from None
 
     @classmethod
-    def _unchecked(cls, **values) -> Self:
+    def unchecked(cls, **values) -> Self:
         """Return a record of hyperparameters, arrays of floats that are right by construction."""
         result = object.__new__(cls)
         vars(result).update(_defaults(cls), **values)
         return result
 
-    def _revised(self, **changed) -> Self:
-        """Return the same record with other hyperparameters, `_unchecked` too."""
+    def revised(self, **changed) -> Self:
+        """Return the same record with other hyperparameters, `unchecked` too."""
         result, values = object.__new__(type(self)), vars(self)
         names = _defaults(type(self))
         vars(result).update(zip(names, map(values.__getitem__, names), strict=True), **changed)
@@ -279,7 +279,7 @@ class Model(Hyperparameters, abc.ABC):
         """Return the mode of the posterior density in the parameters as the model writes them, by group."""
         raise NoClosedForm(f"{type(self).__name__} has no closed form for the posterior mode")
 
-    def _traced(self) -> Self:
+    def traced(self) -> Self:
         """Return the same model on JAX arrays: a NumPy float64 array would leak into a float32 program.
 
         The arrays are copied, since JAX remembers the conversion of a read-only array and would hand a later float64

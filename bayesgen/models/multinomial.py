@@ -104,7 +104,7 @@ class DirichletMultinomial(DirichletPrior):
         return gammaln(x.sum(-1) + 1.0) - gammaln(x + 1.0).sum(-1)
 
     def check(self, x):
-        x = self._shaped(x)
+        x = self.shaped(x)
         if sparse.issparse(x) and small(x.data) is not None:  # small counts, none missing
             return x
         x, count = super().check(x), len(self.categories)
@@ -123,8 +123,8 @@ class DirichletMultinomial(DirichletPrior):
                 raise self._partly(row, word)
         return x
 
-    def _shaped(self, x):
-        x = super()._shaped(x)
+    def shaped(self, x):
+        x = super().shaped(x)
         if x.shape[-1] != len(self.categories):
             raise DataError(f"expected documents of {len(self.categories)} words, got {x.shape[-1]} columns")
         return x
@@ -172,7 +172,7 @@ class DirichletMultinomial(DirichletPrior):
         """Return the log probability of the Dirichlet-multinomial, with a term for each word that occurs."""
         if not self._concrete:
             return super().log_predictive(x)
-        x = self._shaped(x)
+        x = self.shaped(x)
         counts = small(x.data) if sparse.issparse(x) else None
         if counts is None:
             x = self.check(x)

@@ -129,7 +129,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         mean, variance, _ = statistics.pooled
         dim = len(mean)
         scale = (2 * dim - 1) * np.diag(variance)
-        return cls._unchecked(mean=mean, kappa=np.array(0.01), nu=np.array(3.0 * dim), scale=scale)
+        return cls.unchecked(mean=mean, kappa=np.array(0.01), nu=np.array(3.0 * dim), scale=scale)
 
     @property
     def dof(self):
@@ -160,7 +160,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 
     # -- the algebra -------------------------------------------------------------------------------------------------
 
-    def _tie(self, increments):
+    def tie(self, increments):
         """Sum over the classes, axis kept, where they share a covariance; else return the increments."""
         return increments.sum(0, keepdims=True) if self.shared else increments
 
@@ -182,8 +182,8 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         kappa = self.kappa + n
         between = (self.kappa * n / kappa)[..., None, None] * delta[..., :, None] * delta[..., None, :]
         mean = self.mean + (n / kappa)[..., None] * delta
-        nu, scale = self.nu + self._tie(n), self.scale + self._tie(statistics.scatter + between)
-        return self._revised(mean=mean, kappa=kappa, nu=nu, scale=scale)
+        nu, scale = self.nu + self.tie(n), self.scale + self.tie(statistics.scatter + between)
+        return self.revised(mean=mean, kappa=kappa, nu=nu, scale=scale)
 
     def log_evidence_terms(self, statistics):
         """Return the log evidence of each class.
@@ -194,13 +194,13 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         xp = namespace(p.mean, p.scale)
         means = -0.5 * dim * (xp.log1p(statistics.n / self.kappa) + statistics.n * np.log(np.pi))
         before, after = xp.linalg.slogdet(self.scale)[1], xp.linalg.slogdet(p.scale)[1]
-        rows = self._tie(statistics.n)
+        rows = self.tie(statistics.n)
         scales = 0.5 * (self.nu * (before - after) - rows * after)
-        return self._tie(means) + scales + multivariate_log_gamma_ratio(self.nu, rows, dim)
+        return self.tie(means) + scales + multivariate_log_gamma_ratio(self.nu, rows, dim)
 
-    def _untied(self):
+    def untied(self):
         """Return the posterior with a covariance for every class, all equal where the classes share it."""
-        return self._revised(shared=False)
+        return self.revised(shared=False)
 
     def mean_scores(self):
         """Return the means of Σ⁻¹μ, (..., D), and of μ'Σ⁻¹μ, (...).
@@ -216,10 +216,10 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         columns = np.asarray(columns)
         fewer = self.mean.shape[-1] - len(columns)
         block = self.scale[..., columns[:, None], columns]
-        return self._revised(mean=self.mean[..., columns], nu=self.nu - fewer, scale=block)
+        return self.revised(mean=self.mean[..., columns], nu=self.nu - fewer, scale=block)
 
-    def _shaped(self, x):
-        x = super()._shaped(x)
+    def shaped(self, x):
+        x = super().shaped(x)
         if x.shape[-1] != self.mean.shape[-1]:
             raise DataError(f"rows have {x.shape[-1]} entries where the prior mean has {self.mean.shape[-1]}")
         return x
@@ -228,9 +228,9 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         """Return the log density of the Student-t; gaps leave its marginal t with the same degrees of freedom."""
         if not self._concrete:
             return self._traced_predictive(self.check(x))
-        x = self._shaped(x)
+        x = self.shaped(x)
         if finite(x):
-            density = np.empty((len(self._means), len(x)))
+            density = np.empty((len(self.group_means), len(x)))
             self._write_log_density(density, x)
         else:
             if np.isinf(x).any():
@@ -242,10 +242,10 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         """Write the log density of rows without gaps to ``result`` (groups, n)."""
         if self._once is not None and write_shared_log_density(result, x, self._once):
             return
-        if len(x) >= _MANY and self._quadratic is not None:
-            write_quadratic_log_density(result, x, self._quadratic, self._means, self._whole)
+        if len(x) >= _MANY and self.quadratic is not None:
+            write_quadratic_log_density(result, x, self.quadratic, self.group_means, self.whitener)
         else:
-            write_log_density(result, x, self._means, self._whole)
+            write_log_density(result, x, self.group_means, self.whitener)
 
     def student(self, x, params=None):
         if params is not None:
@@ -269,7 +269,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return tail_with_gaps(x, *self._flat).T.reshape(len(x), *self.batch_shape)
 
     @functools.cached_property
-    def _means(self):
+    def group_means(self):
         """Means of all groups, on one axis."""
         dim = self.mean.shape[-1]
         return (self.mean + np.zeros((*self.batch_shape, 1))).reshape(-1, dim)
@@ -279,29 +279,29 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         """Mean, scale matrix and degrees of freedom of every group's predictive, on one axis."""
         shape, dim = self.batch_shape, self.mean.shape[-1]
         scale = np.broadcast_to(self.predictive_scale, (*shape, dim, dim)).reshape(-1, dim, dim)
-        return self._means, scale, np.broadcast_to(self.dof, shape).reshape(-1)
+        return self.group_means, scale, np.broadcast_to(self.dof, shape).reshape(-1)
 
     @functools.cached_property
-    def _whole(self):
+    def whitener(self):
         """Whitener of rows without gaps: dof times the predictive's scale matrix is scale times 1 + 1/kappa."""
         dim, each = self.mean.shape[-1], np.zeros(self.batch_shape)
         whitener = Whitener.of(np.linalg.cholesky(self.scale), 1 + 1 / self.kappa + each, self.dof + each, dim)
         return Whitener(whitener.matrix.reshape(-1, dim, dim), whitener.level.reshape(-1), whitener.power.reshape(-1))
 
     @functools.cached_property
-    def _quadratic(self):
+    def quadratic(self):
         """Polynomials of many rows without gaps, where there are many groups of few columns; else None."""
-        return Quadratic.of(self._means, self._whole)
+        return Quadratic.of(self.group_means, self.whitener)
 
     @functools.cached_property
     def _once(self):
         """Whitener of rows for all classes at once, where they share a covariance; else None."""
-        dim, groups = self._means.shape[1], len(self._means)
+        dim, groups = self.group_means.shape[1], len(self.group_means)
         if not self.shared or groups == 1 or self.scale.size > dim * dim:
             return None
         root = np.linalg.cholesky(self.scale.reshape(dim, dim))
         unit = np.broadcast_to(1 + 1 / self.kappa, self.batch_shape).reshape(groups, 1)
-        return SharedWhitener.of(self._means, root, unit, self.dof.reshape(1))
+        return SharedWhitener.of(self.group_means, root, unit, self.dof.reshape(1))
 
     def _traced_predictive(self, x):
         """Return `log_predictive` for JAX hyperparameters: evidences of single rows, by marginal models for gaps."""
@@ -317,11 +317,11 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         dim = self.mean.shape[-1]
         spare = (self.nu - dim - 1)[..., None, None]
         covariance = np.where(spare > 0, self.scale / np.where(spare > 0, spare, 1.0), np.inf)
-        return {"mean": np.broadcast_to(self.mean, (*self.batch_shape, dim)), "covariance": self._squeeze(covariance)}
+        return {"mean": np.broadcast_to(self.mean, (*self.batch_shape, dim)), "covariance": self.squeeze(covariance)}
 
     def mode(self):
         """Return the joint mode of (means, covariance): scale / (nu + D + 1 + number of means tied to it)."""
-        dim, means = self.mean.shape[-1], self._tie(np.ones(self.batch_shape))
+        dim, means = self.mean.shape[-1], self.tie(np.ones(self.batch_shape))
         return self._peak(self.nu + dim + 1 + means)
 
     def marginal_mode(self):
@@ -330,9 +330,9 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 
     def _peak(self, divisor):
         mean = np.broadcast_to(self.mean, (*self.batch_shape, self.mean.shape[-1]))
-        return full_params(mean, self._squeeze(self.scale / divisor[..., None, None]))
+        return full_params(mean, self.squeeze(self.scale / divisor[..., None, None]))
 
-    def _squeeze(self, matrix):
+    def squeeze(self, matrix):
         """Drop the axis of classes from a shared covariance."""
         return matrix[..., 0, :, :] if self.shared else matrix
 
@@ -364,15 +364,15 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         cholesky = np.linalg.cholesky(self.scale) @ triangular_inverse(M)
         noise = (cholesky @ rng.standard_normal((*shape, dim, 1)))[..., 0]
         mean = self.mean + noise / np.sqrt(self.kappa)[..., None]
-        cholesky = self._squeeze(cholesky)
+        cholesky = self.squeeze(cholesky)
         return {"mean": mean, "covariance": cholesky @ cholesky.mT, "cholesky": cholesky}
 
     # -- where classes share the covariance --------------------------------------------------------------------------
 
-    def _for_classes(self, groups):
+    def for_classes(self, groups):
         """Return the prior with a mean for every class, and a shared covariance once."""
         if not self.shared:
-            return super()._for_classes(groups)
+            return super().for_classes(groups)
         dim, xp = self.mean.shape[-1], namespace(self.mean, self.kappa)
         mean, kappa = xp.broadcast_to(self.mean, (groups, dim)), xp.broadcast_to(self.kappa, (groups,))
         nu, scale = self.nu.reshape(1), self.scale.reshape(1, dim, dim)

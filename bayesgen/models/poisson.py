@@ -62,7 +62,7 @@ class Poisson(ExponentialFamily):
         return -gammaln(x + 1.0)
 
     def check(self, x):
-        x = self._shaped(x)
+        x = self.shaped(x)
         if sparse.issparse(x) and small(x.data) is not None:  # small counts, none missing
             return x
         x = super().check(x)
@@ -178,7 +178,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
     def update(self, statistics) -> Self:
         """Return Gamma(concentration + Σ x, rate + n)."""
         rows, events = np.moveaxis(statistics.total(), -1, 0)
-        return self._revised(concentration=self.concentration + events, rate=self.rate + rows)
+        return self.revised(concentration=self.concentration + events, rate=self.rate + rows)
 
     def log_evidence_terms(self, statistics):
         """Return the log of b^a/(b + n)^(a + s) Γ(a + s)/Γ(a)."""

@@ -82,15 +82,15 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
         """Return the names of the axes of a parameter; the population has no axis of classes."""
         return super().dims(site, grouped=grouped and self.of_member(site))
 
-    def _repeated(self, columns):
+    def repeated(self, columns):
         """Return the prior of one feature as the prior of several columns, each with a population of its own."""
-        return replace(self, leaf=self.leaf._repeated(columns))
+        return replace(self, leaf=self.leaf.repeated(columns))
 
     def check(self, x):
         return self.leaf.check(x)
 
-    def _shaped(self, x):
-        return self.leaf._shaped(x)
+    def shaped(self, x):
+        return self.leaf.shaped(x)
 
     def missing(self, x):
         return self.leaf.missing(x)

@@ -77,7 +77,7 @@ class PooledGroups(Populated):
     def __repr__(self):
         if self.groups is None or self.count <= _SHOWN:
             return Record.__repr__(self)
-        return Record.__repr__(self._revised(groups=self.count))
+        return Record.__repr__(self.revised(groups=self.count))
 
     @property
     def batch_shape(self):  # type: ignore[override]
@@ -162,7 +162,7 @@ class PooledGroups(Populated):
     def for_columns(self, columns):
         """Return the model of these columns, the last of which tells the group."""
         several = len(columns) > 2 and not (self.leaf.event_dim or self.columns_of_leaf)
-        widened = replace(self, leaf=self.leaf._repeated(len(columns) - 1)) if several else self
+        widened = replace(self, leaf=self.leaf.repeated(len(columns) - 1)) if several else self
         return super(PooledGroups, widened).for_columns(columns[:-1])
 
     def for_table(self, columns, table):
@@ -207,7 +207,7 @@ class PooledGroups(Populated):
 
     def check(self, x):
         """Return rows of values that the leaf takes and a group 0, 1, ..., NaN where missing or new, or raise."""
-        x = self._shaped(x).astype(float, copy=False)
+        x = self.shaped(x).astype(float, copy=False)
         if x.shape[1] < 2 or (not self.leaf.event_dim and x.shape[1] != 1 + max(1, *self.columns_of_leaf, 0)):
             raise DataError(f"expected the values of {type(self.leaf).__name__} and a group, got {x.shape[1]} columns")
         self.leaf.check(self._values(x))
@@ -230,7 +230,7 @@ class PooledGroups(Populated):
             )
         codes = rows.codes * self.count + x[:, -1].astype(np.intp)
         within = Grouping(codes, rows.count * self.count, rows.weight, (*rows.lead, self.count))
-        return self.leaf.sum_rows(self.leaf._shaped(self._values(x)), within)
+        return self.leaf.sum_rows(self.leaf.shaped(self._values(x)), within)
 
     def log_likelihood(self, params, statistics):
         return self.leaf.log_likelihood(self.members(params), statistics)

@@ -180,7 +180,7 @@ class Populated(Leaf):
         shared = {site: self._with_axes(site, v, axes) for site, v in params.items() if not self.of_member(site)}
         centre = self.centre(shared)
         rows = {site: shared[site] ** -2.0 for site in self.population.spreads}
-        return self.leaf._revised(**self.population.given(self.leaf, centre, rows))
+        return self.leaf.revised(**self.population.given(self.leaf, centre, rows))
 
     def _with_axes(self, site, value, axes):
         place = value.ndim - len(self.columns_of_leaf) - len(self.site_dims.get(site, ()))
@@ -206,14 +206,14 @@ class Populated(Leaf):
         """Return the labels along the leaf's axes."""
         return self.leaf.coords()
 
-    def _for_classes(self, groups):
+    def for_classes(self, groups):
         """Return itself: all classes have one population, or populations of their own under the same prior."""
         return self
 
     def for_columns(self, columns):
         """Return the model with its hyperparameters in the order of ``columns``."""
         ordered = super().for_columns(columns)
-        return ordered._revised(leaf=self.leaf.for_columns(columns))
+        return ordered.revised(leaf=self.leaf.for_columns(columns))
 
     def map(self, statistics):
         """Raise: the joint density has no mode."""

@@ -54,11 +54,11 @@ class ReferencePrior(ConjugateFamily):
     def batch_shape(self):
         return self.shape
 
-    def _for_classes(self, groups):
+    def for_classes(self, groups):
         """Return itself: classes have the same prior."""
         return self
 
-    def _repeated(self, columns):
+    def repeated(self, columns):
         return replace(self, shape=(columns,))
 
     def with_prior(self, statistics: Any):
@@ -105,10 +105,10 @@ class ReferenceGaussian(Gaussian, ReferencePrior):
 
     def update(self, statistics: Moments):
         """Return NIG(x̄, n, (N - M)/2, S/2): N and S over all rows, M the means that share the variance."""
-        n, spread = statistics.n, self._tie(statistics.scatter)
+        n, spread = statistics.n, self.tie(statistics.scatter)
         _require(n > 0, "no observed value")
-        freedom = self._tie(n) - self._tie(np.ones(n.shape))
-        enough = (freedom > 0) & (spread > self._tie(n * statistics.resolution()))
+        freedom = self.tie(n) - self.tie(np.ones(n.shape))
+        enough = (freedom > 0) & (spread > self.tie(n * statistics.resolution()))
         _require(enough, "fewer than two distinct values")
         return NormalInverseGamma(statistics.mean, n, freedom / 2, spread / 2, tied=self.tied)
 

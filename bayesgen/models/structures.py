@@ -150,13 +150,13 @@ def _tied(*features: str):
             if features and prior.alpha.size * prior.beta.size != 1:
                 raise ValueError("covariance='isotropic' has one variance: alpha and beta of its prior must be numbers")
         tied = ("class",) * shared + features
-        return prior if prior.tied == tied else prior._revised(tied=tied)
+        return prior if prior.tied == tied else prior.revised(tied=tied)
 
     return leaf
 
 
 def _full(prior: NormalInverseWishart | ReferenceVector, shared: bool):
-    return prior if prior.per_class or prior.shared == shared else prior._revised(shared=shared)
+    return prior if prior.per_class or prior.shared == shared else prior.revised(shared=shared)
 
 
 def _student(prior: StudentT, shared: bool):

@@ -130,24 +130,24 @@ class StudentT(RowLeaf):
     def for_columns(self, columns):
         return replace(self, gaussian=self.gaussian.for_columns(columns))
 
-    def _for_classes(self, groups):
-        return replace(self, gaussian=self.gaussian._for_classes(groups), per_class=True)
+    def for_classes(self, groups):
+        return replace(self, gaussian=self.gaussian.for_classes(groups), per_class=True)
 
-    def _repeated(self, columns):
-        return replace(self, gaussian=self.gaussian._repeated(columns))
+    def repeated(self, columns):
+        return replace(self, gaussian=self.gaussian.repeated(columns))
 
-    def _expand(self, params):
+    def expand(self, params):
         """Return all parameters by class, and the degrees of freedom, known or not."""
-        full = self.gaussian._expand({site: value for site, value in params.items() if site != "dof"})
+        full = self.gaussian.expand({site: value for site, value in params.items() if site != "dof"})
         mean = full["mean"]
         known = namespace(mean).full(mean.shape[: mean.ndim - self.event_dim], self.dof or np.nan, mean.dtype)
         return full | {"dof": params.get("dof", known)}
 
     def select_class(self, params, group):
-        return super().select_class(self._expand(params), group)
+        return super().select_class(self.expand(params), group)
 
     def _beside_rows(self, params):
-        return super()._beside_rows(self._expand(params))
+        return super()._beside_rows(self.expand(params))
 
     # -- the program -------------------------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class StudentT(RowLeaf):
         return {"dof": program.numpyro.sample("dof", prior)}
 
     def likelihood(self, params):
-        params = self._expand(params)
+        params = self.expand(params)
         if self.event_dim:
             return program.dist.MultivariateStudentT(params["dof"], params["mean"], params["cholesky"])
         return program.dist.StudentT(params["dof"], params["mean"], params["variance"] ** 0.5)
@@ -182,7 +182,7 @@ class StudentT(RowLeaf):
         jnp = program.jnp
         if not self.event_dim or x is None or not (program.is_abstract(x) or np.isnan(x).any()):
             return super().density_of(params, x)
-        full, seen = self._expand(params), ~jnp.isnan(x)
+        full, seen = self.expand(params), ~jnp.isnan(x)
         inverse, level, count = _of_pattern(full["covariance"], full["dof"], seen)
         z = inverse @ jnp.where(seen, x - full["mean"], 0.0)[..., None]
         density = _log_density(level, full["dof"], count, z[..., 0])
@@ -209,7 +209,7 @@ class StudentT(RowLeaf):
     def log_likelihood(self, params, statistics):
         if not self.event_dim or len(statistics.patterns) == 1:
             return super().log_likelihood(params, statistics)
-        full, pattern = self._expand(params), statistics.pattern
+        full, pattern = self.expand(params), statistics.pattern
         xp, axis = namespace(full["mean"]), pattern.ndim - 1
         covariance, dof = full["covariance"][..., None, :, :], full["dof"][..., None]
         inverse, level, count = _of_pattern(covariance, dof, statistics.patterns)  # (classes..., patterns, ...)
@@ -222,7 +222,7 @@ class StudentT(RowLeaf):
     def log_likelihood_rows(self, params, x):
         if not self.event_dim:
             return super().log_likelihood_rows(params, x)
-        full = self._expand(params)
+        full = self.expand(params)
         mean, dof = full["mean"], full["dof"]
         result = np.zeros((*dof.shape, len(x)))
         for seen, rows in patterns(~np.isnan(x)):
@@ -239,7 +239,7 @@ class StudentT(RowLeaf):
 
     def draw(self, params, rng):
         """Draw from the Gaussian of a row whose precision is drawn."""
-        full = self._expand(params)
+        full = self.expand(params)
         away = self.gaussian.draw({**full, "mean": np.zeros_like(full["mean"])}, rng)
         root = np.sqrt(rng.chisquare(full["dof"]) / full["dof"])
         return full["mean"] + away / (root[..., None] if self.event_dim else root)
@@ -247,13 +247,13 @@ class StudentT(RowLeaf):
     def fill(self, x, group, rng, params=None):
         if params is None or not self.event_dim:
             return super().fill(x, group, rng, params)
-        full = self._expand(params)
+        full = self.expand(params)
         return fill_student(x, group, full["mean"], full["covariance"], full["dof"], rng)
 
     def student(self, x, params=None):
         if params is None:
             return super().student(x)
-        full = self._expand(params)
+        full = self.expand(params)
         if self.event_dim:
             return conditional_student(x, full["mean"], full["covariance"], full["dof"])
         return tuple(beside_rows(v, x) for v in (full["mean"], np.sqrt(full["variance"]), full["dof"]))
@@ -261,7 +261,7 @@ class StudentT(RowLeaf):
     def written(self, params=None):
         if params is None:
             return super().written()
-        full = self._expand(params)
+        full = self.expand(params)
         scale = full["covariance"] if self.event_dim else np.sqrt(full["variance"])
         kind = "vector" if self.event_dim else "gaussian"
         return {"kind": kind, "location": full["mean"], "scale": scale, "dof": full["dof"], "kappa": np.array(np.inf)}
@@ -289,7 +289,7 @@ class StudentT(RowLeaf):
             params = self.map(statistics)
         except (DataError, np.linalg.LinAlgError):
             return {}
-        rows, full = self._rows(statistics), self._expand(params)
+        rows, full = self._rows(statistics), self.expand(params)
         draws = self._given_precisions(*rows.sums(full, full["dof"])).sample_parameters(rng, size)
         if self.dof is None:
             spread = np.exp(0.5 * rng.standard_normal((*size, *full["dof"].shape)))
@@ -303,8 +303,8 @@ class StudentT(RowLeaf):
         """Return the posterior of the Gaussian from sums that û weighs, and the weight that they ``lack``."""
         posterior = self.gaussian.update(moments)
         if self.event_dim:
-            return posterior._revised(nu=posterior.nu + self.gaussian._tie(lack))
-        return posterior._revised(alpha=posterior.alpha + self.gaussian._tie(lack) / 2)
+            return posterior.revised(nu=posterior.nu + self.gaussian.tie(lack))
+        return posterior.revised(alpha=posterior.alpha + self.gaussian.tie(lack) / 2)
 
 
 def _level(root, dof, count):

@@ -225,7 +225,7 @@ class UnknownClasses(Model):
         if self.confusion is None:
             return model
         leaves = {**model.leaves, LABEL: self.confusion}
-        return NaiveBayes._unchecked(classes=model.classes, features=leaves, columns=model.columns)
+        return NaiveBayes.unchecked(classes=model.classes, features=leaves, columns=model.columns)
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]  # depends on the classifier

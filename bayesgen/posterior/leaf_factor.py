@@ -65,7 +65,7 @@ class LeafFactor(Factor):
     def structure(self):
         """Key of factors whose posteriors may stand side by side: block, bend, family and settings."""
         leaf: Any = self.leaf
-        leaf = leaf._untied()
+        leaf = leaf.untied()
         return self.name, id(self.bend), type(leaf), *(getattr(leaf, f.name) for f in fields(leaf) if not _rank(f))
 
     @classmethod
@@ -80,7 +80,7 @@ class LeafFactor(Factor):
             values[field.name] = np.concatenate([np.broadcast_to(v, s) for v, s in zip(each, shapes, strict=True)])
         return replace(
             factors[0],
-            leaf=leaves[0]._untied()._revised(**values),
+            leaf=leaves[0].untied().revised(**values),
             classes_of=np.concatenate([factor.owner for factor in factors]),
             shares=np.concatenate([factor.log_share for factor in factors]),
             alternative_of=np.concatenate([s + factor.alternative for s, factor in zip(start, factors, strict=True)]),

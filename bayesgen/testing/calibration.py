@@ -177,7 +177,7 @@ def _parameters(model, rng, count):
 
     with program.x64():
         key = program.jax.random.PRNGKey(int(rng.integers(2**31)))
-        sites = Predictive(model._traced().latents, num_samples=count)(key)
+        sites = Predictive(model.traced().latents, num_samples=count)(key)
         return {site: np.asarray(v) for site, v in sites.items()}
 
 
