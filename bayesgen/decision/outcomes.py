@@ -32,14 +32,32 @@ def truth_and_probability(y_true: ArrayLike, y_proba: ArrayLike, labels: Labels 
 
     Columns that are named say which class each is, see `column_classes`.
     """
-    names, p = column_classes(y_proba, labels), numbers("y_proba", y_proba)
-    if p.ndim == 1:
-        p = np.column_stack([1 - p, p])
-    p = probabilities(p)
+    names, p = column_classes(y_proba, labels), both_columns(y_proba)
     t = class_codes("y_true", y_true, p.shape[1], names, len(p))
     if labels is None and names is not None and _are_text(names) and sorted(names) != [*names]:
         _refuse_codes(t, y_true, f"y_proba names its columns {listed(names)}")
     return t, p
+
+
+def both_columns(y_proba: ArrayLike) -> Floats:
+    """Return probabilities (n, K); one column is the probability of the second of two classes."""
+    p = numbers("y_proba", y_proba)
+    return probabilities(np.column_stack([1 - p, p]) if p.ndim == 1 else p)
+
+
+def named_classes(y_true: ArrayLike, codes: Codes, y_proba: ArrayLike, labels: Labels | None, count: int) -> list:
+    """Return the classes in the order of the columns of the probabilities, as the user calls them."""
+    known = column_classes(y_proba, labels)
+    return np.asarray(classes_by_code(y_true, codes, count) if known is None else known).tolist()
+
+
+def case_of(positive, classes: Sequence) -> int:
+    """Return the code of the class of the cases; the second of two classes where nobody names it."""
+    if positive is None and len(classes) != 2:
+        raise ValueError(f"positive must name the class of the cases, one of {listed(classes)}")
+    if positive is not None and positive not in classes:
+        raise ValueError(f"positive must be one of the classes {listed(classes)}, got {positive!r}")
+    return 1 if positive is None else list(classes).index(positive)
 
 
 def class_codes(

@@ -1,54 +1,103 @@
-r"""Net benefit of acting on probabilities, at the odds from which on one would act.
+r"""Net benefit: what it is worth to act on probabilities, as one cost is varied.
 
-Who acts from a probability of t on holds t/(1 - t) of a case found for the price of a false alarm. With o_i = 1 for a
-case, and weights w_i, acting on the probabilities p_i is worth
+An action a on a row of class k costs L_ka. Acting takes the action a_i of least expected cost under the probabilities
+p_i of row i; with weights w_i it is worth, a row, as much as it saves against one action b that all rows get,
 
-.. math:: \mathrm{NB}(t) = \frac{\sum_i w_i [p_i \ge t] \big(o_i - (1 - o_i) \tfrac{t}{1 - t}\big)}{\sum_i w_i}
+.. math:: \mathrm{NB} = \frac{\sum_i w_i \, (L_{k_i b} - L_{k_i a_i})}{\sum_i w_i}
 
-cases found a row, net of false alarms (Vickers and Elkin 2006, *Medical Decision Making* 26). To act on all rows has
-p_i = 1, to act on none is worth 0. The band is of the rows that judged: each row, or group of rows, gets an exponential
-weight (the Bayesian bootstrap, Rubin 1981, *Annals of Statistics* 9). What other rows of fit would have taught is not
-in it.
+**Two classes.** Who acts from a probability of t on holds t/(1 - t) of a case found for the price of a false alarm. So
+to act on a case costs -1, on any other row t/(1 - t), to act on none costs 0, and against none NB(t) is the cases found
+a row, net of false alarms (Vickers and Elkin 2006, *Medical Decision Making* 26). **Any losses.** One entry of L takes
+the values to be tried, and b is the best single action.
+
+**The band** is of the rows that judged: each row, or group of rows, gets an exponential weight (the Bayesian bootstrap,
+Rubin 1981, *Annals of Statistics* 9), and one more row is spread evenly over all pairs of action and class, in gammas
+of shape 1/(A K) (Perks 1947): without it twenty rows that hold no false alarm would say that there is never one. Of
+probabilities out of fold it is the band of the rows, not of other rows to learn from.
+
+Of one fitted model there is a band without any judge: draws p_s of the probabilities stand in place of the classes,
+
+.. math:: \mathrm{NB}_s = \frac{\sum_i w_i \sum_k p_{sik} \, (L_{kb} - L_{k a_i})}{\sum_i w_i}
+
+It is as right as the model is.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from bayesgen.decision.outcomes import Floats, column_classes, numbers, truth_and_probability
+from bayesgen.core.errors import several
+from bayesgen.decision.outcomes import (
+    Floats,
+    Labels,
+    aligned_loss,
+    both_columns,
+    case_of,
+    column_classes,
+    named_classes,
+    numbers,
+    truth_and_probability,
+)
 from bayesgen.decision.outcomes import weights as row_weights
 from bayesgen.numerics.pieces import pieces
 from bayesgen.tables.groups import group_codes
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _DRAWS, _CELLS, _FEWEST = 2000, 1 << 22, 20
 
 
 @dataclass(frozen=True, eq=False)
 class NetBenefit:
-    """Net benefit of acting on probabilities, a row, over thresholds (T,).
+    """Worth of acting on probabilities, a row, as a threshold or a cost is varied (T,).
 
     Attributes
     ----------
+    varied, unit : str
+        Name of what is varied, and of the unit of the worth.
     thresholds : array, shape (T,)
-        Probabilities from which on one acts.
-    model, treat_all : array, shape (T,)
-        Net benefit of acting on the probabilities, and of acting on all rows; that of acting on none is 0.
+        Probabilities from which on one acts, or the costs tried.
+    model : array, shape (T,)
+        Worth of acting on the probabilities.
+    single : dict from str to array, shape (T,)
+        Worth of each single action for all rows: "none" and "all", or the actions of the losses.
     lower, upper : array, shape (T,)
-        Central 90 % interval of ``model`` over the rows that judged.
+        Central 90 % interval of ``model``.
     best : array, shape (T,)
-        Probability that acting on the probabilities is worth more than to act on all rows, and than to act on none.
+        Probability that acting on the probabilities is worth more than each single action.
     few : bool array, shape (T,)
-        True where fewer than 20 rows are acted on, or fewer than 20 are not: too few for the interval to hold.
+        True where fewer than 20 rows (or groups) get a second action: too few for interval and probability to hold.
     """
 
+    varied: str
+    unit: str
     thresholds: Floats
     model: Floats
-    treat_all: Floats
+    single: dict[str, Floats]
     lower: Floats
     upper: Floats
     best: Floats
     few: np.ndarray
+
+    def sentence(self, threshold: float) -> str:
+        """Tell what acting is worth in 100 rows, at the value of ``thresholds`` next to the one given."""
+        t = int(np.abs(self.thresholds - threshold).argmin())
+        if self.few[t]:
+            band = chance = " (too few rows are treated differently to say how sure this is)"
+        else:
+            band = f" (90 % interval {100 * self.lower[t]:.1f} to {100 * self.upper[t]:.1f})"
+            beaten = " and ".join(map(repr, self.single)) if len(self.single) == 2 else several(map(repr, self.single))
+            chance = (
+                f". The probability that acting on the model beats {'both' if len(self.single) == 2 else 'each of'} "
+                f"{beaten} is {self.best[t]:.2f}."
+            )
+        others = several(f"{name!r} for all {100 * worth[t]:.1f}" for name, worth in self.single.items())
+        told = f"In 100 rows, at {self.varied} {self.thresholds[t]:g}, acting on the model is worth"
+        return f"{told} {100 * self.model[t]:.1f} {self.unit}{band}; {others}{'.' if self.few[t] else chance}"
 
 
 def net_benefit(
@@ -57,21 +106,31 @@ def net_benefit(
     thresholds: ArrayLike | None = None,
     *,
     positive=None,
+    loss: "ArrayLike | pd.DataFrame | None" = None,
+    vary: Sequence | None = None,
+    labels: Labels | None = None,
     weights: ArrayLike | None = None,
     groups: ArrayLike | None = None,
 ) -> NetBenefit:
-    """Return the net benefit of acting where a class has a probability of a threshold or more.
+    """Return what it is worth to act on probabilities, over the thresholds of a class or the values of a cost.
 
     Parameters
     ----------
-    y : array_like, shape (n,)
-        True classes of rows that the classifier did not learn from: labels, or codes 0 to K - 1.
+    y : array_like, shape (n,) or (S, n, K)
+        True classes of rows that the classifier did not learn from: labels, or codes 0 to K - 1. Or draws of the class
+        probabilities of one fitted model, as of its ``predict_proba_draws``: the band is then the model's.
     probability : array_like or DataFrame, shape (n, K), or (n,) for two classes
         Predicted probabilities of all classes, or of the second class.
     thresholds : array_like, shape (T,), optional
-        Probabilities between 0 and 1; default .01, .02, ..., .99.
+        Probabilities between 0 and 1, default .01, .02, ..., .99; with ``loss`` the costs to try.
     positive : label, optional
         Class of the cases; default: the second of two classes.
+    loss : array_like or DataFrame, shape (K, A), optional
+        Cost of each action under each class, as of `bayesgen.decision.decide`, in place of a class of the cases.
+    vary : (label, action), optional
+        Class and action whose entry of ``loss`` takes the values of ``thresholds``; codes where there are no names.
+    labels : sequence, shape (K,), optional
+        Classes in the order of the columns, where ``y`` is draws or may lack one.
     weights : array_like, shape (n,), optional
         Nonnegative weights of the rows.
     groups : array_like, shape (n,), optional
@@ -80,42 +139,115 @@ def net_benefit(
     Examples
     --------
     >>> found = net_benefit([0, 0, 1, 1], [0.1, 0.4, 0.3, 0.8], [0.2, 0.5])
-    >>> found.model, found.treat_all
+    >>> found.model, found.single["all"]
     (array([0.4375, 0.25  ]), array([0.375, 0.   ]))
+    >>> loss = [[0, 1], [5, 0]]  # to overlook a case costs 5, or 20
+    >>> net_benefit([0, 0, 1, 1], [0.1, 0.4, 0.3, 0.8], [5, 20], loss=loss, vary=(1, 0)).model
+    array([0.25, 0.  ])
     """
-    t, p = truth_and_probability(y, probability)
-    labels = column_classes(probability, None)
-    names = np.arange(p.shape[1]) if np.array_equal(t, y) else np.unique(np.asarray(y)) if labels is None else labels
-    names = list(np.asarray(names).tolist())
-    if positive is None and len(names) != 2:
-        raise ValueError(f"positive must name the class of the cases, one of {names}")
-    if positive is not None and positive not in names:
-        raise ValueError(f"positive must be one of the classes {names}, got {positive!r}")
-    case = 1 if positive is None else names.index(positive)
-    at = np.arange(1, 100) / 100 if thresholds is None else np.atleast_1d(numbers("thresholds", thresholds))
-    if at.ndim != 1 or not ((at > 0) & (at < 1)).all():
-        raise ValueError("thresholds must be probabilities between 0 and 1, without these")
-    w, event = row_weights(weights, len(t)), (t == case)[:, None]
-    worth = np.where(event, 1.0, -at / (1 - at))
-    acted = p[:, [case]] >= at
-    group = group_codes(groups, len(t))
-    drawn = _resampled(worth, acted, w, np.arange(len(t)) if group is None else group)
-    lower, upper = np.quantile(drawn[0], [0.05, 0.95], axis=0)
-    few = np.minimum(acted[w > 0].sum(0), (~acted[w > 0]).sum(0)) < _FEWEST
-    model, everyone = (w @ (worth * acted) / w.sum(), w @ worth / w.sum())
-    return NetBenefit(at, model, everyone, lower, upper, (drawn[0] > np.maximum(drawn[1], 0)).mean(0), few)
+    drawn, p = np.ndim(y) == 3, both_columns(probability)
+    if drawn:
+        outcome, classes = numbers("y", y), column_classes(probability, labels)
+        if outcome.shape[1:] != p.shape or not len(outcome) or groups is not None:
+            raise ValueError(
+                f"y must hold draws of all {p.shape[1]} class probabilities of the {len(p)} rows, (draws, rows, "
+                f"classes), without groups; got shape {outcome.shape}"
+            )
+        classes = list(range(p.shape[1]) if classes is None else classes)
+    else:
+        outcome = truth_and_probability(y, probability, labels)[0]
+        classes = named_classes(y, outcome, probability, labels, p.shape[1])
+    w = row_weights(weights, len(p))
+    if loss is None:
+        case = case_of(positive, classes)
+        value = np.arange(1, 100) / 100 if thresholds is None else np.atleast_1d(numbers("thresholds", thresholds))
+        if value.ndim != 1 or not ((value > 0) & (value < 1)).all():
+            raise ValueError("thresholds must be probabilities between 0 and 1, without these")
+        worth = np.zeros((len(value), len(classes), 2))
+        worth[:, :, 1] = -(value / (1 - value))[:, None]
+        worth[:, case, 1] = 1.0
+        action, names = (p[:, [case]] >= value).astype(int), ("none", "all")
+        varied, unit = f"a threshold probability of {str(classes[case])!r} of", "cases found, net of false alarms"
+    else:
+        worth, names, varied = _varied(loss, vary, thresholds, positive, classes)
+        value, unit = np.atleast_1d(numbers("thresholds", thresholds)), "less cost than the best action for all"
+        action = np.stack([(p @ table).argmax(1) for table in worth], axis=1)
+    if drawn:
+        total, few = _by_draws(outcome, worth, action, w), np.zeros(len(value), bool)
+        total = np.concatenate([total.mean(0, keepdims=True), total])
+    else:
+        total, few = _by_rows(outcome, worth, action, w, group_codes(groups, len(p)))
+    weight = total[:, len(value) :].sum(1, keepdims=True)
+    share, model = total[:, len(value) :] / weight, total[:, : len(value)] / weight
+    single = np.einsum("sk,tka->sta", share, worth)
+    against = np.zeros(len(value), int) if loss is None else single[0].argmax(1)
+    zero = single[:, np.arange(len(value)), against]
+    model, single = (
+        total[:, : len(value)] / total[:, len(value) :].sum(1, keepdims=True) - zero,
+        single - zero[..., None],
+    )
+    lower, upper = np.quantile(model[1:], [0.05, 0.95], axis=0)
+    best = (model[1:] > single[1:].max(2)).mean(0)
+    return NetBenefit(
+        varied, unit, value, model[0], dict(zip(names, single[0].T, strict=True)), lower, upper, best, few
+    )
 
 
-def _resampled(worth, acted, w, group) -> np.ndarray:
-    """Return draws of the net benefit of the model and of acting on all, (2, draws, T), by weights of the groups."""
-    rng, total = np.random.default_rng(0), np.zeros((_DRAWS, 2 * worth.shape[1] + 1))
-    _, place = np.unique(group, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    sums = np.zeros((place.max() + 1, total.shape[1]))
-    for piece in pieces(len(order), total.shape[1], _CELLS):
+def _varied(loss, vary, values, positive, classes):
+    """Return minus the losses with one entry varied, (T, K, A), the names of the actions, and what is varied."""
+    if positive is not None or vary is None or values is None or len(vary) != 2:
+        raise ValueError(
+            "with loss, vary names a class and an action, thresholds holds the costs to try, and there is no positive"
+        )
+    matrix, actions = aligned_loss(loss, classes, len(classes))
+    if actions is None:
+        actions = classes if matrix.shape[1] == len(classes) else range(matrix.shape[1])
+    actions, costs = [str(action) for action in actions], np.atleast_1d(numbers("thresholds", values))
+    if costs.ndim != 1 or not np.isfinite(costs).all():
+        raise ValueError("thresholds must be finite costs, in one row")
+    known = [str(label) for label in classes], actions
+    for name, among in zip(vary, known, strict=True):
+        if str(name) not in among:
+            raise ValueError(f"vary must name a class of {known[0]} and an action of {known[1]}, got {tuple(vary)!r}")
+    truth, action = (among.index(str(name)) for name, among in zip(vary, known, strict=True))
+    worth = np.repeat(-matrix[None], len(costs), axis=0)
+    worth[:, truth, action] = -costs
+    return worth, actions, f"a cost of {actions[action]!r} where {known[0][truth]!r} is true of"
+
+
+def _entries(worth, action, code) -> Floats:
+    """Return for each row the worth of its actions (n, T) under its class (n,), and beside it its class, (n, T + K)."""
+    across = np.arange(len(worth))
+    return np.concatenate([worth[across, code[:, None], action], np.eye(worth.shape[1])[code]], axis=1)
+
+
+def _by_draws(outcome, worth, action, w) -> Floats:
+    """Return sums of `_entries` under draws of the class probabilities (S, n, K), (S, T + K)."""
+    total: Floats = np.zeros((len(outcome), worth.shape[0] + worth.shape[1]))
+    for piece in pieces(len(w), max(total.shape), _CELLS):
+        for k in range(worth.shape[1]):
+            entries = _entries(worth, action[piece], np.full(piece.stop - piece.start, k))
+            total += (outcome[:, piece, k] * w[piece]) @ entries
+    return total
+
+
+def _by_rows(code, worth, action, w, group) -> tuple[Floats, np.ndarray]:
+    """Return sums of `_entries` over rows, then under random weights of rows or groups, (1 + S, T + K); and ``few``."""
+    rng, (_, classes, actions) = np.random.default_rng(0), worth.shape
+    seen = w > 0
+    code, action, w = code[seen], action[seen], w[seen]
+    place = np.arange(len(w)) if group is None else np.unique(group[seen], return_inverse=True)[1]
+    order, width = np.argsort(place, kind="stable"), worth.shape[0] + classes
+    sums = np.zeros((place.max() + 1, width))
+    for piece in pieces(len(order), width, _CELLS):
         rows = order[piece]
-        values = np.concatenate([worth[rows] * acted[rows], worth[rows], np.ones((len(rows), 1))], axis=1)
-        np.add.at(sums, place[rows], w[rows, None] * values)
+        np.add.at(sums, place[rows], w[rows, None] * _entries(worth, action[rows], code[rows]))
+    begin = np.searchsorted(place[order], np.arange(len(sums)))
+    met = [np.logical_or.reduceat(action[order] == a, begin).sum(0) for a in range(actions)]
+    everywhere = np.repeat(np.arange(actions), classes)[:, None]
+    spread = _entries(worth, everywhere, np.tile(np.arange(classes), actions)) * w.sum() / len(sums)
+    total = rng.standard_gamma(1 / len(spread), (_DRAWS, len(spread))) @ spread
     for piece in pieces(len(sums), _DRAWS, _CELLS):
         total += rng.standard_exponential((_DRAWS, piece.stop - piece.start)) @ sums[piece]
-    return np.stack(np.split(total[:, :-1] / total[:, -1:], 2, axis=1))
+    few = np.sort(met, axis=0)[-2] < _FEWEST if actions > 1 else np.ones(worth.shape[0], bool)
+    return np.concatenate([sums.sum(0, keepdims=True), total]), few
