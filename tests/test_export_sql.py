@@ -28,7 +28,8 @@ def answers(classifier, rows, path):
 @pytest.mark.parametrize("inference", ["exact", "map"])
 def test_naive_bayes_with_gaps(table, tmp_path, inference):
     X, y = table
-    classifier = bg.NaiveBayesClassifier({"n": "poisson"}, inference=inference, exponent=0.8).fit(X, y)
+    X = X.assign(day=pd.Timestamp("2024-01-31") + pd.to_timedelta(X.n, "D"))
+    classifier = bg.NaiveBayesClassifier({"n": "poisson", "day": "date"}, inference=inference, exponent=0.8).fit(X, y)
     rng = np.random.default_rng(1)
     rows = X.iloc[rng.integers(0, len(X), 2000)].reset_index(drop=True)
     rows["x"] = rows["x"].mask(rng.random(2000) < 0.02, rng.choice([1e-300, 1e6, -1e6], 2000))
@@ -52,3 +53,31 @@ def test_others_are_refused_by_name(table, tmp_path):
     with pytest.raises(ValueError, match="dialect must be"):
         full.export(tmp_path / "model.sql", dialect="oracle")
     assert not (tmp_path / "model.sql").exists()
+
+
+@pytest.mark.parametrize("cls", [bg.LogisticClassifier, bg.OrderedClassifier])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("missing", ["error", "mean"])
+def test_regressions_at_a_point(table, tmp_path, cls, classes, missing):
+    X, y = table
+    keep = np.isin(y, sorted(set(y))[:classes])
+    options = {} if cls is bg.LogisticClassifier else {"order": sorted(set(y[keep]))}
+    classifier = cls(inference="map", missing=missing, unseen="missing", **options).fit(X[keep], y[keep])
+    rng = np.random.default_rng(1)
+    rows = X.iloc[rng.integers(0, len(X), 500)].reset_index(drop=True)
+    rows["x"] = rows["x"].mask(rng.random(500) < 0.05, rng.choice([1e-300, 1e6, -1e6], 500))
+    rows["yes"] = rows["yes"].astype("boolean")
+    gaps = rows.mask(pd.DataFrame(rng.random(rows.shape) < 0.1, columns=rows.columns))
+    found = answers(classifier, gaps, tmp_path / "model.sql")
+    whole = gaps.notna().all(axis=1) if missing == "error" else np.full(500, True)
+    assert np.abs(found[whole] - classifier.predict_proba(gaps[whole])).max() < 1e-12
+    assert np.isnan(found[~whole].astype(float)).all()
+
+
+def test_the_probit_link_is_refused_in_sql(table, tmp_path):
+    X, y = table
+    classifier = bg.ProbitClassifier(inference="map").fit(X, y == "a")
+    with pytest.raises(
+        ValueError, match=r"ProbitClassifier of \['probit'\] cannot be written in SQL; export it to Java"
+    ):
+        classifier.export(tmp_path / "model.sql", dialect="duckdb")

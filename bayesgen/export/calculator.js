@@ -169,9 +169,9 @@
       $("interval-note").textContent = say(between ? "interval_note" : "no_interval");
       yield;
     }
+    draw_terms(row, p, empty);
+    yield;
     if (model.generative) {
-      draw_terms(row, p, empty);
-      yield;
       draw_typicality(empty ? null : typicality(row));
       yield;
       const found = [];
@@ -210,6 +210,7 @@
   }
 
   function draw_terms(row, p, empty) {
+    $("why").hidden = !p;
     if (!p) return;
     const leader = best(p);
     $("why-title").textContent = say("why", { name: named(leader) });
@@ -363,7 +364,7 @@
   $("cases-hint").textContent = say("cases_hint", { columns: columns.map((column) => column.name).join(", ") });
   $("columns").append(...entries.map((entry) => entry.box));
   $("about").append(...about(model.about).map((words) => element("p", {}, words)));
-  for (const id of ["next", "why", "elsewhere"]) $(id).hidden = !model.generative;
+  for (const id of ["next", "elsewhere"]) $(id).hidden = !model.generative;
   $("entries").onsubmit = (event) => event.preventDefault();
   $("clear").onclick = () => { entries.forEach((entry) => entry.clear()); entries[0].inputs[0].focus(); answer(); };
   $("print").onclick = () => window.print();

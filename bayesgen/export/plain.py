@@ -2,7 +2,8 @@
 
 A generative classifier is a mixture of products of factors (`bayesgen.posterior.component`): a member for an exact
 posterior or a point, one for each draw of a sampler. A factor is the predictive density of a leaf, as the leaf itself
-writes it (`Leaf.written`): arrays with a kind.
+writes it (`Leaf.written`): arrays with a kind. A regression is a link of scores, as its model writes it, under a point
+or each draw.
 """
 
 import base64
@@ -20,8 +21,12 @@ from scipy.special import logsumexp, softmax
 
 from bayesgen.core import __version__
 from bayesgen.core.errors import Argument, InputError, NoClosedForm, listed
+from bayesgen.core.statistics import Rows
 from bayesgen.models.leaf import INFINITE
+from bayesgen.models.linear_model import complete
+from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.posterior.posterior import generator
+from bayesgen.tables import design
 from bayesgen.tables.table import DECLARE
 
 _LEVELS = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35)  # at which the scorer cuts a line, and their mirrors
@@ -40,33 +45,45 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         The most draws of a sampled posterior to write.
     """
     posterior = classifier.posterior_
-    if posterior.kind == "average" or not hasattr(classifier, "score_samples"):
-        raise ValueError(f"{type(classifier).__name__} cannot be exported; naive Bayes and Gaussian discriminants can")
+    generative = hasattr(classifier, "score_samples")
+    if posterior.kind == "average" or not (generative or hasattr(posterior.model, "written")):
+        raise ValueError(
+            f"{type(classifier).__name__} cannot be exported: naive Bayes, Gaussian discriminants, latent classes, and "
+            "logistic, probit and ordered regressions can"
+        )
     taken, shipped = classifier, None
     if posterior.kind == "draws":
         kept = posterior.as_draws().thinned(draws)
         taken = copy.copy(classifier)
         taken.posterior_ = kept
         shipped = [len(next(iter(each.flat.values()))) for each in (kept, posterior.as_draws())]
-    joint = taken.joint()
-    components = joint.components()
     columns = _columns(classifier)
     place = {column["name"]: j for j, column in enumerate(columns)}
-    factors = [_factor(factor, classifier.schema_, columns, place) for factor in components.factors]
-    factors = [factor for factor in factors if factor["columns"]]  # others are of constant columns alone
-    classes = taken.posterior_.model.classes
+    order = [place[column] for block in classifier.schema_.blocks for column in block.columns]
     made = {
         "classes": [str(label) for label in classifier.classes_.tolist()],
         "columns": columns,
         "unused": [name for name in classifier.schema_.columns if name not in place],
-        "generative": True,
-        "gaps": True,
+        "generative": generative,
+        "gaps": generative or classifier._fills,
         "kind": posterior.kind,
         "interval": posterior.kind != "point",
         "unseen": getattr(classifier, "unseen", "error"),
-        "infinite": INFINITE,
         "exponent": float(getattr(classifier, "exponent_", 1.0)),
-        "order": [place[column] for block in classifier.schema_.blocks for column in block.columns],
+        "order": order,
+    }
+    made |= _mixture(taken, columns, order) if generative else _regression(taken, columns)
+    checksum = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
+    return made | {"about": _about(classifier, shipped, checksum)}
+
+
+def _mixture(classifier, columns, order) -> dict[str, Any]:
+    """Return a generative classifier: its members, factors, and what questions about rows need."""
+    joint, posterior = classifier.joint(), classifier.posterior_
+    components, classes = joint.components(), posterior.model.classes
+    factors = [_factor(factor, classifier.schema_, columns) for factor in components.factors]
+    made = {
+        "infinite": INFINITE,
         "priors": np.exp(joint.log_prior).tolist(),
         "members": {
             "count": len(components.log_member),
@@ -74,26 +91,71 @@ def plain(classifier, draws: int) -> dict[str, Any]:
             "classes": written(np.exp(components.log_class)),
             "total": float(classes.alpha.sum()) if posterior.kind == "exact" and hasattr(classes, "alpha") else np.inf,
         },
-        "factors": factors,
+        "factors": [factor for factor in factors if factor["columns"]],  # others are of constant columns alone
     }
-    _describe(made, joint, components)
-    checksum = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
-    return made | {"about": _about(classifier, shipped, checksum)}
+    return made | _described(columns, order, joint, components)
+
+
+def _regression(classifier, columns) -> dict[str, Any]:
+    """Return a regression: the arrays of its score, and the words for what it does not take."""
+    posterior, schema = classifier.posterior_.as_draws(), classifier.schema_
+    arrays = {
+        name: written(value) if isinstance(value, np.ndarray) else value
+        for name, value in posterior.model.written(posterior.flat).items()
+    }
+    rows, origins = classifier.statistics_.data["x"] * classifier.scale_ + classifier.centre_, design.origins(schema)
+    for column in columns:
+        if column["kind"] == "bool":
+            column["words"] = f"{{value}} in row 0 {design.NO_BIT}"
+        elif column["kind"] != "category" and len(rows):
+            values = rows[:, origins.index(column["name"])]
+            column["range"] = [float(f"{end:.6g}") for end in (values.min(), values.max())]
+    count = len(next(iter(posterior.flat.values())))
+    return {
+        "infinite": _refused(np.inf),
+        "missing": _refused(np.nan),
+        "priors": None,
+        "members": {"count": count, "log": -np.log(count), "classes": 1 / len(classifier.classes_)},
+        "factors": [],
+        "score": arrays | {"centre": classifier.centre_.tolist(), "scale": classifier.scale_.tolist()},
+    }
+
+
+def _refused(value: float) -> str:
+    """Return the words by which a regression refuses a value."""
+    try:
+        raise AssertionError(complete(np.array([[value]]), ("",)))
+    except InputError as error:
+        return str(error).partition(": ")[2]
 
 
 def _about(classifier, shipped, checksum: str) -> dict[str, Any]:
-    counts = classifier.statistics_.classes.total() if hasattr(classifier.statistics_, "classes") else None
+    rows, counts = _learned_from(classifier)
     return {
         "package": "bayesgen",
         "version": __version__,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "model": type(classifier).__name__,
-        "rows": None if counts is None else float(counts.sum()),
+        "rows": rows,
         "shares": None if counts is None else (counts / counts.sum()).tolist(),
         "score": None,
         "draws": shipped,
         "checksum": checksum,
     }
+
+
+def _learned_from(classifier) -> tuple[float | None, np.ndarray | None]:
+    """Return the rows of the fit, and how many of each class where that is known."""
+    statistics, classes = classifier.statistics_, len(classifier.classes_)
+    if isinstance(statistics, PartlyLabelled):
+        known = 0.0 if classifier.label_noise else statistics.classes.total().sum()
+        return float(known + statistics.weight.sum()), None
+    if isinstance(statistics, Rows):
+        rows = statistics.data
+        counts = np.bincount(rows["t"], weights=rows["weight"], minlength=classes)
+    else:
+        counts = statistics.classes.total()
+    return (float(counts.sum()), counts) if counts.any() else (None, None)  # none are kept of rows in batches
 
 
 def _columns(classifier) -> list[dict[str, Any]]:
@@ -113,8 +175,9 @@ def _columns(classifier) -> list[dict[str, Any]]:
     return [found[column] for column in schema.columns if column in found]
 
 
-def _factor(factor, schema, columns, place) -> dict[str, Any]:
+def _factor(factor, schema, columns) -> dict[str, Any]:
     """Return the factor of a leaf: its columns, and its density as the leaf writes it."""
+    place = {column["name"]: j for j, column in enumerate(columns)}
     (block,) = (block for block in schema.blocks if block.name in (factor.name, *factor.blocks))
     leaf = factor.leaf
     try:
@@ -165,15 +228,15 @@ def written(array: np.ndarray) -> Any:
     return base64.b64encode(np.ascontiguousarray(array, "<f8").tobytes()).decode()
 
 
-def _describe(made, joint, components) -> None:
-    """Add what questions about rows need: quantiles of Student's t, the usual range of columns, drawn rows."""
+def _described(columns, places, joint, components) -> dict[str, Any]:
+    """Return what questions need: drawn rows, quantiles of Student's t; add their usual range to the columns."""
     start, count = {}, 0
     for block in joint.classifier.schema_.blocks:
         start[block.name], count = count, count + len(block.columns)
     nothing = joint.nothing()
     nothing |= {name: np.zeros_like(nothing[name]) for name in joint.totals()}  # none in none, which is certain
     for entry in components.given(nothing).entries():
-        column = made["columns"][made["order"][start[entry.gap.block] + entry.gap.place]]
+        column = columns[places[start[entry.gap.block] + entry.gap.place]]
         if column["kind"] in ("number", "count", "date"):
             along = entry.along()
             weight = softmax(logsumexp(along.log_joint, axis=0) + along.log_width, axis=1)[0]
@@ -183,14 +246,14 @@ def _describe(made, joint, components) -> None:
             low, high = np.interp(_USUAL, level, values[order]).tolist()
             digits = 1 - math.floor(math.log10(high - low)) if high > low else 3  # two of the width: 2005 to 2011
             column["range"] = [round(low, digits), round(high, digits)]
-    rng = generator(0)
+    rng, made = generator(0), {}
     codes = rng.choice(len(joint.log_prior), _ROWS, p=np.exp(joint.log_prior) / np.exp(joint.log_prior).sum())
     if not joint.totals():
         rows = joint.blocks(joint.components(even=True).draw(joint.nothing(), codes, rng))
         flat = {}
         for block in joint.classifier.schema_.blocks:
             flat |= dict(zip(block.columns, rows[block.name].reshape(_ROWS, -1).T, strict=True))
-        table = np.column_stack([flat[column["name"]] for column in made["columns"]])
+        table = np.column_stack([flat[column["name"]] for column in columns])
         table = np.clip(table, -3e38, 3e38).astype("<f4")
         made["drawn"], made["drawn_rows"] = base64.b64encode(table.tobytes()).decode(), _ROWS
     dofs = {np.inf}
@@ -199,6 +262,7 @@ def _describe(made, joint, components) -> None:
         for dof, cuts in zip(_dofs(factors), components.cutting(block), strict=True):
             dofs |= set(dof) if cuts else set()
     made["quantiles"] = [[dof, stats.t.ppf(_LEVELS, dof).tolist()] for dof in sorted(dofs)]
+    return made
 
 
 def _dofs(factors) -> Iterator[list[float]]:

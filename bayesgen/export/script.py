@@ -1,4 +1,4 @@
-"""The script: a classifier in plain numbers, and the functions of `scorer.js` that read them, in one text."""
+"""The script: a classifier in plain numbers, and the functions beside it that read them, in one text."""
 
 import json
 from collections.abc import Mapping
@@ -15,6 +15,18 @@ from bayesgen.files import disk
 from bayesgen.numerics.checks import check_count
 
 DRAWS = 400
+_PARTS = ("numbers", "rows", "kinds", "mixture", "regression", "answers", "questions")  # files, in this order
+_FUNCTIONS = (
+    "predictProba",
+    "predictLogProba",
+    "predictProbaInterval",
+    "explain",
+    "nextMeasurement",
+    "nextMeasurements",
+    "typicality",
+    "decide",
+    "remarks",
+)
 
 
 def script(classifier, draws: int = DRAWS) -> str:
@@ -28,8 +40,9 @@ def script(classifier, draws: int = DRAWS) -> str:
     Parameters
     ----------
     classifier : fitted classifier
-        Naive Bayes or a Gaussian discriminant, whose leaves say how they are written
-        (`bayesgen.models.leaf.Leaf.written`).
+        Naive Bayes, a Gaussian discriminant or latent classes, whose leaves say how they are written
+        (`bayesgen.models.leaf.Leaf.written`); or a logistic, probit or ordered regression, which takes no gaps and has
+        no ``nextMeasurement`` and no ``typicality`` (they are null).
     draws : int, default 400
         The most draws of a sampled posterior that the script holds, chosen evenly. Its probabilities are the averages
         over these.
@@ -49,13 +62,15 @@ def script(classifier, draws: int = DRAWS) -> str:
 
 def source(made: Mapping[str, Any]) -> str:
     """Return the script of a classifier in plain numbers."""
-    about, scorer = made["about"], resources.files("bayesgen.export").joinpath("scorer.js").read_text(encoding="utf-8")
+    about, folder = made["about"], resources.files("bayesgen.export")
+    scorer = "\n".join(folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in _PARTS)
     head = f"// {about['model']}, a classifier of bayesgen {about['version']}, exported on {about['date']}."
     if about["draws"]:
         shipped, of = about["draws"]
         head += f"\n// Its probabilities are averages over {counted(shipped, 'draw')} of {of}."
     model = ",\n".join(f"  {name}: {_literal(value)}" for name, value in made.items())
-    return f'{head}\n"use strict";\n\nconst model = {{\n{model},\n}};\n\n{scorer}'
+    names = f"export {{ model, {', '.join(_FUNCTIONS)} }};"
+    return f'{head}\n"use strict";\n\nconst model = {{\n{model},\n}};\n\n{scorer}\n{names}\n'
 
 
 def _literal(value: Any) -> str:
@@ -72,7 +87,8 @@ def export(classifier, path, dialect: Literal["javascript", "duckdb"] = "javascr
         The file, ``model.js`` or ``model.sql``.
     dialect : {"javascript", "duckdb"}, default "javascript"
         A script, see `bayesgen.export.script`; or one SELECT for DuckDB, of fewer models: naive Bayes of Gaussian,
-        Bernoulli, categorical and Poisson leaves and diagonal discriminants, exact or as a point.
+        Bernoulli, categorical and Poisson leaves and diagonal discriminants, exact or as a point; logistic and ordered
+        regressions at a point.
     """
     if dialect not in ("javascript", "duckdb"):
         raise ValueError(f"dialect must be 'javascript' or 'duckdb', got {dialect!r}")

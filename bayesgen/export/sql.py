@@ -14,43 +14,82 @@ _JAVASCRIPT = "export it to JavaScript: export('model.js')"
 def query(classifier) -> str:
     """Return a SELECT of the probability of each class, p_ and its label, for every row of the table ``rows``.
 
-    NULL is a gap, and integrated out.
+    NULL is a gap, and integrated out. A regression gives NULL for it, unless it fills gaps.
 
     Parameters
     ----------
     classifier : fitted classifier
         Naive Bayes of Gaussian, Bernoulli, categorical and Poisson leaves, or a Gaussian discriminant whose columns
-        stand apart; exact or a point.
+        stand apart; exact or a point. A logistic or ordered regression at a point, with the logistic link.
     """
     made = plain(classifier, 1)
-    kinds = {factor["kind"] for factor in made["factors"]}
-    packed = (*_FIELDS, "mass")  # arrays too large to be written as a query
+    score = made.get("score", {})
+    kinds = {factor["kind"] for factor in made["factors"]} | {score[name] for name in ("link",) if name in score}
+    packed = (*_FIELDS, "mass", "weights")  # arrays too large to be written as a query
     strange = [
-        factor
-        for factor in made["factors"]
-        if {"joint", "shift"} & factor.keys() or any(isinstance(factor.get(name), str) for name in packed)
+        part
+        for part in (*made["factors"], score)
+        if {"joint", "shift"} & part.keys() or any(isinstance(part.get(name), str) for name in packed)
     ]
-    if made["kind"] == "draws" or kinds - {"gaussian", "list", "count"} or strange:
+    if made["kind"] == "draws" or kinds - {"gaussian", "list", "count", "logistic"} or strange:
         what = f"{sorted(kinds)}" if made["kind"] != "draws" else "draws of a sampler"
         raise ValueError(f"{type(classifier).__name__} of {what} cannot be written in SQL; {_JAVASCRIPT}")
-    classes, prior = len(made["classes"]), np.log(made["priors"])
-    scores = []
-    for k in range(classes):
-        terms = [term for factor in made["factors"] for term in _terms(factor, made, k)]
-        evidence = " + ".join(["0.0", *terms])
-        scores.append(f"{_number(prior[k])} + {_number(made['exponent'])} * ({evidence}) AS score_{k}")
-    total = " + ".join(f"exp(score_{k} - top)" for k in range(classes))
-    inner = ",\n    ".join(scores)
-    probabilities = ",\n  ".join(
-        f"exp(score_{k} - top) / ({total}) AS {_name('p_' + label)}" for k, label in enumerate(made["classes"])
-    )
-    top = ", ".join(f"score_{k}" for k in range(classes))
-    left = ", ".join([*(f"score_{k}" for k in range(classes)), "top"])
+    classes = range(len(made["classes"]))
+    scores = _lines(made) if score else [_evidence(made, k) for k in classes]
+    inner = ",\n    ".join(f"{line} AS score_{k}" for k, line in enumerate(scores))
+    names = ", ".join(f"score_{k}" for k in range(len(scores)))
+    if "cuts" in score:
+        found = _between(np.ravel(score["cuts"]))
+    else:
+        total = " + ".join(f"exp(score_{k} - top)" for k in classes)
+        found = [f"exp(score_{k} - top) / ({total})" for k in classes]
+    labelled = zip(found, made["classes"], strict=True)
+    probabilities = ",\n  ".join(f"{each} AS {_name('p_' + label)}" for each, label in labelled)
     return (
         f"-- {made['about']['model']} of bayesgen {made['about']['version']}: write the name of a table for rows.\n"
-        f"SELECT * EXCLUDE ({left}),\n  {probabilities}\nFROM (SELECT *, greatest({top}) AS top FROM (SELECT *,\n"
-        f"    {inner}\n  FROM rows));\n"
+        f"SELECT * EXCLUDE ({names}, top),\n  {probabilities}\nFROM (SELECT *, greatest({names}) AS top FROM (SELECT *,"
+        f"\n    {inner}\n  FROM rows));\n"
     )
+
+
+def _evidence(made: dict[str, Any], k: int) -> str:
+    """Return log p(x, k) of a generative classifier."""
+    terms = [term for factor in made["factors"] for term in _terms(factor, made, k)]
+    evidence = " + ".join(["0.0", *terms])
+    return f"{_number(np.log(made['priors'][k]))} + {_number(made['exponent'])} * ({evidence})"
+
+
+def _lines(made: dict[str, Any]) -> list[str]:
+    """Return the scores of a regression, sums of a term for each column."""
+    score, lines = made["score"], []
+    centre, scale = np.array(score["centre"]), np.array(score["scale"])
+    rows = len(made["classes"]) if score["kind"] == "softmax" else 1
+    for intercept, *slopes in np.broadcast_to(score["weights"], (1, rows, 1 + len(centre)))[0]:
+        terms, place = [], 0
+        for about in made["columns"]:
+            column, b = _value(about), np.array(slopes[place:])
+            if about["kind"] == "category":
+                size = len(about["categories"])
+                z = (np.eye(size) - centre[place : place + size]) / scale[place : place + size]
+                each = zip(about["categories"], z @ b[:size], strict=True)
+                when = " ".join(f"WHEN {_label(label)} THEN {_number(value)}" for label, value in each)
+                other = _unseen(about, made, "NULL")
+                term = f"CASE WHEN {column} IS NOT NULL THEN CASE {column} {when} ELSE {other} END END"
+            else:
+                size, number = 1, f"({column} - {_number(centre[place])}) / {_number(scale[place])}"
+                term = f"{number} * {_number(b[0])}"
+            terms.append(f"coalesce({term}, 0.0)" if made["gaps"] else f"({term})")
+            place += size
+        lines.append(" + ".join([_number(intercept), *terms]))
+    return lines
+
+
+def _between(cuts) -> list[str]:
+    """Return F(high - s) - F(low - s) for the cuts around each class, F the logistic function of a score s."""
+    ends = ["1", *(f"(1 + exp({_number(cut)} - score_0))" for cut in cuts), ""]
+    tops = ["", *(f"(1 + exp(score_0 - {_number(cut)}))" for cut in cuts), "1"]
+    inner = -np.expm1(-np.diff(cuts, prepend=-np.inf, append=np.inf))
+    return [f"{_number(mass)} / ({tops[k + 1]} * {ends[k]})" for k, mass in enumerate(inner)]
 
 
 def _terms(factor: dict[str, Any], made: dict[str, Any], k: int) -> list[str]:
@@ -59,7 +98,7 @@ def _terms(factor: dict[str, Any], made: dict[str, Any], k: int) -> list[str]:
     values = {name: np.broadcast_to(factor[name], shape) for name in _FIELDS if name in factor}
     for i, j in enumerate(factor["columns"]):
         about, each = made["columns"][j], {name: float(v[k, i]) for name, v in values.items()}
-        column = _name(about["name"])
+        column = _value(about)
         if factor["kind"] == "gaussian":
             terms.append(f"coalesce({_gaussian(column, **each)}, 0.0)")
         elif factor["kind"] == "count":
@@ -69,11 +108,25 @@ def _terms(factor: dict[str, Any], made: dict[str, Any], k: int) -> list[str]:
             with np.errstate(divide="ignore"):
                 cases = zip(about["categories"], np.log(mass), strict=True)
             when = " ".join(f"WHEN {_label(label)} THEN {_number(value)}" for label, value in cases)
-            seen = column if about["kind"] == "category" else f"CAST({column} AS INTEGER)"
-            text = f"column {about['name']}: a value that was not there at fit"
-            other = "0.0" if made["unseen"] == "missing" and about["kind"] == "category" else f"error({_label(text)})"
-            terms.append(f"CASE WHEN {column} IS NULL THEN 0.0 ELSE CASE {seen} {when} ELSE {other} END END")
+            other = _unseen(about, made, "0.0")
+            terms.append(f"CASE WHEN {column} IS NULL THEN 0.0 ELSE CASE {column} {when} ELSE {other} END END")
     return terms
+
+
+def _value(about: dict[str, Any]) -> str:
+    """Return the number or category of a column."""
+    name, kind = _name(about["name"]), about["kind"]
+    if kind == "date":
+        return f"date_diff('day', DATE '1970-01-01', CAST({name} AS DATE))"
+    return f"CAST({name} AS INTEGER)" if kind == "bool" else name
+
+
+def _unseen(about: dict[str, Any], made: dict[str, Any], missing: str) -> str:
+    """Return what stands for a value that is none of a column: as if it were missing, or an error."""
+    if made["unseen"] == "missing" and about["kind"] == "category":
+        return missing
+    text = f"column {about['name']}: a value that was not there at fit"
+    return f"error({_text(text)})"
 
 
 def _gaussian(x: str, location: float, scale: float, dof: float) -> str:

@@ -233,6 +233,10 @@ class LogisticRegression(LinearClassifier):
         parts = [score, xp.zeros_like(score[..., :1, :])]
         return xp.concatenate(parts[::-1] if len(self.classes) == 2 else parts, axis=-2)
 
+    def written(self, params):
+        weights = np.concatenate([params["intercept"][..., None], params["coefficients"]], axis=-1)
+        return {"kind": "softmax", "weights": self._all(weights.reshape(len(weights), -1, 1 + self.features))}
+
     @np.errstate(under="ignore")
     def log_probability(self, score):
         score = self._all(score)
@@ -301,6 +305,11 @@ class ProbitRegression(LinearClassifier):
         super().__post_init__()
         if len(self.classes) != 2:
             raise ValueError(f"ProbitRegression takes two classes, got {len(self.classes)}; use LogisticRegression")
+
+    def written(self, params):
+        """Return it as the ordered regression of two classes, cut at minus the intercept."""
+        weights = np.pad(params["coefficients"], ((0, 0), (1, 0)))[:, None]
+        return {"kind": "ordered", "link": "probit", "cuts": -params["intercept"][:, None], "weights": weights}
 
     @np.errstate(under="ignore")
     def log_probability(self, score):

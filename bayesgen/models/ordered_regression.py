@@ -117,6 +117,10 @@ class OrderedRegression(RowClassifier):
         score = scores({"intercept": np.zeros(lead), "coefficients": params["coefficients"]}, x)
         return self._of_classes(params["cuts"], np.clip(score, -_FARTHEST, _FARTHEST))
 
+    def written(self, params):
+        weights = np.pad(params["coefficients"], ((0, 0), (1, 0)))[:, None]
+        return {"kind": "ordered", "link": self.link, "cuts": params["cuts"], "weights": weights}
+
     def dims(self, site: str) -> tuple[str, ...]:
         return ("cut",) if site == "cuts" else super().dims(site)
 

@@ -15,6 +15,7 @@ from bayesgen.tables.table import Table
 
 _IS = " == "  # between a column and its category
 _SPARSE = "X is sparse, and a regression takes dense rows: give X.toarray()"
+NO_BIT = "is neither True nor False, 1 nor 0, which it held at the fit"
 _MANY = 1000  # categories that may be names of the rows, with a column for each row
 
 
@@ -82,8 +83,7 @@ def _refuse_no_bits(block: Block, values) -> None:
     if values.dtype.kind != "b" and wrong.any():
         row, place = np.argwhere(wrong)[0].tolist()
         raise InputError(
-            f"column {block.columns[place]!r}: {values[row, place]:g} in row {row} is neither True nor False, 1 nor 0, "
-            "which it held at the fit",
+            f"column {block.columns[place]!r}: {values[row, place]:g} in row {row} {NO_BIT}",
             column=block.columns[place],
             row=row,
             value=float(values[row, place]),

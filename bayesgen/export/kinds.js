@@ -1,0 +1,305 @@
+// ---- kinds of density -----------------------------------------------------------------------------------------------
+// A factor is the density of some columns under groups, each of one class. A kind says
+//   fields    its arrays, and how many numbers each has
+//   density   log p(x | group g) of an entry x of its column i, where columns stand apart
+//   whole     log p(x | group g) of all entries of a row, where they do not
+//   line      location, spread and degrees of freedom of an unknown entry, where it is a number
+//   values    how many values of an unknown entry are listed, where it is a count or a category
+//   drawn     parameters under groups that are drawn from the posterior
+//   prepare   what does not depend on rows;  check  whether entries fit each other
+// Where parameters are known, the rows that they are worth (total, kappa, rate, dof) are infinite.
+
+const SIZES = {
+  group: (f) => f.groups,
+  entry: (f) => f.groups * f.columns.length,
+  matrix: (f) => f.groups * f.columns.length ** 2,
+  level: (f) => f.groups * f.columns.length * f.size,
+};
+
+const KINDS = {
+  // Student's t, or a Gaussian where dof is infinite; of log(x + shift) where there is a shift. Columns stand apart, or
+  // are joint: they share a variance, and with it their tails.
+  gaussian: {
+    fields: { location: "entry", scale: "entry", dof: "entry", kappa: "entry" },
+    prepare(f) {
+      f.width = f.scale.map((s, c) => (f.dof[c] === Infinity ? s : s * Math.sqrt(f.dof[c])));
+      f.level = f.location.map((_, c) => {
+        if (f.dof[c] === Infinity) return -0.5 * LOG_2PI - Math.log(f.scale[c]);
+        return (f.joint ? 0 : logGammaRatio(f.dof[c] / 2, 0.5)) - 0.5 * Math.log(Math.PI) - Math.log(f.width[c]);
+      });
+    },
+    forward: (f, i, x) => (f.shift === undefined ? x : f.shift === 1 ? Math.log1p(x) : Math.log(x + f.shift)),
+    density(f, g, i, x) {
+      const c = g * f.columns.length + i;
+      const z = (x - f.location[c]) / f.width[c];
+      if (f.dof[c] === Infinity) return f.level[c] - 0.5 * z * z;
+      return f.level[c] - 0.5 * (f.dof[c] + 1) * log1pSquares([z]);
+    },
+    whole(f, g, x) {
+      const [seen, first] = [entriesOf(f, x), g * f.columns.length];
+      const level = seen.reduce((sum, i) => sum + f.level[first + i], 0);
+      const z = seen.map((i) => (x[f.columns[i]] - f.location[first + i]) / f.width[first + i]);
+      return level + tail(f.dof[first], z);
+    },
+    line(f, g, i, x) {
+      const c = g * f.columns.length + i;
+      if (!f.joint || f.dof[c] === Infinity) return { location: f.location[c], spread: f.scale[c], dof: f.dof[c] };
+      const others = entriesOf(f, x);
+      const z = others.map((o) => (x[f.columns[o]] - f.location[c - i + o]) / f.scale[c - i + o]);
+      return conditional(f.location[c], f.scale[c], f.dof[c], z);
+    },
+    drawn(f, copy, random) {
+      const [D, chis] = [f.columns.length, []];
+      for (let g = 0; g < copy.groups; g++) {
+        if (g % f.groups === 0) chis.length = 0;
+        for (let i = 0; i < D; i++) {
+          const c = (g % f.groups) * D + i;
+          const mate = f.joint ? (f.tied ? 0 : g % f.groups) : f.tied ? i : c; // who shares a variance
+          const nu = f.dof[c];
+          if (chis[mate] === undefined) chis[mate] = nu === Infinity ? 1 : random.gamma(nu / 2) / (nu / 2);
+          const share = f.kappa[c] === Infinity ? 0 : 1 / (f.kappa[c] + 1); // of the squared scale, for the mean
+          copy.scale[g * D + i] = f.scale[c] * Math.sqrt((1 - share) / chis[mate]);
+          const step = share ? f.scale[c] * Math.sqrt(share / chis[mate]) * random.normal() : 0;
+          copy.location[g * D + i] = f.location[c] + step;
+        }
+      }
+    },
+  },
+  // Student's t or Gaussian vectors, by their scale matrices
+  vector: {
+    fields: { location: "entry", scale: "matrix", dof: "group", kappa: "group" },
+    prepare: (f) => (f.roots = new Map()),
+    whole: (f, g, x) => {
+      const [seen, nu] = [entriesOf(f, x), f.dof[g]];
+      if (!seen.length) return 0;
+      const { root, logDet } = rootOf(f, g, seen);
+      const z = away(f, g, seen, x, root);
+      const d = seen.length;
+      if (nu === Infinity) return -0.5 * d * LOG_2PI - logDet + tail(nu, z);
+      return -0.5 * d * Math.log(Math.PI * nu) - logDet + tail(nu, z.map((v) => v / Math.sqrt(nu)));
+    },
+    line(f, g, i, x) {
+      const seen = entriesOf(f, x);
+      const { root } = rootOf(f, g, [...seen, i]);
+      const [z, last] = [away(f, g, seen, x, root), root[seen.length]];
+      const location = z.reduce((sum, v, o) => sum + v * last[o], f.location[g * f.columns.length + i]);
+      return conditional(location, last[seen.length], f.dof[g], z);
+    },
+    drawn(f, copy, random) {
+      const D = f.columns.length;
+      let turn = null; // of Bartlett's decomposition: the inverse of a factor of a Wishart matrix
+      for (let g = 0; g < copy.groups; g++) {
+        const from = g % f.groups;
+        const share = 1 / (f.kappa[from] + 1);
+        const { root } = rootOf(f, from, f.columns.map((_, i) => i));
+        if (from === 0 || !f.tied) {
+          turn = Array.from({ length: D }, (_, r) => Array.from({ length: r }, () => random.normal()));
+          turn.forEach((row, r) => row.push(Math.sqrt(2 * random.gamma((f.dof[from] + r) / 2))));
+          turn = inverse(turn);
+        }
+        const spread = Math.sqrt(f.dof[from] * (1 - share));
+        const factor = root.map((row, r) => row.map((_, c) => spread * dot(r - c + 1, (s) => row[c + s] * turn[c + s][c])));
+        const noise = factor.map(() => random.normal());
+        for (let r = 0; r < D; r++) {
+          const move = Math.sqrt(share / (1 - share)) * dot(r + 1, (s) => factor[r][s] * noise[s]);
+          copy.location[g * D + r] = f.location[from * D + r] + move;
+          for (let c = 0; c < D; c++) {
+            copy.scale[(g * D + r) * D + c] = dot(Math.min(r, c) + 1, (s) => factor[r][s] * factor[c][s]);
+          }
+        }
+      }
+    },
+  },
+  // the values 0, 1, ..., size - 1 by their probabilities, of a Dirichlet of this total
+  list: {
+    fields: { mass: "level", total: "entry" },
+    prepare: (f) => (f.level = f.mass.map(Math.log)),
+    density: (f, g, i, x) => f.level[(g * f.columns.length + i) * f.size + x],
+    values: (f) => f.size,
+    drawn(f, copy, random) {
+      for (let row = 0; row < copy.total.length; row++) {
+        const c = row % f.total.length;
+        copy.mass.set(dirichlet(f.mass.subarray(c * f.size, (c + 1) * f.size), f.total[c], random), row * f.size);
+      }
+    },
+  },
+  // counts: Poisson, of a mean that is known as from so many rows (rate)
+  count: {
+    fields: { mean: "entry", rate: "entry" },
+    density(f, g, i, x) {
+      const [mean, b] = [f.mean[g * f.columns.length + i], f.rate[g * f.columns.length + i]];
+      if (b === Infinity) return (x ? x * Math.log(mean) : 0) - mean - logGamma(x + 1);
+      return logWays(mean * b, x) - mean * b * Math.log1p(1 / b) - x * Math.log1p(b);
+    },
+    values(f, i) {
+      for (let size = 64; ; size *= 4) {
+        const mass = new Float64Array(f.groups);
+        for (let g = 0; g < f.groups; g++) for (let x = 0; x < size; x++) mass[g] += Math.exp(this.density(f, g, i, x));
+        if (Math.min(...mass) > 1 - 1e-9 || size >= 65536) return size;
+      }
+    },
+    drawn(f, copy, random) {
+      copy.mean.forEach((_, c) => {
+        const [mean, b] = [f.mean[c % f.mean.length], f.rate[c % f.mean.length]];
+        copy.mean[c] = b === Infinity ? mean : random.gamma(mean * b) / b;
+      });
+    },
+  },
+  // heads in a number of tosses, one for each column; the mean of a head is known as from so many tosses (total)
+  heads: {
+    fields: { mean: "entry", total: "entry" },
+    density(f, g, i, x) {
+      const c = g * f.columns.length + i;
+      return logHeads(f.mean[c], f.total[c], x, f.trials[i] - x);
+    },
+    values: (f, i) => f.trials[i] + 1,
+    drawn: (f, copy, random) => drawnMeans(f, copy, random),
+  },
+  // heads, and tosses in a second column
+  tosses: {
+    fields: { mean: "group", total: "group" },
+    check(f, x) {
+      const [heads, tosses] = f.columns;
+      if (Number.isNaN(x[heads])) return;
+      if (Number.isNaN(x[tosses])) throw refusal(tosses, "row 0 has heads but no number of tosses");
+      if (x[heads] > x[tosses]) throw refusal(heads, `value ${shown(x[heads])} in row 0 is more than the tosses`);
+    },
+    whole(f, g, x) {
+      const [heads, tosses] = f.columns.map((j) => x[j]);
+      return Number.isNaN(heads) ? 0 : logHeads(f.mean[g], f.total[g], heads, tosses - heads);
+    },
+    drawn: (f, copy, random) => drawnMeans(f, copy, random),
+  },
+  // a bag of words, given its length
+  bag: {
+    fields: { mass: "entry", total: "group" },
+    check(f, x) {
+      const gone = f.columns.filter((j) => Number.isNaN(x[j]));
+      if (gone.length && gone.length < f.columns.length) {
+        const cure = "a bag of words is missing as a whole; give 0 for a word not in it";
+        throw refusal(gone[0], `row 0 is partly missing: ${cure}`);
+      }
+    },
+    whole(f, g, x) {
+      if (Number.isNaN(x[f.columns[0]])) return 0;
+      const [total, length] = [f.total[g], f.columns.reduce((sum, j) => sum + x[j], 0)];
+      const ways = total === Infinity ? -logGamma(length + 1) : logWays(total, length);
+      return f.columns.reduce((sum, j, i) => {
+        const mass = f.mass[g * f.columns.length + i];
+        if (!x[j]) return sum;
+        return sum + (total === Infinity ? x[j] * Math.log(mass) - logGamma(x[j] + 1) : logWays(mass * total, x[j]));
+      }, -ways);
+    },
+    drawn(f, copy, random) {
+      const D = f.columns.length;
+      for (let g = 0; g < copy.groups; g++) {
+        const from = g % f.groups;
+        copy.mass.set(dirichlet(f.mass.subarray(from * D, (from + 1) * D), f.total[from], random), g * D);
+      }
+    },
+  },
+};
+
+const refusal = (j, words) => fault(model.columns[j].name, `column ${shown(model.columns[j].name)}: ${words}`);
+
+/** Return the places of the columns of a factor that a row has. */
+function entriesOf(f, x) {
+  const seen = [];
+  for (let i = 0; i < f.columns.length; i++) if (!Number.isNaN(x[f.columns[i]])) seen.push(i);
+  return seen;
+}
+
+/** Return log Gamma(a + x)/(Gamma(a) x!). */
+function logWays(a, x) {
+  const [low, high] = a < x + 1 ? [a, x + 1] : [x + 1, a];
+  return logGammaRatio(high, low) - logGamma(low) - Math.log(a + x);
+}
+
+/** Return the log probability of x heads and y tails, the mean of a head known as from so many tosses. */
+function logHeads(mean, total, x, y) {
+  if (total !== Infinity) return logWays(mean * total, x) + logWays((1 - mean) * total, y) - logWays(total, x + y);
+  return (x ? x * Math.log(mean) : 0) + (y ? y * Math.log(1 - mean) : 0) + logWays(y + 1, x);
+}
+
+function drawnMeans(f, copy, random) {
+  copy.mean.forEach((_, c) => {
+    const mean = f.mean[c % f.mean.length];
+    copy.mean[c] = dirichlet([mean, 1 - mean], f.total[c % f.mean.length], random)[0];
+  });
+}
+
+/** Return log(1 + sum of squares), far from 0 by logarithms. */
+function log1pSquares(z) {
+  let [sum, size] = [0, 1];
+  for (const v of z) sum += v * v;
+  if (sum < Infinity) return Math.log1p(sum);
+  for (const v of z) size = Math.max(size, Math.abs(v));
+  if (size === Infinity) return size;
+  return 2 * Math.log(size) + Math.log1p(z.reduce((s, v) => s + (v / size) ** 2, size ** -2 - 1));
+}
+
+/** Return what the distance z of d entries takes from the log density, with the gammas of Student's t. */
+function tail(dof, z) {
+  if (dof === Infinity) {
+    const square = z.reduce((sum, v) => sum + v * v, 0);
+    return Number.isNaN(square) ? -Infinity : -0.5 * square; // beyond 1e150 spreads, infinite less infinite
+  }
+  return logGammaRatio(dof / 2, z.length / 2) - 0.5 * (dof + z.length) * log1pSquares(z);
+}
+
+/** Return the Student's t of an entry given others at the distance z, from its location and scale given these. */
+function conditional(location, scale, dof, z) {
+  if (dof === Infinity) return { location, spread: scale, dof };
+  const square = z.reduce((sum, v) => sum + v * v, 0);
+  return { location, spread: scale * Math.sqrt((dof + square) / (dof + z.length)), dof: dof + z.length };
+}
+
+const dot = (count, term) => {
+  let sum = 0;
+  for (let s = 0; s < count; s++) sum += term(s);
+  return sum;
+};
+
+/** Return the inverse of a lower triangle, given by its rows. */
+function inverse(rows) {
+  const result = [];
+  rows.forEach((row, r) => {
+    result.push(row.map((_, c) => (c === r ? 1 / row[r] : -dot(r - c, (s) => row[c + s] * result[c + s][c]) / row[r])));
+  });
+  return result;
+}
+
+/** Return Cholesky's factor of the scale matrix of some columns under a group, by rows; kept for the next row. */
+function rootOf(f, g, seen) {
+  const key = seen.join();
+  if (!f.roots.has(key)) {
+    if (f.roots.size * f.groups * seen.length ** 2 > 1e6) f.roots.clear();
+    f.roots.set(key, new Array(f.groups));
+  }
+  const roots = f.roots.get(key);
+  if (!roots[g]) {
+    const [D, root] = [f.columns.length, []];
+    let logDet = 0;
+    for (const [r, i] of seen.entries()) {
+      const row = [];
+      for (let c = 0; c <= r; c++) {
+        const left = f.scale[(g * D + i) * D + seen[c]] - dot(c, (s) => row[s] * (c === r ? row[s] : root[c][s]));
+        row.push(c === r ? Math.sqrt(left) : left / root[c][c]);
+      }
+      logDet += Math.log(row[r]);
+      root.push(row);
+    }
+    roots[g] = { root, logDet };
+  }
+  return roots[g];
+}
+
+/** Return the whitened distance of entries from their location. */
+function away(f, g, seen, x, root) {
+  const z = [];
+  seen.forEach((i, r) => {
+    const distance = x[f.columns[i]] - f.location[g * f.columns.length + i];
+    z.push((distance - dot(r, (s) => root[r][s] * z[s])) / root[r][r]);
+  });
+  return z;
+}

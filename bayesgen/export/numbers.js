@@ -1,0 +1,83 @@
+// ---- numbers --------------------------------------------------------------------------------------------------------
+
+const LOG_2PI = Math.log(2 * Math.PI);
+
+/** Return log(sum(exp(values))). */
+function logSum(values) {
+  let top = -Infinity;
+  for (const v of values) if (v > top) top = v;
+  if (!Number.isFinite(top)) return top;
+  let sum = 0;
+  for (const v of values) sum += Math.exp(v - top);
+  return Math.log(sum) + top;
+}
+
+/** Return S(z) of Stirling's series, z >= 10. */
+function stirlingTail(z) {
+  const w = 1 / z;
+  const s = w * w;
+  return w * (1 / 12 + s * (-1 / 360 + s * (1 / 1260 + s * (-1 / 1680 + s * (1 / 1188 - (s * 691) / 360360)))));
+}
+
+function logGamma(z) {
+  let product = 1;
+  for (; z < 10; z += 1) product *= z;
+  return (z - 0.5) * Math.log(z) - z + LOG_2PI / 2 + stirlingTail(z) - Math.log(product);
+}
+
+/** Return log Gamma(a + d) - log Gamma(a), d >= 0, without loss of digits however large a or d. */
+function logGammaRatio(a, d) {
+  if (a < 10) return logGamma(a + d) - logGamma(a);
+  return (a - 0.5) * Math.log1p(d / a) + d * (Math.log(a + d) - 1) + stirlingTail(a + d) - stirlingTail(a);
+}
+
+/** Return the bytes of a text in base 64. */
+function bytesOf(text) {
+  const signs = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const value = new Map([...signs].map((sign, place) => [sign, place]));
+  const bytes = new Uint8Array((text.length / 4) * 3);
+  for (let i = 0, j = 0; i < text.length; i += 4, j += 3) {
+    let bits = 0;
+    for (let s = 0; s < 4; s++) bits = (bits << 6) | (value.get(text[i + s]) || 0);
+    bytes.set([bits >> 16, (bits >> 8) & 255, bits & 255], j);
+  }
+  return bytes;
+}
+
+/** Return numbers that are written as one number, as nested lists, or packed, on one axis. */
+function flat(written, size) {
+  if (typeof written === "number") return new Float64Array(size).fill(written);
+  if (typeof written !== "string") return Float64Array.from(written.flat(Infinity));
+  return new Float64Array(bytesOf(written).buffer, 0, size);
+}
+
+/** Return a source of random numbers: uniform, standard normal, gamma. */
+function generator(seed) {
+  let state = seed >>> 0;
+  const bits = () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let t = Math.imul(state ^ (state >>> 15), state | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return (t ^ (t >>> 14)) >>> 0;
+  };
+  const uniform = () => (bits() + (bits() >>> 11) / 2097152 + 2 ** -22) / 4294967296;
+  const normal = () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
+  const gamma = (shape) => {
+    if (shape < 1) return gamma(shape + 1) * uniform() ** (1 / shape); // Marsaglia and Tsang 2000
+    const d = shape - 1 / 3;
+    for (;;) {
+      const x = normal();
+      const v = (1 + x / Math.sqrt(9 * d)) ** 3;
+      if (v > 0 && Math.log(uniform()) < 0.5 * x * x + d * (1 - v + Math.log(v))) return d * v;
+    }
+  };
+  return { uniform, normal, gamma };
+}
+
+/** Draw probabilities of a Dirichlet of this mean and total. */
+function dirichlet(mean, total, random) {
+  if (total === Infinity) return mean;
+  const gammas = mean.map((share) => random.gamma(share * total));
+  const sum = gammas.reduce((a, b) => a + b);
+  return sum > 0 ? gammas.map((v) => v / sum) : mean;
+}
