@@ -119,6 +119,24 @@ def test_a_column_that_is_constant_says_nothing(name):
         assert made.ask("nextMeasurement(row)", row={"x0": 1.0})[-1] == {"column": "x1", "value": 0}
 
 
+LATENT = {
+    "no labels": ({"classes": 2, "starts": 2}, None),
+    "some labels": ({"model": "discriminant"}, np.where(RNG.random(200) < 0.3, LABELS, None)),
+    "labels that may be wrong": ({"label_noise": bg.models.LabelNoise(rate=0.1)}, LABELS),
+    "all labels": ({"inference": "exact"}, LABELS),
+}
+
+
+@pytest.mark.parametrize("name", LATENT)
+def test_latent_classes_are_those_of_their_posterior(name):
+    settings, y = LATENT[name]
+    classifier = bg.LatentClassClassifier(**settings, random_state=0).fit(NUMBERS, y)
+    check(classifier, name, NUMBERS, 300)
+    with scorer(classifier) as made:
+        about = made.ask("model.about")
+    assert (about["rows"], about["shares"] is None) == (200, name != "all labels")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STUDENT)
 def test_draws_of_a_sampler(name):
