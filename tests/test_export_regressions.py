@@ -54,7 +54,7 @@ def check(classifier, count):
         if classifier.posterior_.kind == "point":
             assert between is None
         else:
-            drawn = np.exp(classifier.model_.log_likelihood_rows(classifier.posterior_.flat, classifier._read(row)))
+            drawn = np.exp(classifier.model_.log_likelihood_rows(classifier.posterior_.flat, classifier.read(row)))
             assert np.array(between) == pytest.approx(np.quantile(drawn[..., 0], [0.05, 0.95], axis=0).T, abs=1e-12)
 
 

@@ -28,8 +28,8 @@ def to_page(classifier, path, *, loss=None, cost: Any = None, words=None) -> Non
 
     The page shows the probability of each class with its interval, why it is so, what to ask next, and a warning where
     the values are like nothing seen. It opens in every browser, by a double click too, and sends nothing anywhere.
-    Regressions need every value, and say which is missing; they know nothing of what to ask next, of other shares of the
-    classes, or of values that are like nothing seen.
+    Regressions need every value, and say which is missing; they know nothing of what to ask next, of other shares of
+    the classes, or of values that are like nothing seen.
 
     Parameters
     ----------

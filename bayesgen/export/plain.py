@@ -65,7 +65,7 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         "columns": columns,
         "unused": [name for name in classifier.schema_.columns if name not in place],
         "generative": generative,
-        "gaps": generative or classifier._fills,
+        "gaps": generative or classifier.missing == "mean",
         "kind": posterior.kind,
         "interval": posterior.kind != "point",
         "unseen": getattr(classifier, "unseen", "error"),
