@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from bayesgen import AveragedClassifier, evaluation
-from bayesgen.averaging import wild
+from bayesgen.tables import wild
 from benchmarks import fresh
 from benchmarks.kept import Kept
 from benchmarks.quality import FLOOR, split

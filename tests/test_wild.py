@@ -1,4 +1,4 @@
-"""Wild entries of an averaged classifier: one at a thousand times the others is told, and moves little."""
+"""Wild entries: one at a thousand times the others is told, and moves an average little."""
 
 import warnings
 
@@ -8,10 +8,12 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.neighbors import KNeighborsClassifier
 
-from bayesgen import AveragedClassifier, data
-from bayesgen.averaging import wild
+import bayesgen as bg
+from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, LogisticClassifier, NaiveBayesClassifier, data
+from bayesgen.averaging import completion
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.core.errors import InputWarning
+from bayesgen.tables import wild
 
 IRIS, SPECIES = load_iris(return_X_y=True)
 FIT, TEST = slice(None, None, 5), slice(2, None, 5)
@@ -132,7 +134,7 @@ def test_a_completed_entry_is_the_regression_on_class_and_row():
     x[5, 1], x[6, 0] = 1e5, np.nan
     rows = Rows(x, np.empty((2000, 0), int), codes, np.ones(2000), (), 2)
     found = wild.find(x, codes)
-    completed = wild.completed(rows, found, bend=False).x
+    completed = completion.completed(rows, found, bend=False).x
     others = np.delete(np.arange(2000), [5, 6])
     design = np.column_stack([codes == 0, codes == 1, x[:, 0], x[:, 2]])
     line = np.linalg.lstsq(design[others], x[others, 1])[0]
@@ -170,3 +172,59 @@ def test_three_rows_of_one_class_that_are_right_are_kept_where_asked(few_members
     assert kept > taken + 0.1
     with pytest.raises(ValueError, match="wild must be one of"):
         AveragedClassifier(wild="mend").fit(X, y)
+
+
+def test_columns_that_cannot_have_wild_entries_are_known_by_their_sums():
+    """The sums of a column say so only where the search itself finds none: it is run over columns near the limit."""
+    rng, found = np.random.default_rng(1), 0
+    for rows in (8, 20, 50, 400):
+        codes = np.arange(rows) % 2
+        x = rng.standard_t(1, (rows, 500)) + rng.choice([0, 1e3, 1e9], 500)
+        few = rng.integers(1, max(3, rows // 100) + 1, 500)
+        for j, count in enumerate(few):
+            x[rng.choice(rows, count, replace=False), j] *= 10 ** rng.uniform(1, 9)
+        x[rng.random(x.shape) < 0.05] = np.nan
+        suspects = set(wild._suspects(x))
+        for j in range(500):
+            alone = wild._beyond(x[:, j], codes, j, np.nanmedian(x[:, j]))
+            found += len(alone.row) > 0
+            assert not len(alone.row) or j in suspects
+    assert found > 200
+
+
+def test_entries_that_only_one_class_has_are_no_slips():
+    x = column("normal")[0]
+    codes = np.where(np.arange(100) < 20, 1, 0)
+    x[[3, 7, 11]] = 2e3, 3e3, 4e3  # chance: 20 of 100 rows, three times, or the 80 others
+    chance = (20 * 19 * 18 + 80 * 79 * 78) / (100 * 99 * 98)
+    assert wild._chance(np.array([80, 20]), 3) == pytest.approx(chance, rel=1e-12)
+    assert sorted(wild.find(x[:, None], codes).row) == [3, 7, 11]  # so likely by chance
+    codes = np.arange(100) // 10
+    x[[3, 7, 9]] = x[[3, 7, 11]]
+    x[11] = 0
+    assert not len(wild.find(x[:, None], codes).row)  # .007
+
+
+@pytest.mark.parametrize(
+    "classifier", [NaiveBayesClassifier(), GaussianDiscriminantClassifier(), LogisticClassifier(inference="map")]
+)
+def test_others_tell_it_and_learn_from_it_as_it_is(classifier):
+    X, y = IRIS[FIT].copy(), SPECIES[FIT]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        classifier.fit(X, y)
+    X[7, 1] = 5000
+    weight = np.ones(len(y))
+    weight[2] = 0
+    with pytest.warns(InputWarning, match="'x1': value 5000 in row 7 is .* learned from as it is") as told:
+        classifier.fit(X, y, sample_weight=weight)
+    assert (told[0].message.column, told[0].message.row) == ("x1", 7)
+
+
+def test_a_comparison_tells_it_once_with_its_row_of_the_table(few_members):
+    X, y = IRIS[FIT].copy(), SPECIES[FIT]
+    X[22, 1] = 5000
+    result = bg.compare_models(X, y, ["naive Bayes", "shared"], folds=3)
+    notes = [note for note in result.notes if "5000" in note.text]
+    assert [note.inference for note in notes] == ["naive Bayes", "shared"]
+    assert all(note.message.row == 22 and "'x1': value 5000 in row 22 is" in note.text for note in notes)

@@ -1,5 +1,6 @@
 """Cross-validation of models and of inferences: class probabilities of the same held-out rows, and their scores."""
 
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
@@ -14,7 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from bayesgen.comparison.blocks import blocks_in_order, predict_block, two_classes
 from bayesgen.comparison.results import Comparison, Fitted, ModelComparison, Note
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import InputWarning, listed
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.explain import by_group, importance
@@ -292,10 +293,28 @@ def _cross_validate(result: _Result, chosen, y, places, progress, keep: bool, in
         for warning in few:
             result.doubtful[name][test[warning.rows]] = True
         told = [w for w in caught if w.message not in few and issubclass(w.category, UserWarning | RuntimeWarning)]
-        said = {str(w.message): w.message for w in told}
+        said = {str(message): message for message in (_of_table(w.message, train) for w in told)}
+        entries = {(note.inference, _entry(note.message)) for note in result.notes}  # told of an earlier fold
+        said = {text: m for text, m in said.items() if _entry(m) is None or (name, _entry(m)) not in entries}
         result.notes.extend(Note(name, number, message, False) for message in said.values())
     progress(len(work), len(work), "done")
     return result
+
+
+def _of_table(message, train):
+    """Return a warning that names rows of a fold with the rows of the table, whose places are ``train`` (n,)."""
+    if (entry := _entry(message)) is None:
+        return message
+    text = re.sub(r"in row (\d+)", lambda found: f"in row {train[int(found[1])]}", str(message))
+    column, row, value = entry
+    return InputWarning(text, column=column, row=int(train[row]), value=value)
+
+
+def _entry(message) -> tuple[Any, Any, Any] | None:
+    """Return column, row and value of a warning of one entry; None of any other."""
+    if isinstance(message, InputWarning) and getattr(message, "value", None) is not None:
+        return message.column, message.row, message.value
+    return None
 
 
 def _sorted(classifier, probability):

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.averaging import families, wild
+from bayesgen.averaging import completion, families
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.learning import fit_average
 from bayesgen.averaging.member_rows import Rows
@@ -26,10 +26,10 @@ from bayesgen.inspection.fitted import FittedDensity
 from bayesgen.inspection.joint_of_average import JointOfAverage, refuse_far
 from bayesgen.inspection.members import averaged_terms, summary, to_arviz
 from bayesgen.posterior.posterior import generator
-from bayesgen.tables import arrays
+from bayesgen.tables import arrays, wild
 from bayesgen.tables.description import SPARSE_FAMILIES
 from bayesgen.tables.groups import group_codes
-from bayesgen.tables.labels import class_codes, class_labels, existing, warn_of_labels, warn_of_weightless
+from bayesgen.tables.labels import class_codes, class_labels, counted_rows, existing, warn_of_labels, warn_of_weightless
 from bayesgen.tables.schema import Schema, warn_of_two
 
 _FROM_ROWS = (
@@ -142,7 +142,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
 
     An entry of the rows of fit that is 300 times and more as far from the median of its column as the others, one of at
     most three or a hundredth of the rows, is told by a warning, and its conditional expectation given class and row is
-    learned from in its place (`bayesgen.averaging.wild`); only classifiers of your own see it as it is.
+    learned from in its place (`bayesgen.tables.wild`); only classifiers of your own see it as it is.
 
     Beyond 100 numeric columns there is one component per class. Up to 1,000 rows, full and shared covariances are
     worked out in the coordinates that the rows span (`bayesgen.averaging.wide`); questions that draw rows or entries
@@ -239,12 +239,11 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
                 arrays.entries(self.schema_, blocks),
             )
             names = arrays.numbers(self.schema_, self.constant_)
-            places = np.arange(len(labels)) if sample_weight is None else np.flatnonzero(np.asarray(sample_weight))
-            far = wild.find(rows.x, codes)
-            if len(far.row):
-                given_rows = [name for name, _ in pairs]
-                wild.tell(far, rows.x, names, places, self.schema_.dates, given_rows, kept=self.wild == "keep")
-                rows = rows if self.wild == "keep" else wild.completed(rows, far, self.bend)
+            places = counted_rows(len(labels), sample_weight)
+            if len((far := wild.find(rows.x, codes)).row):
+                said = averaged_settings.of_wild(self.wild, [name for name, _ in pairs])
+                wild.tell(far, rows.x, names, places, self.schema_.dates, *said)
+                rows = rows if self.wild == "keep" else completion.completed(rows, far, self.bend)
             leaves = averaged_settings.learn_leaves(self, rows)
             if leaves is not None and pairs:
                 raise ValueError(
@@ -275,7 +274,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
                         stage=stage,
                     )
             except (np.linalg.LinAlgError, DataError):
-                wild.refuse_far(rows.x, names, places)
+                completion.refuse_far(rows.x, names, places)
                 raise
         warn_of_labels(self.classes_, codes, self.schema_, blocks)
         averaged_settings.warn_of_fit(self, rows)

@@ -81,6 +81,18 @@ def learn_leaves(classifier, rows: Rows) -> ColumnModels | None:
     return leaves
 
 
+def of_wild(setting: str, given) -> tuple[str, str]:
+    """Return what becomes of wild entries, and the cure, in words; ``given`` are names of classifiers of the user's."""
+    if setting == "keep":
+        return "it is learned from as it is, as wild='keep' asks", ""
+    done = "it is taken as missing, and what its class and row let expect stands for it"
+    done += f" (members={listed(given)}, classifiers of your own, learn from it as it is)" if given else ""
+    return (
+        f"{done}. Mend it or give NaN",
+        "; if it is right, give wild='keep', or the logarithm or the ranks of the column",
+    )
+
+
 def warn_of_fit(classifier, rows: Rows) -> None:
     """Warn of columns that say nothing, gaps that are filled, scores that gain nothing, copies, and lost groups."""
     scores, classes = classifier.scores_, classifier.classes_

@@ -16,6 +16,7 @@ from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import (
     class_codes,
     class_labels,
+    counted_rows,
     declared_classes,
     existing,
     warn_of_labels,
@@ -24,6 +25,7 @@ from bayesgen.tables.labels import (
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import numbered
+from bayesgen.tables.wild import warn_of_wild
 
 _UNKNOWN = "LatentClassClassifier(model=...) learns from rows without a label, and from labels that may be wrong"
 
@@ -62,6 +64,7 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
             self._learn(schema, *self._summarise(schema, blocks, codes, weight))
             self._temper(X, labels, sample_weight, groups)
         warn_of_labels(self.classes_, codes, schema, blocks)
+        warn_of_wild(schema, blocks, codes, counted_rows(len(labels), sample_weight))
         return self
 
     @available_if(settings.sums_suffice)

@@ -21,7 +21,8 @@ from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegres
 from bayesgen.models.row_classifier import RowClassifier
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables import design
-from bayesgen.tables.labels import class_codes, class_labels, declared_classes, warn_of_weightless
+from bayesgen.tables.labels import class_codes, class_labels, counted_rows, declared_classes, warn_of_weightless
+from bayesgen.tables.wild import find, tell
 
 _LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
 
@@ -64,6 +65,9 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
             self.classes_, codes = class_codes(present, classes)
             self._check_classes(classes)
             warn_of_weightless(labels, self.classes_, sample_weight)
+            if len((far := find(z, codes)).row):
+                places = counted_rows(len(labels), sample_weight)
+                tell(far, z * self.scale_ + self.centre_, columns, places, self.schema_.dates)
             if isinstance(inference, NUTS) and z.size > _LONG:
                 warn(
                     f"NUTS over {z.shape[0]} rows of {z.shape[1]} columns may take minutes; inference='map' takes "

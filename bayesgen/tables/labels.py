@@ -35,6 +35,11 @@ def existing(table, y, weight):
     return table.rows(weight > 0), y[weight > 0], weight[weight > 0]
 
 
+def counted_rows(rows: int, weight) -> np.ndarray:
+    """Return the places, among so many rows, of those that `existing` selects."""
+    return np.arange(rows) if weight is None else np.flatnonzero(np.asarray(weight))
+
+
 def class_labels(y, name: str = "y") -> np.ndarray:
     """Return class labels as an array (n,), or raise an error that calls them ``name``."""
     if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biu":
