@@ -28,8 +28,8 @@ def test_it_is_that_of_a_table_by_hand():
     assert np.allclose(found.single["all"], [(4 - 6 / 4) / 10, (4 - 6) / 10], atol=1e-12) and found.few.all()
     assert not found.single["none"].any()
     assert found.sentence(0.5) == (
-        "In 100 rows, at a threshold probability of 'ill' of 0.5, acting on the model is worth 10.0 cases found, net "
-        "of false alarms (too few rows are treated differently to say how sure this is); 'none' for all 0.0, 'all' for "
+        "In 100 rows, at a threshold probability of 'ill' of 0.5, acting on the model gives 10.0 (cases found, net of "
+        "false alarms; too few rows are treated differently to say how sure this is), 'none' for all 0.0, 'all' for "
         "all -20.0."
     )
     doubled = net_benefit([*y, *y[:3]], [*(1 - np.array(p)), *(1 - np.array(p[:3]))], 0.3, positive="well")
@@ -80,7 +80,7 @@ def test_any_losses_are_those_of_the_decisions():
         for action, mean in alone.items():
             assert np.isclose(found.single[action][t], min(alone.values()) - mean, atol=1e-12)
     assert (found.lower < found.model).all() and (found.model < found.upper).all() and not found.few.any()
-    assert "at a cost of 'wait' where 'bad' is true of 5, acting on the model is worth" in found.sentence(4.5)
+    assert "at a cost of 'wait' where 'bad' is true of 5, acting on the model gives" in found.sentence(4.5)
     assert "beats both 'treat' and 'wait' is" in found.sentence(5)
 
 

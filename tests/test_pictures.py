@@ -109,6 +109,7 @@ PICTURES = {
     ),
     "running_score": lambda ax: plot.running_score(ordered(), periods=3, ax=ax),
     "calibration_over_time": lambda ax: plot.calibration_over_time(ordered(), periods=3, ax=ax),
+    "net_benefit": lambda ax: plot.net_benefit(bg.evaluation.net_benefit(TRUTH, PROBABILITY, positive=1), ax=ax),
     "watch": lambda ax: plot.watch(watched(), ax=ax),
     "evidence": lambda ax: plot.evidence(bg.NaiveBayesClassifier().fit(X, Y).explain(X, row=20), ax=ax),
 }

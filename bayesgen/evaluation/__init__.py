@@ -3,8 +3,11 @@
 `log_loss`, `brier_score` and, of ordered classes, `ranked_probability_score` are the means of the proper
 losses of `bayesgen.decision`: the true probabilities alone minimise their expectation. `accuracy` looks
 at the most probable class only, and `realised_loss` at the decisions that follow from the probabilities
-and a loss matrix. Probabilities are calibrated if events of probability 0.7 happen in 70 % of the cases:
-`reliability_table` shows this, `expected_calibration_error` and `brier_decomposition` measure it.
+and a loss matrix.
+
+Probabilities are calibrated if events of probability 0.7 happen in 70 % of the cases: `reliability_table` shows this,
+`expected_calibration_error` and `brier_decomposition` measure it; `calibration_line` and `reliability_curve` do so
+without bins. `net_benefit` says what it is worth to act on the probabilities.
 
 All take the arguments of scikit-learn's metrics. `sklearn.metrics.make_scorer` accepts all that
 return a number, with ``response_method="predict_proba"``; `loss_scorer` and `calibration_scorer`
@@ -29,15 +32,20 @@ from bayesgen.evaluation.scores import (
     loss_scorer,
     ranked_probability_score,
     realised_loss,
+    scaled_brier_score,
 )
+from bayesgen.evaluation.without_bins import CalibrationLine, ReliabilityCurve, calibration_line, reliability_curve
 
 __all__ = [
     "BrierDecomposition",
+    "CalibrationLine",
     "NetBenefit",
+    "ReliabilityCurve",
     "ReliabilityTable",
     "accuracy",
     "brier_decomposition",
     "brier_score",
+    "calibration_line",
     "calibration_scorer",
     "expected_calibration_error",
     "log_loss",
@@ -45,5 +53,7 @@ __all__ = [
     "net_benefit",
     "ranked_probability_score",
     "realised_loss",
+    "reliability_curve",
     "reliability_table",
+    "scaled_brier_score",
 ]

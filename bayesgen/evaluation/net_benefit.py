@@ -85,19 +85,16 @@ class NetBenefit:
 
     def sentence(self, threshold: float) -> str:
         """Tell what acting is worth in 100 rows, at the value of ``thresholds`` next to the one given."""
-        t = int(np.abs(self.thresholds - threshold).argmin())
-        if self.few[t]:
-            band = chance = " (too few rows are treated differently to say how sure this is)"
-        else:
-            band = f" (90 % interval {100 * self.lower[t]:.1f} to {100 * self.upper[t]:.1f})"
-            beaten = " and ".join(map(repr, self.single)) if len(self.single) == 2 else several(map(repr, self.single))
-            chance = (
-                f". The probability that acting on the model beats {'both' if len(self.single) == 2 else 'each of'} "
-                f"{beaten} is {self.best[t]:.2f}."
-            )
+        t, names = int(np.abs(self.thresholds - threshold).argmin()), [repr(name) for name in self.single]
         others = several(f"{name!r} for all {100 * worth[t]:.1f}" for name, worth in self.single.items())
-        told = f"In 100 rows, at {self.varied} {self.thresholds[t]:g}, acting on the model is worth"
-        return f"{told} {100 * self.model[t]:.1f} {self.unit}{band}; {others}{'.' if self.few[t] else chance}"
+        told = f"In 100 rows, at a {self.varied} of {self.thresholds[t]:g}, acting on the model gives"
+        told += f" {100 * self.model[t]:.1f} ({self.unit}; "
+        if self.few[t]:
+            return f"{told}too few rows are treated differently to say how sure this is), {others}."
+        chance = "above 0.99" if self.best[t] > 0.99 else "below 0.01" if self.best[t] < 0.01 else f"{self.best[t]:.2f}"
+        beaten = f"both {' and '.join(names)}" if len(names) == 2 else f"each of {several(names)}"
+        band = f"90 % interval {100 * self.lower[t]:.1f} to {100 * self.upper[t]:.1f}"
+        return f"{told}{band}), {others}. The probability that acting on the model beats {beaten} is {chance}."
 
 
 def net_benefit(
@@ -167,10 +164,10 @@ def net_benefit(
         worth[:, :, 1] = -(value / (1 - value))[:, None]
         worth[:, case, 1] = 1.0
         action, names = (p[:, [case]] >= value).astype(int), ("none", "all")
-        varied, unit = f"a threshold probability of {str(classes[case])!r} of", "cases found, net of false alarms"
+        varied, unit = f"threshold probability of {str(classes[case])!r}", "cases found, net of false alarms"
     else:
         worth, names, varied = _varied(loss, vary, thresholds, positive, classes)
-        value, unit = np.atleast_1d(numbers("thresholds", thresholds)), "less cost than the best action for all"
+        value, unit = np.atleast_1d(numbers("thresholds", thresholds)), "cost saved against the best single action"
         action = np.stack([(p @ table).argmax(1) for table in worth], axis=1)
     if drawn:
         total, few = _by_draws(outcome, worth, action, w), np.zeros(len(value), bool)
@@ -212,7 +209,7 @@ def _varied(loss, vary, values, positive, classes):
     truth, action = (among.index(str(name)) for name, among in zip(vary, known, strict=True))
     worth = np.repeat(-matrix[None], len(costs), axis=0)
     worth[:, truth, action] = -costs
-    return worth, actions, f"a cost of {actions[action]!r} where {known[0][truth]!r} is true of"
+    return worth, actions, f"cost of {actions[action]!r} where {known[0][truth]!r} is true"
 
 
 def _entries(worth, action, code) -> Floats:

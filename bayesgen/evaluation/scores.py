@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score, make_scorer
 
@@ -79,6 +80,24 @@ def brier_score(
     1.25
     """
     return mean(squared_loss(y_true, y_proba, labels=labels), sample_weight)
+
+
+def scaled_brier_score(
+    y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | None = None, labels: Labels | None = None
+) -> float:
+    """Return 1 - `brier_score` / that of the class frequencies of these rows: 1 is perfect, 0 no better than these.
+
+    Parameters and errors are as for `accuracy`; besides, rows of one class alone are a ValueError.
+
+    >>> round(scaled_brier_score([0, 0, 1, 1], [0.1, 0.4, 0.3, 0.8]), 4)
+    0.3
+    """
+    t, p = truth_and_probability(y_true, y_proba, labels)
+    share = np.bincount(t, weights(sample_weight, len(t)), p.shape[1])
+    spread = 1 - np.square(share / share.sum()).sum()
+    if np.count_nonzero(share) < 2:
+        raise ValueError("y_true holds one class alone: its frequency is a perfect prediction, and there is no scale")
+    return 1 - brier_score(y_true, y_proba, sample_weight=sample_weight, labels=labels) / float(spread)
 
 
 def ranked_probability_score(

@@ -29,7 +29,7 @@ from bayesgen.plot.regions import (
     class_probabilities,
     decision_regions,
 )
-from bayesgen.plot.use import watch
+from bayesgen.plot.use import net_benefit, watch
 
 __all__ = [
     "agreement",
@@ -53,6 +53,7 @@ __all__ = [
     "members",
     "models",
     "net",
+    "net_benefit",
     "predictive_densities",
     "prior",
     "probabilities",

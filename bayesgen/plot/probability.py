@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from bayesgen.comparison import Comparison, over_time
 from bayesgen.decision import outcomes
-from bayesgen.evaluation import reliability_table
+from bayesgen.evaluation import reliability_curve, reliability_table
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, QUIET, VERMILION, axes, date_ticks, legend
 
 if TYPE_CHECKING:
@@ -32,9 +32,10 @@ def reliability(
     """Draw the frequency with which the most probable class is the true one, against its probability.
 
     On the diagonal, predictions with probability 0.7 are right in 70 % of the cases; below it the classifier is
-    overconfident. Bars are the 95 % Jeffreys intervals of `bayesgen.evaluation.reliability_table`, numbers count the
-    rows in a bin. The mean distance to the diagonal, weighted by rows, is
-    `bayesgen.evaluation.expected_calibration_error`.
+    overconfident. The line is `bayesgen.evaluation.reliability_curve`, without bins; the shade is where 90 % of such
+    lines are if the probabilities are right. Points are of bins, bars their 95 % Jeffreys intervals
+    (`bayesgen.evaluation.reliability_table`), numbers count the rows in a bin. The mean
+    distance to the diagonal, weighted by rows, is `bayesgen.evaluation.expected_calibration_error`.
 
     Parameters
     ----------
@@ -54,13 +55,16 @@ def reliability(
     top = probability.max(1)
     right = probability.argmax(1) == truth
     table = reliability_table(right.astype(int), np.stack([1 - top, top], axis=1), bins, groups=groups)
+    curve = reliability_curve(right.astype(int), top, groups=groups)
     count, p, frequency, lower, upper = (
         v[1][table.count[1] > 0] for v in (table.count, table.probability, table.frequency, table.lower, table.upper)
     )
     low, high = min(1 / probability.shape[1], lower.min()) - 0.1, 1.03  # room for the numbers at the foot
     ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle="--", zorder=1)
+    ax.fill_between(curve.probability, curve.lower, curve.upper, color=QUIET, alpha=0.15, linewidth=0, zorder=0)
     ax.vlines(p, lower, upper, color=RIGHT, linewidth=1.5, alpha=0.6, zorder=2)
     ax.plot(p, frequency, "o", color=RIGHT, markersize=5, zorder=3)
+    ax.plot(curve.probability, curve.frequency, color=VERMILION, linewidth=1, zorder=1)
     foot = ax.get_xaxis_transform()  # x as the data, y from 0 at the foot to 1
     for x, n in zip(p, count, strict=True):
         ax.text(x, 0.01, f"{n:.0f}", transform=foot, ha="center", va="bottom", fontsize=7, color="0.35")

@@ -1,7 +1,11 @@
-"""Pictures of a classifier in use: the evidence that its rows are no longer what they were."""
+"""Pictures of a classifier in use: what acting on it is worth, and the evidence that rows are not what they were."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from bayesgen.evaluation import NetBenefit
 from bayesgen.inspection.watch import Watch
 from bayesgen.plot.style import COLOURS, DASHES, QUIET, axes, legend
 
@@ -35,4 +39,36 @@ def watch(result: Watch, *, ax: "Axes | None" = None) -> "Axes":
     ax.set(xlabel="row", ylabel="evidence of a change (log10 of the martingale)", ylim=(None, top))
     if len(evidence):
         legend(ax)
+    return ax
+
+
+def net_benefit(curves: NetBenefit | Mapping[str, NetBenefit], *, ax: "Axes | None" = None) -> "Axes":
+    """Draw what acting on probabilities is worth over thresholds or costs, beside the single actions for all rows.
+
+    A curve is faint and has no band where too few rows are treated differently. Below the axis the picture is cut off
+    where a single action costs much more than the others save.
+
+    Parameters
+    ----------
+    curves : NetBenefit or mapping from str to NetBenefit
+        Result of `bayesgen.evaluation.net_benefit`, or one of each model, over the same thresholds and rows.
+    ax : matplotlib Axes, default: the current Axes
+    """
+    ax, curves = axes(ax), dict(curves) if isinstance(curves, Mapping) else {"model": curves}
+    first = next(iter(curves.values()))
+    for i, (name, worth) in enumerate(first.single.items()):
+        ax.plot(first.thresholds, worth, color=QUIET, linestyle=DASHES[(i + 1) % 4], linewidth=1, label=name)
+    for i, (name, found) in enumerate(curves.items()):
+        colour, sure = COLOURS[i % len(COLOURS)], ~found.few
+        ax.plot(found.thresholds, found.model, color=colour, linewidth=0.8, alpha=0.5)
+        ax.plot(found.thresholds, np.where(sure, found.model, np.nan), color=colour, label=name)
+        if len(curves) == 1:
+            ax.fill_between(found.thresholds, found.lower, found.upper, where=sure, color=colour, alpha=0.15, lw=0)
+    top = max(1e-9, *(found.model.max() for found in curves.values()), *map(np.max, first.single.values()))
+    if len(curves) == 1:
+        top = max(top, first.upper[~first.few].max(initial=0.0))
+    ax.set(xlabel=first.varied, ylabel=f"{first.unit}, a row", ylim=(-0.25 * top, 1.1 * top))
+    if any(found.few.any() for found in curves.values()):
+        ax.set_title("faint: too few rows are treated differently", fontsize=8, color=QUIET)
+    legend(ax)
     return ax

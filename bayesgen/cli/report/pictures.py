@@ -154,9 +154,10 @@ def _calibration(result, name: str) -> Picture:
         right.legend(loc="lower right", fontsize=8)
     return _picture(
         figure,
-        f"{name}. Left or above: how often the most probable class is the true one, against its probability, in bins. "
-        "On the dashed diagonal both are the same; below it the probabilities are too sure. Bars are 95 % intervals, "
-        "numbers count rows. The other: how many rows of a class are found, against how many others are taken for it.",
+        f"{name}. Left or above: how often the most probable class is the true one, against its probability: points "
+        "in bins, with 95 % intervals and numbers of rows, and a line without bins. On the dashed diagonal both are "
+        "the same; below it the probabilities are too sure. In the shade are 90 % of such lines if they "
+        "are right. The other: how many rows of a class are found, against how many others are taken for it.",
         f"Reliability diagram and ROC curves of {name}. The calibration error, the mean distance to the diagonal: "
         f"{result.scores(name).calibration_error:.4f}. Areas below the curves: {_listed(areas)}.",
     )

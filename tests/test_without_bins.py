@@ -1,0 +1,86 @@
+"""Calibration without bins: the line in log odds, the curve that rises, the scaled Brier score."""
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+from sklearn.linear_model import LogisticRegression
+
+from bayesgen.evaluation import calibration_line, reliability_curve, scaled_brier_score
+
+RNG = np.random.default_rng(0)
+SAID = RNG.uniform(0.05, 0.95, 300)
+HAPPENED = (RNG.random(300) < expit(-0.4 + 0.6 * logit(SAID))).astype(int)
+
+
+def test_the_line_is_a_logistic_regression():
+    line = calibration_line(HAPPENED, SAID)
+    peer = LogisticRegression(C=np.inf, tol=1e-10).fit(logit(SAID)[:, None], HAPPENED)
+    assert np.isclose(line.slope.value, peer.coef_[0, 0], rtol=1e-5)
+    assert np.isclose(line.intercept.value, peer.intercept_[0], rtol=1e-5)
+    moved = expit(logit(SAID) + line.in_the_large.value)
+    assert np.isclose(moved.mean(), HAPPENED.mean(), atol=1e-9)
+    named = calibration_line(np.where(HAPPENED, "ill", "well"), 1 - SAID, positive="ill")
+    assert np.allclose(named.slope, line.slope, atol=1e-9)
+
+
+def test_a_row_repeated_within_its_group_tells_nothing_new():
+    once = calibration_line(HAPPENED, SAID)
+    again = calibration_line(np.repeat(HAPPENED, 4), np.repeat(SAID, 4), groups=np.repeat(np.arange(300), 4))
+    assert np.allclose(once.slope, again.slope, atol=1e-9) and np.allclose(once.intercept, again.intercept, atol=1e-9)
+    weight = RNG.integers(0, 3, 300)
+    weighted = calibration_line(HAPPENED, SAID, weights=weight)
+    repeated = calibration_line(np.repeat(HAPPENED, weight), np.repeat(SAID, weight))
+    assert np.isclose(weighted.in_the_large.value, repeated.in_the_large.value, atol=1e-9)
+
+
+def test_the_intervals_hold_the_truth_in_19_of_20_cases():
+    held = []
+    for _ in range(400):
+        happened = RNG.random(300) < expit(-0.4 + 0.6 * logit(SAID))
+        line = calibration_line(happened.astype(int), SAID)
+        held.append([line.slope.lower < 0.6 < line.slope.upper, line.intercept.lower < -0.4 < line.intercept.upper])
+    assert np.abs(np.mean(held, 0) - 0.95).max() < 0.04  # 3.7 standard errors
+
+
+def test_the_curve_is_the_largest_mean_from_below_of_the_least_from_above():
+    p = np.sort(SAID[:60]).round(1)
+    curve, values = reliability_curve(HAPPENED[:60], p), np.unique(p)
+    mean = np.array([[HAPPENED[:60][(p >= a) & (p <= b)].mean() if a <= b else np.inf for b in values] for a in values])
+    by_hand = [max(mean[i, j:].min() for i in range(j + 1)) for j in range(len(values))]
+    assert np.allclose(curve.frequency, by_hand, atol=1e-12) and np.array_equal(curve.probability, values)
+
+
+@pytest.mark.parametrize("groups", [1, 5])
+def test_nine_of_ten_curves_of_right_probabilities_are_in_the_band(groups):
+    inside = []
+    said = SAID[:150].round(1)
+    for _ in range(40):
+        happened = np.repeat((RNG.random(150) < said).astype(int), groups)
+        group = np.repeat(np.arange(150), groups) if groups > 1 else None
+        curve = reliability_curve(happened, np.repeat(said, groups), groups=group)
+        inside.append(((curve.lower <= curve.frequency) & (curve.frequency <= curve.upper)).mean())
+    assert np.abs(np.mean(inside) - 0.9) < 0.06
+
+
+def test_the_scaled_brier_score_is_one_less_the_share_of_the_base_rate():
+    p = np.column_stack([1 - SAID, SAID])
+    base = HAPPENED.mean()
+    assert np.isclose(
+        scaled_brier_score(HAPPENED, p), 1 - np.mean((HAPPENED - SAID) ** 2) / (base * (1 - base)), atol=1e-12
+    )
+    assert np.isclose(scaled_brier_score(HAPPENED, np.full(300, base)), 0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: calibration_line([0, 1], [0.0, 0.7]), "1 rows do not, first row 0"),
+        (lambda: calibration_line([0, 0, 1, 1], [0.1, 0.2, 0.3, 0.4]), "separate the cases from the others"),
+        (lambda: calibration_line([0, 1, 0, 1], [0.4] * 4), "separate the cases"),
+        (lambda: reliability_curve([0, 1, 2], np.eye(3)), "positive must name the class"),
+        (lambda: scaled_brier_score([1, 1], [0.2, 0.7]), "one class alone"),
+    ],
+)
+def test_bad_input_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
