@@ -5,11 +5,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from commands import run
 from scorers import assert_equal, hard, scorer
-from typer.testing import CliRunner
 
 import bayesgen as bg
-from bayesgen.cli import app
 from bayesgen.inspection import next_measurement
 
 COUNT = 10_000
@@ -112,9 +111,15 @@ def test_what_cannot_be_exported_is_refused_by_name_before_a_file_is_touched(tmp
     assert path.read_text().splitlines()[-1].startswith("export { model, predictProba")
 
 
-def test_the_command_writes_it(tmp_path, birds):
+def test_the_command_writes_a_script_or_a_query(tmp_path, birds, monkeypatch):
     X, y = birds
-    bg.NaiveBayesClassifier().fit(X, y).save(tmp_path / "model.safetensors")
-    done = CliRunner().invoke(app, ["export", str(tmp_path / "model.safetensors"), "--output", str(tmp_path / "a.js")])
-    assert done.exit_code == 0, done.output
+    monkeypatch.chdir(tmp_path)
+    bg.NaiveBayesClassifier().fit(X, y).save("model.safetensors")
+    bg.LinearRegressor().fit(X[["year"]], np.arange(len(y))).save("line.safetensors")
+    assert run("model.safetensors", "--output", "a.js", command="export")[::2] == (0, "")
     assert (tmp_path / "a.js").read_text().startswith("// NaiveBayesClassifier, a classifier of bayesgen")
+    assert run("model.safetensors", "--dialect", "duckdb", command="export")[::2] == (0, "")
+    assert (tmp_path / "model.sql").read_text().startswith("-- NaiveBayesClassifier of bayesgen")
+    code, _, err = run("line.safetensors", command="export")
+    assert code == 2 and "line.safetensors: LinearRegressor has no classes" in err
+    assert not (tmp_path / "model.js").exists()

@@ -11,11 +11,10 @@ with ends_the_command():
 
     from bayesgen import load  # noqa: F401 - and with it all that a command may import, where Ctrl-C ends it in silence
     from bayesgen.cli.ask import explain, predict, watch
-    from bayesgen.cli.away import export
     from bayesgen.cli.compare import compare, demo
     from bayesgen.cli.learn import fit, merge, update
     from bayesgen.cli.plot import plot
-    from bayesgen.cli.publish import page
+    from bayesgen.cli.publish import export, page
     from bayesgen.cli.report import terminal
     from bayesgen.core import __version__
 
@@ -43,7 +42,7 @@ bayesgen: class probabilities from a table. It has a row for each case, and a co
   bayesgen explain model.safetensors new.csv --row 0  why one row has its probability
   bayesgen watch model.safetensors new.csv            an alarm where new rows are no longer like the ones before
   bayesgen page model.safetensors                     the model as one page that anyone opens in a browser
-  bayesgen export model.safetensors                   a script in JavaScript that predicts without Python
+  bayesgen export model.safetensors                   a script that predicts without Python; --dialect duckdb: a query
 
 bayesgen --help lists all commands, bayesgen fit --help what one takes."""
 

@@ -1,5 +1,6 @@
-"""`bayesgen page`: a saved classifier as one web page, which anyone opens."""
+"""`bayesgen export` and `bayesgen page`: a saved classifier as a program that needs no Python, and as a web page."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,9 +12,50 @@ from bayesgen.cli.shell import one_line, said
 from bayesgen.export import words_template
 from bayesgen.files import storage
 
+Model = Annotated[Path, typer.Argument(help="File of a saved classifier, by `bayesgen fit` or its method save.")]
+
+
+class Dialect(StrEnum):
+    """Language of a program."""
+
+    JAVASCRIPT = "javascript"
+    DUCKDB = "duckdb"
+
+
+_ENDINGS = {Dialect.JAVASCRIPT: "js", Dialect.DUCKDB: "sql"}
+
+
+def _classifier(model: Path):
+    """Return a saved classifier, or raise where the model has no classes."""
+    found = storage.load(model)
+    if not hasattr(found, "classes_"):
+        raise ValueError(f"{model}: {type(found).__name__} has no classes, whose probabilities a program or page tells")
+    return found
+
+
+def export(
+    model: Model,
+    output: Annotated[
+        Path | None, typer.Option(help="File for the program; by default model.js or model.sql.", show_default=False)
+    ] = None,
+    dialect: Annotated[
+        Dialect, typer.Option(help="A script in JavaScript; or a query for DuckDB, of fewer models.")
+    ] = Dialect.JAVASCRIPT,
+):
+    """Write a saved classifier as a program that needs no Python: a script, or a query of a database."""
+    out, err = terminal.consoles()
+    output = output or Path(f"model.{_ENDINGS[dialect]}")
+    with one_line(err):
+        inputs.keep_inputs(output, model)
+        classifier = _classifier(model)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with said(out):
+            classifier.export(output, dialect.value)
+        terminal.say(out, f"Written to {output}, {output.stat().st_size / 1000:,.0f} kB")
+
 
 def page(
-    model: Annotated[Path, typer.Argument(help="File of a saved classifier.")],
+    model: Model,
     output: Annotated[Path, typer.Option(help="File for the page.")] = Path("calculator.html"),
     loss: shell.Loss = None,
     cost: Annotated[
@@ -32,9 +74,7 @@ def page(
     out, err = terminal.consoles()
     with one_line(err):
         inputs.keep_inputs(words_template_ or output, model, loss, cost, words)
-        classifier = storage.load(model)
-        if not hasattr(classifier, "classes_"):
-            raise ValueError(f"{model}: {type(classifier).__name__} has no classes, and a page answers with classes")
+        classifier = _classifier(model)
         if words_template_:
             text = words_template(classifier)
             with formats.writing(words_template_) as file:
