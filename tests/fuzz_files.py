@@ -40,6 +40,10 @@ def estimators():
     yield bg.GaussianDiscriminantClassifier(shared=True).fit(x, t), x
     yield bg.LinearRegressor().fit(x, x[:, 0]), x
     yield bg.LogisticClassifier(inference="map").fit(x, t), x
+    members = ["gaussian", "category", "softmax", "screened", "forest"]
+    wider = np.column_stack([mixed, rng.normal(size=(40, 4))])
+    features = {1: "categorical", 2: "poisson"}
+    yield bg.AveragedClassifier(members=members, features=features).fit(wider, t), wider
     fitted = bg.GaussianDiscriminantClassifier("diagonal").fit(x, t)
     fitted.posterior_ = fitted.posterior_.as_draws(0)
     yield fitted, x

@@ -128,9 +128,9 @@ def test_wide_gaussians_take_part_and_answer_questions(fitted, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda part: {"weight": part.weight[1:]}, "no weight of"),
-        (lambda part: {"codes": part.codes + 1}, "rows of no class"),
-        (lambda part: {"scale": 0 * part.scale}, "have no scales"),
+        (lambda part: {"weight": part.weight[1:]}, r"WideView\.weight are not finite"),
+        (lambda part: {"codes": part.codes + 1}, r"WideView\.codes are no places"),
+        (lambda part: {"scale": 0 * part.scale}, r"WideView\.scale have entries"),
         (lambda part: {"view": replace(part.view, owner=part.view.owner[1:])}, "other classes"),
     ],
 )

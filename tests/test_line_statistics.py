@@ -259,9 +259,9 @@ def test_student_t_of_a_great_many_rows():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"mean": np.zeros(3)}, "statistics_ have not 3 columns and a target"),
-        ({"factor": np.zeros((4, 3))}, "statistics_ hold no factor of their columns"),
-        ({"n": np.array(np.nan)}, "statistics_ are of no number of rows"),
+        ({"mean": np.zeros(3)}, r"LineStatistics.mean are not finite numbers of the shape \(line\), line = 4"),
+        ({"factor": np.zeros((4, 3))}, "LineStatistics.factor are not finite"),
+        ({"n": np.array(np.nan)}, "LineStatistics.n are not finite"),
     ],
 )
 def test_what_a_file_says_of_rows_fits_the_columns(change, message):

@@ -13,6 +13,7 @@ from bayesgen.averaging import ensembles
 from bayesgen.averaging.ensembles import BoostedMember, BoostedMembers, ForestMember, together
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.view import Training
+from bayesgen.core.shapes import check_shapes
 from bayesgen.numerics.trees import Ranks, Trees
 
 
@@ -54,7 +55,9 @@ def test_all_trees_at_once_walk_as_scikit_learn_does():
     for part, leaves in joined.leaves(z):
         expected = np.column_stack([t.apply(ranks.rank[part]) for t in trees])
         np.testing.assert_array_equal(joined.leaf[leaves, 0], expected)
-    assert not any(right is False for _, right, shape in joined.claims(z.shape[1], 1) if shape is None)
+    check_shapes(joined, {"features": z.shape[1], "values": 1})
+    with pytest.raises(ValueError, match=r"Trees\.column are no places of 1 features"):
+        check_shapes(joined, {"features": 1, "values": 1})
 
 
 def test_numbers_of_any_size_are_told_apart():
@@ -121,11 +124,14 @@ def test_files_answer_equally_and_stay_small(board, tmp_path, monkeypatch):
     [
         (lambda trees: {"child": trees.child * 0}, "the trees lead nowhere"),  # around in a circle
         (lambda trees: {"root": trees.root + len(trees.column)}, "the trees lead nowhere"),
-        (lambda trees: {"column": trees.column + 2}, "the trees ask for other columns than 2"),
-        (lambda trees: {"leaf": trees.leaf[:, :1]}, "leaves of another width"),
-        (lambda trees: {"threshold": np.append(trees.threshold, 0.0)}, "other thresholds than nodes"),
-        (lambda trees: {"gap": trees.gap[1:]}, "nodes without children"),
-        (lambda trees: {"child": trees.child.astype(float)}, "do not lead by places"),
+        (lambda trees: {"column": trees.column + 2}, r"Trees\.column are no places of 2 features"),
+        (lambda trees: {"leaf": trees.leaf[:, :1]}, r"Trees\.leaf are not finite numbers"),
+        (
+            lambda trees: {"threshold": np.append(trees.threshold, 0.0)},
+            r"Trees\.threshold are not finite numbers of the shape \(nodes\)",
+        ),
+        (lambda trees: {"gap": trees.gap[1:]}, r"Trees\.gap are not whole"),
+        (lambda trees: {"child": trees.child.astype(float)}, r"Trees\.child are not whole"),
     ],
 )
 def test_a_file_whose_trees_lead_astray_is_refused(board, tmp_path, change, words):
@@ -190,7 +196,7 @@ def test_boosted_trees_take_part_from_a_number_of_rows_on(tmp_path, monkeypatch)
     wrong = replace(boosters, score=boosters.score + 1)
     vars(again)["average_"] = replace(many.average_, parts=(*many.average_.parts[:-1], wrong))
     again.save(tmp_path / "wrong.safetensors")
-    with pytest.raises(ValueError, match="boosted trees add to other classes"):
+    with pytest.raises(ValueError, match=r"BoostedMembers\.score are no places of"):
         bg.load(tmp_path / "wrong.safetensors")
 
 

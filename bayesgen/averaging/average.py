@@ -14,7 +14,7 @@ weights v_m stacked on log p(x, t).
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from scipy.special import logsumexp
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMembers, Product
 from bayesgen.core.registry import saveable
+from bayesgen.core.shapes import shaped
 from bayesgen.numerics.pieces import grouped_patterns, one_blas_thread, pieces, split_rows, taken
 from bayesgen.numerics.special import log_mixture
 from bayesgen.numerics.tempering import sharpened
@@ -42,14 +43,18 @@ class Average(Predictive):
     """
 
     parts: tuple[FittedMembers, ...]  # the members, grouped by family and fit
-    class_weight: np.ndarray  # (K,): weight of the rows of each class
-    concentration: np.ndarray  # (K,): Dirichlet prior of the class probabilities
-    # exponents, weights, density_weights: (M,): τ, w and v of each member; see `members_of` for their order
-    exponents: np.ndarray
-    weights: np.ndarray
-    density_weights: np.ndarray
-    sharpening: float = 1.0  # β, the exponent of the average; see `tempering`
-    given: np.ndarray | None = None  # (K,): class probabilities in place of the learned ones
+    class_weight: np.ndarray = field(metadata=shaped("classes", least=0))  # weight of the rows of each class
+    concentration: np.ndarray = field(metadata=shaped("classes", least=0))  # Dirichlet prior of the class probabilities
+    # τ, w and v of each member; see `members_of` for their order
+    exponents: np.ndarray = field(metadata=shaped("averaged", least=0))
+    weights: np.ndarray = field(metadata=shaped("averaged", least=0))
+    density_weights: np.ndarray = field(metadata=shaped("averaged", least=0))
+    sharpening: float = field(
+        default=1.0, metadata=shaped("", positive=True)
+    )  # β, the exponent of the average; see `tempering`
+    given: np.ndarray | None = field(
+        default=None, metadata=shaped("classes")
+    )  # class probabilities in place of the learned ones
     leaves: ColumnModels | None = None  # leaves of columns that belong to no other member
 
     kind = "average"

@@ -20,7 +20,7 @@ A row is left out by subtracting its weight r, in its own class, from n_ka at it
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +29,7 @@ from scipy.special import logsumexp
 
 from bayesgen.averaging.member import CATEGORIES, FittedFactors, Member
 from bayesgen.averaging.member_rows import HeldOut, Rows
+from bayesgen.core.shapes import shaped
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.numerics.pieces import pieces, taken
@@ -87,9 +88,10 @@ def few_pairs(levels, classes: int) -> bool:
 class CategoryMembers(FittedFactors):
     """Counts of levels and of pairs of them, by class."""
 
-    levels: np.ndarray  # (F,): categories of each column
-    single: np.ndarray  # (K, L): n_ka
-    pairs: np.ndarray | None  # (K, L, L), or None: n_kab; None where these would be too many, or there is one column
+    levels: np.ndarray = field(metadata=shaped("categories", same="levels of each"))  # categories of each column
+    single: np.ndarray = field(metadata=shaped("classes levels"))  # n_ka
+    # n_kab; None where these would be too many, or there is one column
+    pairs: np.ndarray | None = field(metadata=shaped("classes levels levels"))
 
     @classmethod
     def of(cls, x, levels, codes, classes: int, weight) -> "CategoryMembers":
@@ -133,13 +135,6 @@ class CategoryMembers(FittedFactors):
     def by_column(self):
         """Matrix (L, F) that sums levels by column."""
         return (self.column[:, None] == np.arange(len(self.levels))).astype(float)
-
-    def claims(self, dim, levels, classes):
-        total = sum(levels)
-        yield "the members have other categories than schema_", self.levels.tolist() == list(levels), None
-        yield "the counts of categories", self.single, (classes, total)
-        if self.pairs is not None:
-            yield "the counts of pairs of categories", self.pairs, (classes, total, total)
 
     def dice(self, member: CategoryMember) -> list[DirichletCategorical]:
         """Return the posterior of the levels of each column by itself, by class."""

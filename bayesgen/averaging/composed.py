@@ -29,7 +29,7 @@ needed.
 
 import abc
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -37,10 +37,11 @@ import numpy as np
 from bayesgen.averaging.categories import CategoryMember, CategoryMembers, few_pairs
 from bayesgen.averaging.fitted_view import FittedView
 from bayesgen.averaging.gaussians import GaussianMember
-from bayesgen.averaging.member import FittedMembers, Member
+from bayesgen.averaging.member import FittedMembers, Member, table_sizes
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.softmax import LogisticMembers, SoftmaxMember
 from bayesgen.averaging.view import WIDE, Training
+from bayesgen.core.shapes import require_fit, shaped
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.gaussian import NormalInverseGamma
@@ -123,11 +124,15 @@ class ComposedMembers(FittedMembers):
                 result.append((fitted, np.array([known.index(m) if m in known else -1 for m in wanted])))
         return result
 
-    def claims_of_parts(self, dim: int, levels, classes: int):
-        """Yield the conditions of the members, given the table that is made; see `FittedMembers.claims`."""
-        for fitted, places in self._parts:
-            yield "a composed member is none", len(fitted.members) > places.max(), None
-            yield from fitted.claims(dim, levels, classes)
+    def fits(self, sizes):
+        """Return the sizes of the table that is made; see `check_shapes`."""
+        require_fit(self.classes == sizes["classes"], "the composed members are of other classes")
+        require_fit(all(len(fitted.members) > at.max() for fitted, at in self._parts), "a composed member is none")
+        return table_sizes(*self.table_made(sizes["columns"], sizes["levels of each"]), self.classes)
+
+    @abc.abstractmethod
+    def table_made(self, dim: int, levels) -> tuple[int, tuple[int, ...]]:
+        """Return numbers and levels of the table that is made of one, or raise where it cannot be made."""
 
 
 _FEWEST = 6  # columns of a table; of fewer, members on all of them do as well
@@ -183,7 +188,9 @@ class ScreenedMember(ComposedMember):
 class ScreenedMembers(ComposedMembers):
     """Members on the same columns."""
 
-    chosen: np.ndarray  # (C,): places of the columns, ascending; those of categories counted from D
+    chosen: np.ndarray = field(
+        metadata=shaped("chosen", "i")
+    )  # places of columns, ascending; categories are counted from D
     dim: int  # D, the numbers of the table
 
     @classmethod
@@ -194,13 +201,12 @@ class ScreenedMembers(ComposedMembers):
     def made(self, x, c):
         return x[:, self.chosen[self.chosen < self.dim]], c[:, self.chosen[self.chosen >= self.dim] - self.dim]
 
-    def claims(self, dim, levels, classes):
-        chosen, total = self.chosen, dim + len(levels)
-        yield "the screened members are of another table", self.dim == dim and self.classes == classes, None
-        right = chosen.ndim == 1 and chosen.dtype.kind == "i" and len(chosen) > 0 and (np.diff(chosen) > 0).all()
-        yield "the screened members take no columns of this table", right and 0 <= chosen[0] <= chosen[-1] < total, None
-        chosen_levels = tuple(levels[j - dim] for j in chosen if j >= dim)
-        yield from self.claims_of_parts(int((chosen < dim).sum()), chosen_levels, classes)
+    def table_made(self, dim, levels):
+        chosen = self.chosen
+        require_fit(self.dim == dim, "the screened members are of another table")
+        right = len(chosen) and (np.diff(chosen) > 0).all() and 0 <= chosen[0] <= chosen[-1] < dim + len(levels)
+        require_fit(right, "the screened members take no columns of this table")
+        return int((chosen < dim).sum()), tuple(levels[j - dim] for j in chosen if j >= dim)
 
 
 def best_first(training: Training) -> np.ndarray:
@@ -289,7 +295,9 @@ class CodedMember(ComposedMember):
 class CodedMembers(ComposedMembers):
     """Members on the same codes."""
 
-    columns: np.ndarray  # (C,): places of the numbers that are coded, ascending
+    columns: np.ndarray = field(
+        metadata=shaped("coded", places="columns")
+    )  # places of the numbers that are coded, ascending
     values: tuple[np.ndarray, ...]  # the values of each, ascending: its codes are their places
 
     @classmethod
@@ -308,14 +316,13 @@ class CodedMembers(ComposedMembers):
     def made(self, x, c):
         return _coded(x, c, self.columns, self.values)
 
-    def claims(self, dim, levels, classes):
-        columns = self.columns
-        right = columns.ndim == 1 and columns.dtype.kind == "i" and len(columns) > 0 and (np.diff(columns) > 0).all()
-        right = right and 0 <= columns[0] <= columns[-1] < dim and self.classes == classes
-        yield "the coded members take no columns of this table", right, None
-        values = len(self.values) == len(columns) and all(v.ndim == 1 and (np.diff(v) > 0).all() for v in self.values)
-        yield "the coded members have no values of their columns", values, None
-        yield from self.claims_of_parts(dim - len(columns), (*levels, *map(len, self.values)), classes)
+    def table_made(self, dim, levels):
+        right = len(self.columns) and (np.diff(self.columns) > 0).all()
+        require_fit(right, "the coded members take no columns of this table")
+        right = len(self.values) == len(self.columns)
+        right = right and all(v.ndim == 1 and (np.diff(v) > 0).all() for v in self.values)
+        require_fit(right, "the coded members have no values of their columns")
+        return dim - len(self.columns), (*levels, *map(len, self.values))
 
 
 def _values(column) -> np.ndarray:

@@ -26,7 +26,7 @@ It has no density of x, and takes no part where one is needed.
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +35,7 @@ from threadpoolctl import threadpool_limits
 
 from bayesgen.averaging.member import FittedMembers, Member
 from bayesgen.averaging.member_rows import Rows, log_frequencies, numbered, without_entries
+from bayesgen.core.shapes import require_fit, shaped
 from bayesgen.numerics.content_order import Order
 from bayesgen.numerics.trees import Ranks, Trees
 
@@ -107,8 +108,10 @@ class ForestMembers(FittedMembers):
     """A random forest."""
 
     trees: Trees  # the trees; a leaf has the shares of the classes
-    levels: np.ndarray  # (F,): number of categories of each categorical column
-    log_prior: np.ndarray  # (K,): log class frequencies
+    levels: np.ndarray = field(
+        metadata=shaped("categories", same="levels of each")
+    )  # categories of each categorical column
+    log_prior: np.ndarray = field(metadata=shaped("classes"))  # log class frequencies
     rows: int  # distinct rows that the trees were grown on
 
     @property
@@ -120,11 +123,10 @@ class ForestMembers(FittedMembers):
     def least(self) -> float:
         return 0.5 * len(self.log_prior) / self.rows
 
-    def claims(self, dim, levels, classes):
-        yield "the forest has other categories than schema_", self.levels.tolist() == list(levels), None
-        yield "the forest has no rows", self.rows > 0, None
-        yield f"the forest has no log_prior of {classes}", self.log_prior, (classes,)
-        yield from self.trees.claims(width(dim, levels), classes)
+    def fits(self, sizes):
+        """Return the sizes of the trees; see `check_shapes`."""
+        require_fit(self.rows > 0, "the forest has no rows")
+        return {"features": width(sizes["columns"], self.levels), "values": sizes["classes"]}
 
     def log_density(self, x, c, used) -> np.ndarray:
         return self.shares(x, c)[: len(used)]
@@ -223,9 +225,11 @@ class BoostedMembers(FittedMembers):
 
     members: tuple[BoostedMember, ...]  # the capacities
     trees: tuple[Trees, ...]  # the trees of each, round by round; a leaf has what it adds
-    score: np.ndarray  # (T,): the class to which each tree adds; of two classes one score says all
-    start: np.ndarray  # (K,): what the trees add to
-    log_prior: np.ndarray  # (K,): log class frequencies
+    score: np.ndarray = field(
+        metadata=shaped("trees", places="classes")
+    )  # the class to which each adds; of two one score says all
+    start: np.ndarray = field(metadata=shaped("classes"))  # what the trees add to
+    log_prior: np.ndarray = field(metadata=shaped("classes"))  # log class frequencies
     rows: int  # distinct rows that the trees were grown on
 
     @classmethod
@@ -269,15 +273,11 @@ class BoostedMembers(FittedMembers):
     def least(self) -> float:
         return 0.5 * len(self.log_prior) / self.rows
 
-    def claims(self, dim, levels, classes):
-        yield "the boosted members have other trees", len(self.trees) == len(self.members) and self.rows > 0, None
-        yield f"the boosted members have no start of {classes}", self.start, (classes,)
-        yield f"the boosted members have no log_prior of {classes}", self.log_prior, (classes,)
-        for trees in self.trees:
-            yield from trees.claims(dim + len(levels), 1)
-            yield "the boosted trees have no scores", self.score.shape == trees.root.shape, None
-        right = self.score.dtype.kind == "i" and ((self.score >= 0) & (self.score < classes)).all()
-        yield "the boosted trees add to other classes", right, None
+    def fits(self, sizes):
+        """Return the sizes of the trees, as many of each member as there are scores; see `check_shapes`."""
+        require_fit(len(self.trees) == len(self.members) and self.rows > 0, "the boosted members have other trees")
+        features = sizes["columns"] + sizes["categories"]
+        return {"features": features, "values": 1, "trees": len(self.score)}
 
     def log_density(self, x, c, used) -> np.ndarray:
         z, result = numbered(x, c), np.empty((len(used), len(x), len(self.start)))

@@ -28,6 +28,7 @@ from bayesgen.averaging.students import (
 )
 from bayesgen.averaging.view import Training, View
 from bayesgen.core.errors import DataError
+from bayesgen.core.shapes import check_array, require_fit
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.numerics.yeo_johnson import FAR
@@ -89,24 +90,15 @@ class FittedView(FittedFactors):
         n = self.n + 1
         return np.log(n / np.bincount(self.view.owner, n)[self.view.owner])
 
-    def claims(self, dim, levels, classes):
-        view, owner, moments = self.view, self.view.owner, self.statistics
-        yield "the groups have no classes", owner.ndim == 1 and owner.dtype.kind == "i", None
-        every = np.array_equal(np.unique(owner), np.arange(classes))
-        yield "a class has no group", bool((np.diff(owner) >= 0).all()) and every, None
-        yield from view.claims(dim, classes)
-        groups = len(owner)
-        yield "the centres of the groups", view.centres, (groups, dim)
-        last = () if view.by_column else (dim,)
-        sizes = {
-            "n": (groups, dim) if view.by_column else (groups,),
-            "mean": (groups, dim),
-            "scatter": (groups, dim, *last),
-        }
-        for name, shape in sizes.items():
-            yield f"the moments have no {name} of {shape}", getattr(moments, name), shape
-        yield "the groups have weights below 0", (moments.n >= 0).all(), None
-        yield "a member is none", all(member.proper for member in self.members), None
+    def fits(self, sizes):
+        """Require moments of the groups of the view; see `check_shapes`."""
+        each, square = ("groups columns",) * 2 if self.view.by_column else ("groups", "groups columns columns")
+        sizes = sizes | {"groups": len(self.view.owner)}
+        for name, axes in {"n": each, "mean": "groups columns", "scatter": square}.items():
+            check_array(f"the moments' {name}", getattr(self.statistics, name), axes, sizes)
+        require_fit((self.statistics.n >= 0).all(), "the groups have weights below 0")
+        require_fit(all(member.proper for member in self.members), "a member is none")
+        return sizes
 
     def posterior(self, place: int):
         """Return the posterior of a member, a model of the bent rows of the groups."""

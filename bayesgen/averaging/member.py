@@ -8,7 +8,7 @@ columns, and nothing of the columns: no question about rows asks them.
 
 import abc
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple, Self
@@ -182,10 +182,17 @@ class Product(NamedTuple):
 NOTHING = Product(())  # the base rate
 
 
+def table_sizes(dim: int, levels: Sequence[int], classes: int) -> dict[str, Any]:
+    """Return the lengths of the axes that what is learned from a table may have; see `check_shapes`."""
+    sizes = {"columns": dim, "categories": len(levels), "levels": sum(levels), "classes": classes}
+    return sizes | {"levels of each": levels}
+
+
 class FittedMembers(Record, abc.ABC):
     """Members of a family fitted to the same rows: the statistics of these rows, and densities or scores of others.
 
-    A subclass must write `log_density`, and have `members`. One that has a density of rows is a `FittedFactors`.
+    A subclass must write `log_density`, and have `members`. One that has a density of rows is a `FittedFactors`. Its
+    arrays are fields that say their shapes (`bayesgen.core.shapes`), by which files are checked.
     """
 
     keeps_rows: ClassVar[bool] = False  # True: only its owner may read a file of them
@@ -224,20 +231,6 @@ class FittedMembers(Record, abc.ABC):
         By default the rows are a fold that the fit did not see.
         """
         return self.log_density(held.rows.x, held.rows.c, np.arange(len(self.members)))
-
-    def claims(self, dim: int, levels: tuple[int, ...], classes: int) -> Iterator[tuple[str, Any, Any]]:
-        """Yield the conditions that a fit read from a file must meet, given its numbers, categories and classes.
-
-        Yields
-        ------
-        problem : str
-            The message if the condition fails.
-        value : bool or array
-            True if the condition holds; or an array to check.
-        shape : tuple of int, or None
-            The shape that the array must have.
-        """
-        yield from ()
 
     @property
     def least(self) -> float:

@@ -17,7 +17,7 @@ The penalty is the same in all directions of z, so b_k lies in the span of the r
 the search moves in coordinates of that span, of which there are no more than rows.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,6 +27,7 @@ from scipy.special import log_softmax
 from bayesgen.averaging.member import FittedMembers, Member
 from bayesgen.averaging.member_rows import Rows, log_frequencies, without_entries
 from bayesgen.averaging.view import WIDE
+from bayesgen.core.shapes import require_fit, shaped
 from bayesgen.numerics.yeo_johnson import YeoJohnson, far_rows
 
 _FARTHEST = 1e250  # largest entry: its products with coefficients stay within float64, and hide those of near entries
@@ -71,11 +72,13 @@ class LogisticMembers(FittedMembers):
 
     members: tuple[SoftmaxMember, ...]  # the strengths
     warp: YeoJohnson  # the transformation of the numeric columns
-    centre: np.ndarray  # centre, scale: (D,): mean and standard deviation of the bent columns
-    scale: np.ndarray
-    levels: np.ndarray  # (F,): number of categories of each categorical column
-    coefficients: np.ndarray  # (S, K, P): P = 1 + D + L, the intercept first
-    log_prior: np.ndarray  # (K,): log class frequencies
+    centre: np.ndarray = field(metadata=shaped("columns"))  # mean and standard deviation of the bent columns
+    scale: np.ndarray = field(metadata=shaped("columns"))
+    levels: np.ndarray = field(
+        metadata=shaped("categories", same="levels of each")
+    )  # categories of each categorical column
+    coefficients: np.ndarray = field(metadata=shaped("strengths classes 1+columns+levels"))  # the intercept first
+    log_prior: np.ndarray = field(metadata=shaped("classes"))  # log class frequencies
 
     @classmethod
     def of(cls, members, training) -> "LogisticMembers":
@@ -99,14 +102,11 @@ class LogisticMembers(FittedMembers):
             found.append(start if back is None else np.column_stack([start[:, 0], start[:, 1:] @ back]))
         return replace(self, coefficients=np.stack(found))
 
-    def claims(self, dim, levels, classes):
-        yield from self.warp.claims(dim)
-        yield "a softmax member is none", all(member.strength > 0 for member in self.members), None
-        yield "the softmax members have other categories than schema_", self.levels.tolist() == list(levels), None
-        shape = (len(self.members), classes, 1 + dim + sum(levels))
-        shapes = {"centre": (dim,), "scale": (dim,), "coefficients": shape, "log_prior": (classes,)}
-        for name, shape in shapes.items():
-            yield f"the softmax members have no {name} of {shape}", getattr(self, name), shape
+    def fits(self, sizes):
+        """Require a regression of each strength; see `check_shapes`."""
+        right = len(self.coefficients) == len(self.members) and all(member.strength > 0 for member in self.members)
+        require_fit(right, "a softmax member is none")
+        return sizes
 
     def log_density(self, x, c, used) -> np.ndarray:
         score = self._columns(x, c) @ np.swapaxes(self.coefficients[used], 1, 2)

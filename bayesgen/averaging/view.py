@@ -33,6 +33,7 @@ import numpy as np
 from bayesgen.averaging.member_rows import HeldOut, Rows, weighted_back
 from bayesgen.averaging.students import Reference
 from bayesgen.core.program import Record
+from bayesgen.core.shapes import require_fit, shaped
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.components import fit_components, nearest_group
@@ -52,9 +53,9 @@ WIDE = 100  # columns; of more each entry is completed by the mean of its class
 class Filling(Record):
     """Class means and a pooled covariance, from which missing entries are completed."""
 
-    mean: np.ndarray  # (K, D): mean of each class
-    # (D, D): pooled covariance within the classes; its diagonal, (D,), of more than `WIDE` columns
-    covariance: np.ndarray
+    mean: np.ndarray = field(metadata=shaped("classes columns"))  # mean of each class
+    # pooled covariance within the classes; its diagonal of more than `WIDE` columns
+    covariance: np.ndarray = field(metadata=shaped("columns or columns columns"))
 
     @classmethod
     def learn(cls, x, seen, codes, classes: int, weight) -> "Filling":
@@ -274,8 +275,8 @@ class View(Record):
 
     warp: YeoJohnson  # the transformation of the columns
     filling: Filling | None  # means and covariance to complete gaps from; None where no row has any
-    centres: np.ndarray  # (G, D): centres of the groups, in bent columns
-    owner: np.ndarray  # (G,): the class of each group, in order
+    centres: np.ndarray = field(metadata=shaped("groups columns"))  # centres of the groups, in bent columns
+    owner: np.ndarray = field(metadata=shaped("groups", places="classes"))  # the class of each group, in order
     by_column: bool = False  # True if all members take the columns as independent
 
     @classmethod
@@ -336,17 +337,11 @@ class View(Record):
             return moments(y, place, size, weight, vector=not self.by_column)
         return missing.moments(y, place, size, weight)
 
-    def claims(self, dim: int, classes: int):
-        """Yield the conditions on bends and completion of ``dim`` columns; see `FittedMembers.claims`."""
-        yield from self.warp.claims(dim)
-        if self.filling is not None:
-            covariance = self.filling.covariance
-            yield "the means that gaps are completed from", self.filling.mean, (classes, dim)
-            yield (
-                "the covariance that gaps are completed from",
-                covariance,
-                (dim,) if covariance.ndim == 1 else (dim, dim),
-            )
+    def fits(self, sizes):
+        """Require groups of every class, in order; see `check_shapes`."""
+        every = np.array_equal(np.unique(self.owner), np.arange(sizes["classes"]))
+        require_fit(every and (np.diff(self.owner) >= 0).all(), "a class has no group")
+        return sizes
 
     def completed(self, rows: Rows):
         """Return bent rows, completed, and the covariances of what was missing, or None."""

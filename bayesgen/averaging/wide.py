@@ -28,7 +28,7 @@ above 1/ρ, and a missing entry counts as one of the centre: what cancels is sma
 """
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -39,6 +39,7 @@ from bayesgen.averaging.member import FittedMembers
 from bayesgen.averaging.member_rows import HeldOut, Rows
 from bayesgen.averaging.students import Reference, freedom, gamma_ratio, log_student
 from bayesgen.averaging.view import Training, View
+from bayesgen.core.shapes import require_fit, shaped
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
 from bayesgen.numerics.student import triangular_inverse
@@ -129,10 +130,11 @@ class WideView(FittedMembers):
 
     view: View  # bends, and what gaps at fit are completed from
     members: tuple[Any, ...]  # members of one l side by side, and among these those that differ in kappa alone
-    scale: np.ndarray  # (L, D): s of each l, ascending
-    y: np.ndarray  # (N, D): the rows of the fit, bent and completed: their span holds the members' scatters
-    codes: np.ndarray  # (N,): their classes
-    weight: np.ndarray  # (N,): their weights
+    scale: np.ndarray = field(metadata=shaped("shrinkages columns", positive=True))  # s of each l, ascending
+    # the rows of the fit, bent and completed: their span holds the members' scatters
+    y: np.ndarray = field(metadata=shaped("rows columns"))
+    codes: np.ndarray = field(metadata=shaped("rows", places="classes"))  # their classes
+    weight: np.ndarray = field(metadata=shaped("rows", positive=True))  # their weights
 
     @property
     def bend(self):
@@ -161,16 +163,12 @@ class WideView(FittedMembers):
     def _moments(self, span: Span, y, codes, weight) -> Moments:
         return moments(span.of_rows(y)[0], codes, self.view.classes, weight, vector=True)
 
-    def claims(self, dim, levels, classes):
-        yield from self.view.claims(dim, classes)
-        rows, count = len(self.codes), len({member.shrinkage for member in self.members})
-        yield "the wide Gaussians have other classes", self.view.owner.tolist() == list(range(classes)), None
-        right = self.codes.dtype.kind == "i" and ((self.codes >= 0) & (self.codes < classes)).all()
-        yield "the wide Gaussians have rows of no class", right, None
-        for name, shape in {"scale": (count, dim), "y": (rows, dim), "weight": (rows,)}.items():
-            yield f"the wide Gaussians have no {name} of {shape}", getattr(self, name), shape
-        yield "the wide Gaussians have no scales", (self.scale > 0).all() and (self.weight > 0).all(), None
-        yield "a member is none", all(m.proper and not m.diagonal for m in self.members), None
+    def fits(self, sizes):
+        """Require a group for each class, and a scale for each shrinkage; see `check_shapes`."""
+        require_fit(len(self.view.owner) == sizes["classes"], "the wide Gaussians have other classes")
+        require_fit(len(self.scale) == len({member.shrinkage for member in self.members}), "a shrinkage has no scale")
+        require_fit(all(m.proper and not m.diagonal for m in self.members), "a member is none")
+        return sizes
 
     def log_density(self, x, c, used) -> np.ndarray:
         result = np.empty((len(used), len(x), self.view.classes))

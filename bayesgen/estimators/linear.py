@@ -98,11 +98,12 @@ class LinearEstimator(Estimator):
             varies = (deviation > 8 * np.finfo(float).eps * np.abs(mean)) & ~np.asarray(unscaled)
             self.centre_, self.scale_ = mean, np.where(varies, deviation, 1.0)
 
-    def _shapes(self, width: int) -> dict[str, tuple[int, ...]]:
-        """Return the shapes of what is told of a score of so many columns, by attribute."""
-        labels = getattr(self, "classes_", None)
-        scores = () if labels is None else (1 if len(labels) == 2 else len(labels),)
-        return {"coef_": (*scores, width), "intercept_": scores}
+    def _axes(self, sizes) -> dict[str, str]:
+        """Return the axes of what is told of scores, by attribute, and note the number of scores."""
+        if not hasattr(self, "classes_"):
+            return {"coef_": "columns", "intercept_": ""}
+        sizes["scores"] = 1 if len(self.classes_) == 2 else len(self.classes_)
+        return {"coef_": "scores columns", "intercept_": "scores"}
 
     def _check_settings(self):
         for name in ("prior_scale", "intercept_scale"):

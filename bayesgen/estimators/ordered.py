@@ -114,8 +114,9 @@ class OrderedClassifier(RowsClassifier):
         coefficients = sites["coefficients"] / self.scale_
         return {"cuts": sites["cuts"] + (coefficients @ self.centre_)[..., None], "coefficients": coefficients}
 
-    def _shapes(self, width):
-        return {"coef_": (width,), "cuts_": (len(self.classes_) - 1,)}
+    def _axes(self, sizes):
+        sizes["cuts"] = len(self.classes_) - 1
+        return {"coef_": "columns", "cuts_": "cuts"}
 
     def _tell(self, sites):
         self.coef_, self.cuts_ = sites["coefficients"], sites["cuts"]

@@ -25,7 +25,7 @@ with R_xx b = r_xt, and squared residuals of sum r_tt². (Golub and Van Loan 201
 
 import abc
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from scipy.linalg.lapack import dtpqrt  # type: ignore[attr-defined]  # SciPy's 
 from bayesgen.core import program
 from bayesgen.core.errors import InputError
 from bayesgen.core.program import static
+from bayesgen.core.shapes import shaped
 from bayesgen.core.statistics import Statistics
 from bayesgen.models.gaussian import LOG_2PI
 from bayesgen.models.model import Model
@@ -182,10 +183,10 @@ class LineStatistics(Statistics):
     True
     """
 
-    n: np.ndarray  # (): sum of weights
-    mean: np.ndarray  # (D + 1,): mean of the columns and of the target; 0 where there is no row
-    # (D + 1, D + 1): R: upper triangular, with a diagonal >= 0. It is unique where it has full rank; else only R'R is.
-    factor: np.ndarray
+    n: np.ndarray = field(metadata=shaped(""))  # sum of weights
+    mean: np.ndarray = field(metadata=shaped("line"))  # mean of the columns and of the target; 0 where there is no row
+    # R: upper triangular, with a diagonal >= 0. It is unique where it has full rank; else only R'R is.
+    factor: np.ndarray = field(metadata=shaped("line line"))
     squares: np.ndarray  # (): sum of squared weights, for Kish's effective number
     decayed: bool = static(default=False)  # True if the weight of rows was lowered after they were summed
 

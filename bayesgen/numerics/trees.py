@@ -5,12 +5,13 @@ A missing entry stays missing: each node says which way it goes.
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 
 from bayesgen.core.program import Record
+from bayesgen.core.shapes import require_fit, shaped
 from bayesgen.numerics.pieces import pieces
 
 _ASIDE = 1e-6  # a threshold lies beside the middle of two values, where a rounded value may lie: units move no row
@@ -59,12 +60,13 @@ class Ranks:
 class Trees(Record):
     """Trees of numbers."""
 
-    root: np.ndarray  # (T,): where each tree begins: a node, or -1 - l for leaf l
-    column: np.ndarray  # (N,): the column that each node looks at
-    threshold: np.ndarray  # (N,): a value up to it goes left
-    gap: np.ndarray  # (N,): 0 if a missing entry goes left, 1 if right
-    child: np.ndarray  # (N, 2): where left and right lead, as ``root`` does; a node leads to later nodes alone
-    leaf: np.ndarray  # (L, V): what each leaf says
+    root: np.ndarray = field(metadata=shaped("trees", "i"))  # where each tree begins: a node, or -1 - l for leaf l
+    column: np.ndarray = field(metadata=shaped("nodes", places="features"))  # the column that each node looks at
+    threshold: np.ndarray = field(metadata=shaped("nodes"))  # a value up to it goes left
+    gap: np.ndarray = field(metadata=shaped("nodes", "i", least=0))  # 0 if a missing entry goes left, 1 if right
+    # where left and right lead, as ``root`` does; a node leads to later nodes alone
+    child: np.ndarray = field(metadata=shaped("nodes 2", "i"))
+    leaf: np.ndarray = field(metadata=shaped("leaves values"))  # what each leaf says
 
     @classmethod
     def joined(cls, trees: Sequence["Trees"]) -> "Trees":
@@ -160,18 +162,10 @@ class Trees(Record):
                 walking, node, start = walking[on], node[on], start[on]
             yield batch, (place - nodes).reshape(-1, count)
 
-    def claims(self, columns: int, values: int) -> Iterator[tuple[str, Any, Any]]:
-        """Yield the conditions of trees of so many columns and values; see `FittedMembers`."""
-        arrays = self.root, self.column, self.gap, self.child
-        whole = all(isinstance(array, np.ndarray) and array.dtype.kind == "i" for array in arrays)
-        yield "the trees do not lead by places", whole, None
-        nodes, leaves = len(self.column), len(self.leaf)
-        sizes = self.child.shape == (nodes, 2) and self.gap.shape == self.column.shape == (nodes,)
-        yield "the trees have nodes without children", sizes and self.root.ndim == 1 and len(self.root) > 0, None
-        yield "the trees have other thresholds than nodes", self.threshold, (nodes,)
-        yield "the trees have leaves of another width", self.leaf, (leaves, values)
-        later = (self.child < 0) | (self.child > np.arange(nodes)[:, None])
+    def fits(self, sizes):
+        """Require children behind their nodes, and both ways of a gap; see `check_shapes`."""
+        nodes, leaves, later = len(self.column), len(self.leaf), np.arange(len(self.column))[:, None] < self.child
         within = all(((targets >= -leaves) & (targets < nodes)).all() for targets in (self.root, self.child))
-        yield "the trees lead nowhere", within and later.all(), None
-        asked = ((self.column >= 0) & (self.column < columns)).all() and ((self.gap == 0) | (self.gap == 1)).all()
-        yield f"the trees ask for other columns than {columns}", asked, None
+        within = len(self.root) > 0 and within and (self.gap <= 1).all()
+        require_fit(within and (later | (self.child < 0)).all(), "the trees lead nowhere")
+        return sizes

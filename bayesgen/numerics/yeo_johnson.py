@@ -15,11 +15,12 @@ with S the scatter within the classes, on a grid of steps of a tenth, which is f
 (Yeo and Johnson 2000, *Biometrika* 87, 954-959.)
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from bayesgen.core.program import Record
+from bayesgen.core.shapes import require_fit, shaped
 
 FAR = 1e100  # bent numbers: squares of nearer values, times any precision, stay below it
 _FIELDS = ("location", "scale", "power")
@@ -32,9 +33,9 @@ _COLUMNS = 128  # bent at a time: more leave the cache
 class YeoJohnson(Record):
     """The transformation of each column; z = (x - location)/scale."""
 
-    location: np.ndarray  # location, scale, power: (D,): mean and standard deviation of the training rows, and λ
-    scale: np.ndarray
-    power: np.ndarray
+    location: np.ndarray = field(metadata=shaped("columns"))  # mean and standard deviation of the training rows, and λ
+    scale: np.ndarray = field(metadata=shaped("columns", positive=True))
+    power: np.ndarray = field(metadata=shaped("columns", least=0))
 
     @classmethod
     def learn(cls, x, codes, classes: int, weight, bend: bool = True, few: bool = True) -> "YeoJohnson":
@@ -88,11 +89,10 @@ class YeoJohnson(Record):
         z[:, bent] = _bend(_log_size(z_bent), _below(z_bent), self.power[bent])
         return z
 
-    def claims(self, dim: int):
-        """Yield the conditions on a transformation of ``dim`` columns; see `FittedMembers.claims`."""
-        for name in _FIELDS:
-            yield f"the bend of the columns has no {name} of each", getattr(self, name), (dim,)
-        yield "the bend is none", (self.scale > 0).all() and (self.power >= 0).all() and (self.power <= 2).all(), None
+    def fits(self, sizes):
+        """Require powers of 2 at most; see `check_shapes`."""
+        require_fit((self.power <= 2).all(), "the bend is none")
+        return sizes
 
     @np.errstate(divide="ignore")
     def polar(self, x) -> tuple[np.ndarray, np.ndarray]:
