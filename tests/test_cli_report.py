@@ -189,3 +189,17 @@ def test_json_is_the_whole_of_standard_output(tmp_path, quick):
     assert found["data"]["classes"] == table["species"].value_counts().to_dict()
     assert set(found["importance"]) == set(table.columns) - {"species"}
     assert found["command"].startswith("bayesgen compare ")
+
+
+def test_net_benefit_is_told_of_held_out_probabilities(tmp_path):
+    given = ("penguins", "--target", "species", "--model", "nb", "--inference", "exact", "--folds", "2")
+    folder = tmp_path / "report"
+    code, out, _ = run(*given, "--no-importance", "--net-benefit", "Adelie", "--json", "--output", folder)
+    page = Page(folder / "report.html")
+    assert code == 0 and "Net benefit in 100 rows (cases found, net of false alarms) of exact by the" in page.text
+    assert any(image["alt"].startswith("Net benefit at a threshold of 0.5: exact") for image in page.images)
+    predicted, curve = pd.read_csv(folder / "predictions.csv"), json.loads(out)["net_benefit"]["exact"]
+    acted, right = predicted["exact_p_Adelie"] >= 0.2, predicted["truth"] == "Adelie"
+    assert curve["model"][19] == pytest.approx((acted & right).mean() - (acted & ~right).mean() / 4, abs=1e-12)
+    code, _, err = run(*given, "--net-benefit", "Emperor")
+    assert code == 2 and "--net-benefit must be a class, one of ['Adelie', 'Chinstrap', 'Gentoo']" in err

@@ -16,6 +16,7 @@ from bayesgen.cli import folders, inputs, shell
 from bayesgen.cli.learn import check_options, fit_command, takes
 from bayesgen.cli.report import page, run, terminal, words
 from bayesgen.cli.shell import command_line, one_line
+from bayesgen.core.errors import listed
 from bayesgen.estimators.linear_classifiers import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.tables.cleaning import split
@@ -50,6 +51,12 @@ def compare(
         bool, typer.Option(help="Ask what each column is worth to what predicts best: a prediction for each column.")
     ] = True,
     loss: shell.Loss = None,
+    net_benefit: Annotated[
+        str | None,
+        typer.Option(
+            help="Class of the cases: what acting on its probability is worth, a curve a model in the report."
+        ),
+    ] = None,
     seed: shell.Seed = 0,
     json: shell.Json = False,
 ):
@@ -77,6 +84,8 @@ def compare(
         read, prepared, _ = inputs.prepared(file, target, model, reading, said, seed)
         families, classes = prepared.features, np.unique(prepared.y).tolist()
         costs = inputs.losses(loss, reading, classes)
+        if net_benefit is not None and net_benefit not in map(str, classes):
+            raise ValueError(f"--net-benefit must be a class, one of {listed(classes)}; got {net_benefit!r}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold
             whole = candidates.estimator(prepared.X, model, seed=seed, features=families).fit(prepared.X, prepared.y)
@@ -112,6 +121,8 @@ def compare(
             by_class = run.ByClass.of(result, models, costs, loss is not None)
             show(terminal.tell_classes, by_class)
             source = result if models is None else models
+            benefits = run.net_benefits(source, net_benefit)
+            show(terminal.tell_benefits, benefits)
             base = words.base_rate(result)["log_loss"]
             worth = run.Worth.of(source, by_class.name, base, prepared.X.shape[1], importance, tell)
             show(terminal.tell_importance, worth)
@@ -121,7 +132,7 @@ def compare(
                 posterior = _of_all_rows(whole, source, by_class.name, prepared, inferences)
         about = read, target, prepared, schema, model, result, models, worth, by_class
         save = fit_command(context, file, target, models.best) if models is not None and takes(models.best) else None
-        account = run.Account(*about, seed, command_line(context), save, order)
+        account = run.Account(*about, seed, command_line(context), save, order, benefits)
         show(terminal.tell_times, account)
         if json:
             typer.echo(as_json.dumps(account.to_dict(), indent=2))

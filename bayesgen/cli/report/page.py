@@ -78,7 +78,7 @@ _READING = {
 }
 
 
-_PICTURES = ("calibration.png", "probabilities.png", "models.png", "columns.png", "time.png")
+_PICTURES = ("calibration.png", "probabilities.png", "models.png", "columns.png", "net_benefit.png", "time.png")
 FILES = ("report.html", *_PICTURES, "predictions.csv", "posterior.nc")
 
 
@@ -156,6 +156,9 @@ def page(account: Account, drawn: Mapping[str, Picture]) -> str:
         cells, second = by_class.threshold_cells(), quoted(result.classes.tolist()[1])
         sentence = f"Scores of {by_class.name} where a row is said to be {second} from a probability of {second} on:"
         parts += _section("By threshold", _tag("p", sentence), _table("from", cells))
+    if account.benefits:
+        table = _table("from", words.benefit_cells(account.benefits))
+        parts += _section("Net benefit", _tag("p", words.of_benefits(account.benefits)), table, shown["net_benefit"])
     if account.order is not None:
         table = _table("until", words.time_cells(account))
         parts += _section("Over time", _tag("p", words.of_times(account)), table, shown["time"])

@@ -46,6 +46,8 @@ def pictures(account) -> dict[str, Picture]:
         found["models"] = _models(models)
     if len(worth):
         found["columns"] = _columns(worth)
+    if account.benefits:
+        found["net_benefit"] = _net_benefit(account.benefits)
     if result.time is not None:
         found["time"] = _times(account.source)
     return found
@@ -172,6 +174,19 @@ def _models(models) -> Picture:
         f"By how much the log loss of each model is above that of {models.best}, row by row, with two standard errors "
         "of the difference on either side. Beside the names stand the log losses.",
         f"Log loss of models above that of {models.best}: {_listed(above.to_dict())}.",
+    )
+
+
+def _net_benefit(benefits) -> Picture:
+    figure = _figure(_WIDTH, 4.0)
+    plot.net_benefit(benefits, ax=figure.subplots())
+    first = next(iter(benefits.values()))
+    half = {name: found.model[49] for name, found in benefits.items()}
+    return _picture(
+        figure,
+        f"What acting on held-out probabilities is worth in a row, {first.unit}, by the {first.varied}, beside acting "
+        "on all rows and on none. A curve is faint where fewer than 20 rows are acted on, or fewer than 20 are not.",
+        f"Net benefit at a threshold of 0.5: {_listed(half)}; of acting on all {first.single['all'][49]:.4f}.",
     )
 
 

@@ -11,6 +11,8 @@ from bayesgen import decision
 from bayesgen.cli.report.words import base_rate, families, from_exact, in_options
 from bayesgen.comparison import Comparison, ModelComparison, held_out_importance, over_time
 from bayesgen.core import __version__
+from bayesgen.evaluation import NetBenefit, net_benefit
+from bayesgen.numerics.pieces import taken
 from bayesgen.tables.cleaning import Prepared
 from bayesgen.tables.files import TableFile
 from bayesgen.tables.schema import Schema
@@ -113,6 +115,7 @@ class ByClass:
         }
 
 
+_CURVES = 7  # models whose net benefit is told
 _THRESHOLDS = (0.05, *(tenth / 10 for tenth in range(1, 10)), 0.95)
 
 
@@ -158,6 +161,21 @@ class Worth(NamedTuple):
         return cls(name, held_out_importance(source, name, progress=progress), columns, False)
 
 
+def net_benefits(source: Comparison, positive: str | None) -> dict[str, NetBenefit]:
+    """Return what acting on held-out probabilities of a class is worth, by model, the best first; none if not asked.
+
+    Models that could not be learned in all folds of the best are left out: curves are of the same rows.
+    """
+    if positive is None:
+        return {}
+    best, labels = source.best_first(), {str(label): label for label in source.classes.tolist()}
+    rows, classes = source.learned(best[0]), source.classes.tolist()
+    same = [name for name in best if np.array_equal(source.learned(name), rows)]
+    how: dict = {"positive": labels[positive], "labels": classes, "groups": taken(source.group, rows)}
+    truth = source.classes[source.y_true[rows]]
+    return {name: net_benefit(truth, source.probability[name][rows], **how) for name in same[:_CURVES]}
+
+
 @dataclass(frozen=True, eq=False)
 class Account:
     """Input, settings and results of a comparison."""
@@ -175,6 +193,7 @@ class Account:
     command: str  # repeats it
     save: str | None  # learns the best model from all rows, and saves it; None where it is no model to save
     order: str | None  # the column of times, where each row is predicted from earlier ones
+    benefits: dict[str, NetBenefit]  # of acting, by model, where a class of the cases was named
 
     @property
     def source(self) -> Comparison:
@@ -213,6 +232,8 @@ class Account:
             found["models"] = self.models.table.to_dict(orient="index")
             found["best"], found["remarks"] = self.models.best, self.models.remarks
             found["notes"] += map(_note, self.models.notes)
+        if self.benefits:
+            found["net_benefit"] = {name: _plain(benefit) for name, benefit in self.benefits.items()}
         if self.order is not None:
             times = over_time(self.source, self.by_class.name).astype({"begin": str, "end": str})
             found["order"] = {"column": self.order, "of": self.by_class.name, "periods": times.to_dict("records")}
@@ -224,6 +245,11 @@ class Account:
         most = {"largest_difference_from_exact": apart.max()} if apart.size else {}
         few = {"rows_of_few_draws": result.doubtful[name].sum()}
         return scores | {"seconds": result.seconds[name]} | most | few
+
+
+def _plain(benefit: NetBenefit) -> dict[str, Any]:
+    single = {name: worth.tolist() for name, worth in benefit.single.items()}
+    return {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in vars(benefit).items()} | {"single": single}
 
 
 def _as_json(value):

@@ -96,6 +96,13 @@ def tell_classes(out: Console, by_class) -> None:
     _print_rows(out, "class", by_class.action_cells())
 
 
+def tell_benefits(out: Console, benefits) -> None:
+    """Print what acting on the probabilities of the best model is worth, where a class of the cases was named."""
+    if benefits:
+        say(out, f"{words.of_benefits(benefits)}:")
+        _print_rows(out, "from", words.benefit_cells(benefits))
+
+
 def tell_importance(out: Console, worth) -> None:
     """Print the columns that the best model needs."""
     _fold(out, words.of_columns(worth))

@@ -132,6 +132,29 @@ def of_models(models) -> Iterator[str]:
     yield "Above best: mean difference in log loss, row by row, with its standard error."
 
 
+def of_benefits(benefits) -> str:
+    """Describe the table of `benefit_cells`."""
+    name, found = next(iter(benefits.items()))
+    return (
+        f"Net benefit in 100 rows ({found.unit}) of {name} by the {found.varied}; the intervals are of the rows that "
+        "judged, not of other rows to learn from"
+    )
+
+
+def benefit_cells(benefits) -> dict[str, dict[str, str]]:
+    """Return what acting on the probabilities of the best model is worth, by threshold and by heading."""
+    found, cells = next(iter(benefits.values())), {}
+    for t in (4, 9, 19, 29, 39, 49, 59, 69, 79, 89):
+        band = f"{100 * found.lower[t]:.1f} to {100 * found.upper[t]:.1f}"
+        cells[f"{found.thresholds[t]:g}"] = {
+            "model": f"{100 * found.model[t]:.1f}",
+            "90 % interval": "too few rows" if found.few[t] else band,
+            "all": f"{100 * found.single['all'][t]:.1f}",
+            "P(beats both\nall and none)": "-" if found.few[t] else f"{found.best[t]:.2f}",
+        }
+    return cells
+
+
 def of_columns(worth) -> Iterator[str]:
     """Yield the columns that the best model clearly needs, by more than two standard errors."""
     if worth.no_better:
