@@ -24,6 +24,22 @@ pytest.register_assert_rewrite("refusals", "commands")
 
 collect_ignore = ["typing"]  # for type checkers; `test_typing` runs them where needed
 
+# Examples that sample, or fit an average, for seconds; the second command runs them (`compiles` in pyproject.toml).
+LONG_EXAMPLES = {
+    "bayesgen.inspection.probabilities.draw_reliability",
+    "bayesgen.inspection.leave_one_out.loo_given_x",
+    "bayesgen.models.pooled.Pooled",
+    "bayesgen.models.pooled_groups.PooledGroups",
+    "bayesgen.models.row_leaf.RowLeaf",
+    "bayesgen.estimators.averaged.AveragedClassifier",
+}
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.name in LONG_EXAMPLES:
+            item.add_marker(pytest.mark.compiles)
+
 
 @pytest.fixture
 def few_members(monkeypatch):

@@ -148,6 +148,7 @@ def test_log_prior_is_the_density_of_what_is_sampled(lda):
     assert abs(data.prior_predictive["x"].values.mean() - 2 / 5) < 0.05
 
 
+@pytest.mark.compiles
 def test_a_users_function_with_its_data():
     counts = np.array([2, 3, 1, 4])
     data = bg.fit(functions.visits, counts, bg.Laplace(500), seed=0).to_arviz(0, counts)
@@ -267,6 +268,7 @@ def test_discriminative_and_generative_models_compare(softmax):
     assert set(table.index) == {"logistic", "lda"} and (table["elpd"] < 0).all()
 
 
+@pytest.mark.compiles
 def test_netcdf_both_ways(lda, tmp_path):
     lda.to_netcdf(tmp_path / "lda.nc")
     again = xr.open_datatree(tmp_path / "lda.nc")

@@ -58,10 +58,12 @@ def fitted_mixed():
     return AveragedClassifier().fit(*mixed())
 
 
+TREES = ("forest", "boosted")
+
 # -- scikit-learn
 
 
-NUMBERS = {  # checks of what members compute, which all families pass at once; the others are about reading a table
+NUMBERS = {  # checks of what members compute; the others are about reading a table
     "check_classifiers_train",
     "check_estimators_nan_inf",
     "check_estimators_pickle",
@@ -73,15 +75,14 @@ NUMBERS = {  # checks of what members compute, which all families pass at once; 
 
 
 def checks():
-    """Each check of scikit-learn on the members that it is about; on all of them in the slow tests."""
-    for members, slow in ((FEW, False), ("all", True)):
+    """Each check of scikit-learn on few members; on all of them in the slow tests, or in the second command."""
+    for members, every in ((FEW, False), ("all", True)):
         for estimator, check in estimator_checks_generator(AveragedClassifier(members=members)):
             whole = check.func.__name__ in NUMBERS and not check.keywords
-            if slow or not whole:
-                options = "".join(f"-{name}={value}" for name, value in check.keywords.items())
-                marks = [pytest.mark.slow] * (slow and not whole)
-                name = f"{check.func.__name__}{options}-{'all' if slow else 'few'}"
-                yield pytest.param(estimator, check, id=name, marks=marks)
+            options = "".join(f"-{name}={value}" for name, value in check.keywords.items())
+            name = f"{check.func.__name__}{options}-{'all' if every else 'few'}"
+            mark = pytest.mark.compiles if whole else pytest.mark.slow
+            yield pytest.param(estimator, check, id=name, marks=[mark] * every)
 
 
 @pytest.mark.filterwarnings("ignore:columns .* hold one value:UserWarning")
@@ -93,6 +94,7 @@ def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
+@pytest.mark.compiles
 def test_pickle_keeps_every_bit(fitted_mixed):
     X, _ = mixed(9, seed=1)
     again = pickle.loads(pickle.dumps(fitted_mixed))
@@ -146,6 +148,7 @@ def test_the_average_is_as_good_as_its_best_member_and_better_than_the_class_pri
     assert log_loss(SPECIES[TEST], fitted.predict_proba(IRIS[TEST])) < 0.2
 
 
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
 def test_columns_that_are_no_sign_of_the_class_cost_little():
     excess, trusted = [], []
@@ -216,6 +219,7 @@ def test_units_and_offsets_change_nothing(fitted):
     np.testing.assert_allclose(again, fitted.predict_proba(IRIS[TEST]), atol=1e-6)
 
 
+@pytest.mark.compiles
 def test_units_change_nothing_where_entries_are_missing():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)), np.arange(40) % 3
@@ -243,7 +247,9 @@ def test_names_of_classes_and_order_of_columns_change_nothing(fitted):
     np.testing.assert_allclose(again, fitted.predict_proba(IRIS[TEST]), atol=1e-6)
 
 
-@pytest.mark.parametrize("members", [["gaussian", "category", "softmax"], ["forest"], ["boosted"]])
+@pytest.mark.parametrize(
+    "members", [["gaussian", "category", "softmax"], *(pytest.param([m], marks=pytest.mark.compiles) for m in TREES)]
+)
 def test_signs_and_names_of_categories_change_nothing(members, monkeypatch):
     monkeypatch.setattr(ensembles, "_FEWEST", 200)
     table = data.load("penguins").iloc[:: 1 if members == ["boosted"] else 3]  # with gaps
@@ -259,6 +265,7 @@ def test_signs_and_names_of_categories_change_nothing(members, monkeypatch):
     np.testing.assert_allclose(second, first, atol=1e-9)
 
 
+@pytest.mark.compiles
 def test_order_of_mixed_columns_with_gaps_changes_nothing(fitted_mixed):
     X, y = mixed()
     new = {"ash": "z", "oak": "b"}
@@ -379,6 +386,7 @@ def test_any_table(X, y):
     assert (probability > 0).all()
 
 
+@pytest.mark.compiles
 def test_wide_tables():
     rng = np.random.default_rng(0)
     y = np.arange(40) % 2
@@ -519,6 +527,7 @@ def test_posteriors_of_the_members_are_those_of_their_statistics(fitted_mixed):
         np.testing.assert_allclose(mean, [1 / 3] * 3, atol=0.02)
 
 
+@pytest.mark.compiles
 def test_parameters_of_the_members_have_names_and_pictures():
     """Levels of two columns differ in name, and every axis has labels, which `plot_forest` and `plot_rank` need."""
     rng, y = np.random.default_rng(0), np.repeat(["a", "b"], 40)

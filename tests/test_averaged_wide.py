@@ -105,6 +105,7 @@ def fitted():
     return AveragedClassifier(members=["gaussian", "softmax"]).fit(X[:30], y[:30])
 
 
+@pytest.mark.compiles
 def test_wide_gaussians_take_part_and_answer_questions(fitted, tmp_path):
     X, y = wide_table()
     table = fitted.summary()
@@ -183,6 +184,7 @@ def test_a_table_that_memory_does_not_hold_is_refused_first(monkeypatch):
         AveragedClassifier().fit(X, y)
 
 
+@pytest.mark.compiles
 def test_thousands_of_columns():
     X, y = wide_table(20, 3000)
     classifier = AveragedClassifier(members=["gaussian"]).fit(X, y)

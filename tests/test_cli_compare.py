@@ -56,6 +56,7 @@ def test_compare_prints_a_table_and_writes_its_files(tmp_path):
         assert mean["feature"].values.tolist()[-1] == "year"
 
 
+@pytest.mark.compiles
 def test_all_models_stand_below_the_inferences_and_in_the_files(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     table = data.load("penguins").iloc[::6]
@@ -80,6 +81,7 @@ def test_all_models_stand_below_the_inferences_and_in_the_files(tmp_path, monkey
     assert not (tmp_path / "report" / "models.png").exists()
 
 
+@pytest.mark.compiles
 def test_the_demonstration_compares_penguins_and_writes_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr(candidates, "CANDIDATES", {name: CANDIDATES[name] for name in ("naive Bayes", "logistic")})
     monkeypatch.setitem(INFERENCES, "nuts", functools.partial(NUTS, num_warmup=20, num_samples=20, num_chains=2))
@@ -90,6 +92,7 @@ def test_the_demonstration_compares_penguins_and_writes_the_page(tmp_path, monke
     assert "Which penguin is it?" in (tmp_path / "demo" / "calculator.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.compiles
 def test_costs_are_met_by_actions_and_classes_have_scores(tmp_path):
     """A file of costs of any separator; scores by class agree with scikit-learn."""
     rng = np.random.default_rng(0)
@@ -130,6 +133,7 @@ def test_a_table_of_80_columns_is_whole(monkeypatch):
     assert "0 551, 1 393" in result.stdout
 
 
+@pytest.mark.compiles
 def test_ml_that_fails_in_a_fold_is_told_and_the_rest_goes_on(tmp_path):
     mixed().to_parquet(tmp_path / "mixed.parquet")
     code, out, _ = run(
@@ -175,6 +179,7 @@ def test_a_file_wins_over_a_built_in_name(tmp_path, monkeypatch):
     assert "penguins: 60 rows" in out
 
 
+@pytest.mark.compiles
 def test_classes_and_names_of_any_kind(tmp_path):
     table = mixed().rename(columns={"colour": "[bold]a/b", "z": "größe"})
     table.to_csv(tmp_path / "odd.csv", index=False)

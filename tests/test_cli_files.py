@@ -57,6 +57,10 @@ COMPARE = (
 )
 
 
+# Drawing waits for the libraries of pictures.
+FIRST_PLOT = [pytest.param(c, marks=[pytest.mark.compiles] * (c in ("plot", "explain"))) for c in WRITES]
+
+
 def command(case):
     arguments = WRITES[case]
     return arguments, arguments[-1], case.split()[0]
@@ -73,7 +77,7 @@ def full_disk():
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("case", WRITES)
+@pytest.mark.parametrize("case", FIRST_PLOT)
 def test_links_and_modes_stay(case, birds):
     arguments, name, how = command(case)
     (birds / "target").touch()
@@ -84,7 +88,7 @@ def test_links_and_modes_stay(case, birds):
     assert stat.S_IMODE((birds / "target").stat().st_mode) == 0o600 and (birds / "target").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("case", WRITES)
+@pytest.mark.parametrize("case", FIRST_PLOT)
 def test_a_full_disk_leaves_what_was_there(case, birds):
     arguments, name, how = command(case)
     assert run(*arguments, command=how)[0] == 0
@@ -167,6 +171,7 @@ def test_a_file_of_costs_is_not_replaced(birds):
     assert (birds / "costs.csv").read_text() == costs
 
 
+@pytest.mark.compiles
 def test_a_report_is_there_whole_or_the_one_before_is(birds):
     code, out, err = run(*COMPARE)
     assert (code, err) == (0, "") and "report.html" in out
@@ -194,6 +199,7 @@ def test_a_report_without_netcdf_names_the_extra(birds, monkeypatch):
     assert (birds / "report" / "report.html").exists() and not (birds / "report" / "posterior.nc").exists()
 
 
+@pytest.mark.compiles
 def test_a_page_that_cannot_be_made_leaves_the_report_before(birds, monkeypatch):
     from bayesgen.cli.report import page
 

@@ -51,6 +51,7 @@ def test_fit_and_predict(tmp_path, model):
     assert predictions["class"].tolist() == classifier.classes_[want.argmax(1)].tolist()
 
 
+@pytest.mark.compiles
 def test_what_is_fitted_without_a_word_is_what_compare_puts_first(tmp_path):
     """The averaged classifier, as in Python; then asked in every way."""
     table = data.load("penguins").iloc[::3]
@@ -325,6 +326,7 @@ def test_update_learns_what_all_rows_together_teach(tmp_path):
     np.testing.assert_allclose(both.predict_proba(X), once.predict_proba(X), rtol=1e-9)
 
 
+@pytest.mark.compiles
 def test_pipes_and_the_module(tmp_path):
     mixed().to_csv(tmp_path / "train.csv", index=False)
     assert run(command="--version")[1] == f"bayesgen {bg.__version__}"
@@ -337,6 +339,7 @@ def test_pipes_and_the_module(tmp_path):
     assert len(pd.read_csv(io.BytesIO(result.stdout))) == 60
 
 
+@pytest.mark.compiles
 def test_an_interrupted_command_ends_at_once():
     """Python's own end would wait for what XLA still runs, or crash in it; `abort` stands for that."""
     command = "@cli.app.command()\ndef sampling():\n    raise KeyboardInterrupt"
@@ -363,6 +366,7 @@ TEXT = st.lists(st.lists(st.sampled_from(CELLS), min_size=1, max_size=5), max_si
 )
 
 
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore")  # a table may have constant columns
 @settings(max_examples=60, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(content=st.binary(max_size=200) | TEXT, way=st.sampled_from(["averaged", "nb", "gda", "logistic"]))

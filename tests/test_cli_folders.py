@@ -67,7 +67,7 @@ def _scores(out):
     return re.search(r"exact \d of \d ([\d. ]+) \d+\.\d\d ", out)[1]
 
 
-@pytest.mark.parametrize("model", ["nb", "gda", "logistic"])
+@pytest.mark.parametrize("model", ["nb", "gda", pytest.param("logistic", marks=pytest.mark.compiles)])
 def test_large_files_are_learned_in_batches(parts, small_memory, model):
     folder, table, kind = parts
     given = ("--target", "species", "--model", model)

@@ -112,6 +112,7 @@ def loss_of(out, name):
     return float(re.findall(rf" {name} ([0-9.]+)", out)[-1])
 
 
+@pytest.mark.compiles
 def test_the_notes_of_a_comparison_name_options(tmp_path, monkeypatch):
     """Here a column names patients, which the average warns of in every fold."""
     rng = np.random.default_rng(0)

@@ -78,6 +78,7 @@ def test_many_categories_are_the_most_frequent_ones_with_names_that_stand_uprigh
     assert {text.get_rotation() for text in ax.get_xticklabels()} == {90.0} and not ax.lines
 
 
+@pytest.mark.compiles
 def test_regions_over_whole_numbers_with_a_gap(birds, tmp_path, monkeypatch):
     """pandas has a type of its own for them."""
     monkeypatch.chdir(birds)

@@ -100,6 +100,7 @@ def test_the_page_tells_all_and_needs_nothing_else(tmp_path, quick):
     assert "calibration error" in page.images[1]["alt"] and "bill_length_mm" in page.images[3]["alt"]
 
 
+@pytest.mark.compiles
 def test_pictures_tables_and_draws_are_of_the_model_that_wins_and_its_command_runs(tmp_path, quick, monkeypatch):
     """Columns that are copies of one: naive Bayes loses, and what is told of a model is told of the winner."""
     monkeypatch.chdir(tmp_path)
@@ -134,6 +135,7 @@ def test_pictures_tables_and_draws_are_of_the_model_that_wins_and_its_command_ru
         assert set(tree["posterior"].data_vars) == set(model.to_arviz()["posterior"].data_vars)
 
 
+@pytest.mark.compiles
 def test_the_page_is_for_telephones_the_dark_and_paper(tmp_path, quick):
     """Wide things scroll by themselves, colours follow the reader's, and nothing is cut on paper."""
     table = data.load("penguins").iloc[::6]
@@ -173,6 +175,7 @@ def test_how_to_cite_is_what_the_repository_says():
         assert value in said
 
 
+@pytest.mark.compiles
 def test_json_is_the_whole_of_standard_output(tmp_path, quick):
     table = data.load("penguins").iloc[::6]
     table.to_csv(tmp_path / "few.csv", index=False)

@@ -12,7 +12,11 @@ X = RNG.normal(size=(60, 1)) + Y[:, None]
 
 
 @pytest.mark.parametrize(
-    ("leaf", "rows", "name"), [("student", X, "map"), (Pooled(BetaBernoulli(1.0, 1.0)), X > 1, "laplace")]
+    ("leaf", "rows", "name"),
+    [
+        ("student", X, "map"),
+        pytest.param(Pooled(BetaBernoulli(1.0, 1.0)), X > 1, "laplace", marks=pytest.mark.compiles),
+    ],
 )
 def test_the_default_is_an_inference_that_works_and_is_told(leaf, rows, name):
     with pytest.warns(UserWarning, match=f"no exact posterior.*fitted by inference='{name}'") as told:

@@ -26,7 +26,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [pytest.param(c, marks=[pytest.mark.compiles] * (c == "averaged")) for c in CASES])
 def test_terms_add_up_to_the_log_odds(name):
     classifier, rows, labels = CASES[name]
     row = rows[30:31]
@@ -140,6 +140,7 @@ def test_actions_by_name_to_the_end():
         decision.act(probability, LOSS, ["ill", "dead"])
 
 
+@pytest.mark.compiles
 @pytest.mark.usefixtures("few_members")
 def test_from_the_command_line(tmp_path):
     table = data.load("penguins")[::4]

@@ -1,6 +1,7 @@
 """What pages, notebooks and the service import is in the extra that README.md and the pages name for them."""
 
 import ast
+import functools
 import re
 import sys
 import tomllib
@@ -17,13 +18,18 @@ MODULES = {  # that another package's module imports when it is imported or call
     "to_netcdf": "h5netcdf",
     "to_zarr": "zarr",
 }
-DISTRIBUTIONS = {name: {d.lower() for d in found} for name, found in packages_distributions().items()}
 SOURCES = {
     "docs": [*(ROOT / "docs").rglob("*.md"), *(ROOT / "notebooks" / "source").glob("*.md"), ROOT / "docs" / "conf.py"],
     "notebooks": [*(ROOT / "notebooks" / "source").glob("*.md")],
     "serve": [ROOT / "docs" / "serve" / "app.py"],
 }
 pytestmark = pytest.mark.skipif(not (ROOT / "docs" / "conf.py").exists(), reason="an installed package has no pages")
+
+
+@functools.cache
+def distributions():
+    """Return the distributions that have each module, which takes a second to find out."""
+    return {name: {d.lower() for d in found} for name, found in packages_distributions().items()}
 
 
 def requirements(extra, project):
@@ -49,7 +55,9 @@ def imported(path):
     names = {m.partition(".")[0] for m in modules} - {"bayesgen", "docs", *sys.stdlib_module_names}
     names -= {beside.stem for beside in path.parent.glob("*.py")}
     asked = {needs for module, needs in MODULES.items() if module in modules or f".{module}(" in code}
-    return {frozenset(DISTRIBUTIONS.get(name, {name.lower()})) for name in names} | {frozenset([one]) for one in asked}
+    return {frozenset(distributions().get(name, {name.lower()})) for name in names} | {
+        frozenset([one]) for one in asked
+    }
 
 
 @pytest.mark.parametrize("extra", SOURCES)

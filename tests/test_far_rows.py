@@ -151,7 +151,9 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize("case", TABLES.values(), ids=TABLES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(v, id=k, marks=[pytest.mark.compiles] * (k == "in components")) for k, v in TABLES.items()]
+)
 def test_rows_of_any_size_have_their_limit(case):
     (X, y), options = case
     classifier = AveragedClassifier(**options).fit(X, y)

@@ -47,6 +47,7 @@ def test_scores_and_probabilities_suit_new_patients(effect):
     assert abs(-grouped.scores_["nested"] - losses[1]) < 0.1 < abs(-plain.scores_["nested"] - losses[0])
 
 
+@pytest.mark.compiles
 def test_groups_of_one_row_are_no_groups():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
@@ -67,6 +68,7 @@ def test_groups_of_another_library_are_groups():
     np.testing.assert_array_equal(clone(few).fit(X, y, groups=pa.array(names.tolist())).predict_proba(X), expected)
 
 
+@pytest.mark.compiles
 def test_neither_names_of_groups_nor_the_order_of_rows_change_anything():
     X, y, patient = clinic(20, 3, 0, 1.0)
     base = AveragedClassifier(members=["generative", "forest"])
@@ -251,6 +253,7 @@ def visits(path):
     return table
 
 
+@pytest.mark.compiles
 @pytest.mark.usefixtures("few_members")
 @pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")  # of labels at random it is right
 def test_the_command_line_leaves_patients_out(tmp_path, monkeypatch):
@@ -306,6 +309,7 @@ def test_held_out_columns_have_errors_of_groups():
     assert worth.shape == (40, 3) and (worth.sem() > 1.5 * rows.sem()).all()
 
 
+@pytest.mark.compiles
 def test_intervals_of_frequencies_resample_groups():
     held = {False: [], True: []}
     for seed in range(200):

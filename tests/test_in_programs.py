@@ -152,6 +152,7 @@ def test_enumerated_classes_are_summed_out(case):
         np.testing.assert_allclose(found, prior + expected.sum(), rtol=1e-10)
 
 
+@pytest.mark.compiles
 def test_classes_are_inferred_where_they_are_not_known():
     """A row far on one side has that side's class; classes that are known stay as they are."""
     model = NaiveBayes(DirichletCategorical(1.0, 2), {"size": NormalInverseGamma([0.0, 0.0], 1.0, 2.0, 2.0)})
@@ -235,6 +236,7 @@ def test_in_a_plate_the_density_is_the_sum_over_its_elements(case):
         np.testing.assert_allclose(density(together, *given), expected, rtol=1e-10)
 
 
+@pytest.mark.compiles
 def test_in_a_plate_rows_are_drawn_and_classes_averaged():
     """Shapes of draws, and each hospital's joint of new rows is that of its own parameters."""
     case = CASES["full shared"]

@@ -107,6 +107,7 @@ def test_draws_are_of_the_posterior_over_all_labellings():
     np.testing.assert_allclose(classifier.predict_proba(new[None])[0], p, atol=0.02)
 
 
+@pytest.mark.compiles
 def test_the_confusion_matrix_of_simulated_labels_is_found():
     rng, truth = np.random.default_rng(1), np.array([[0.7, 0.2, 0.1], [0.05, 0.9, 0.05], [0.0, 0.4, 0.6]])
     t = rng.integers(3, size=3000)

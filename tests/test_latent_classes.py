@@ -98,6 +98,7 @@ def mixture(seed=0):
                          "coin": rng.random(200) < np.array([0.9, 0.5, 0.1])[t]}), t  # fmt: skip
 
 
+@pytest.mark.compiles
 def test_three_gaussians_are_found_and_named():
     X, t = mixture()
     by_column = bg.LatentClassClassifier(classes=["low", "mid", "high"], order_by="z", starts=6, random_state=1).fit(X)

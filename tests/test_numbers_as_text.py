@@ -310,6 +310,7 @@ def test_a_column_that_new_rows_lack_is_named(tmp_path):
 # -- wide tables
 
 
+@pytest.mark.compiles
 def test_a_wide_table_is_read_as_a_narrow_one_is_and_never_copied_for_a_column(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     makers = [

@@ -52,9 +52,10 @@ DRAWN_AGAIN = (*DRAWN_AGAIN, "gauge", "isotropic", "separation diagonal", "outli
 DRAWN_AGAIN = (*DRAWN_AGAIN, "coin", "die", "toronto", "normal", "gaussian plane")  # in "naive Bayes", and in "full"
 
 
-def over(cases, again=laws.LIKE_ANOTHER):
-    marked = [pytest.param(c, id=c.name, marks=pytest.mark.slow if c.name in again else ()) for c in cases]
-    return pytest.mark.parametrize("case", marked)
+def over(cases, again=laws.LIKE_ANOTHER, second=()):
+    """Cases of the default run, of the second command, and slow ones."""
+    marks = {name: pytest.mark.compiles for name in second} | {name: pytest.mark.slow for name in again}
+    return pytest.mark.parametrize("case", [pytest.param(c, id=c.name, marks=marks.get(c.name, ())) for c in cases])
 
 
 by_case, drawn = over(laws.CASES), over(DRAWN, DRAWN_AGAIN)
@@ -132,7 +133,7 @@ def test_condition(case):
             np.testing.assert_array_equal(trace[name]["value"], value)
 
 
-@over(laws.CASES, SLOPED_AGAIN)
+@over(laws.CASES, SLOPED_AGAIN, ("chain", "full shared", "diagonal", "isotropic", "ordered, probit"))
 def test_gradients_are_finite_where_values_are_missing(case):
     """A NaN masked after `log_prob` leaves a NaN gradient; replaced before, it does not."""
     data = floats32(case.data(ROWS, "entries"))
@@ -185,6 +186,7 @@ def mcmc(request):
     return case, sampler.get_samples()
 
 
+@pytest.mark.compiles
 def test_mcmc(mcmc):
     """`MCMC(NUTS(model)).run(key, *data)`; the means agree with our own NUTS within its noise, and in float32."""
     case, samples = mcmc
@@ -198,6 +200,7 @@ def test_mcmc(mcmc):
         assert (np.abs(samples[site].mean(0) - values.mean(0)) <= 0.7 * values.std(0) + 1e-4).all(), site
 
 
+@pytest.mark.compiles
 def test_posterior_predictive(mcmc):
     case, samples = mcmc
     draws = Predictive(case.model, samples)(random.PRNGKey(1), size=ROWS)

@@ -85,7 +85,11 @@ def test_chains_a_little_apart_ask_for_more_draws_and_for_nothing_else(apart, wo
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(
-    "classifier", [GaussianDiscriminantClassifier, pytest.param(NaiveBayesClassifier, marks=pytest.mark.slow)]
+    "classifier",
+    [
+        pytest.param(GaussianDiscriminantClassifier, marks=pytest.mark.compiles),
+        pytest.param(NaiveBayesClassifier, marks=pytest.mark.slow),
+    ],
 )
 def test_clean_data_give_no_warning(classifier):
     X, y = load_iris(return_X_y=True)

@@ -123,13 +123,15 @@ TABLE |= {
 def cells():
     """Every cell; slow are NUTS, points of the mixed model, whose parts have theirs, and points of complete rows.
 
-    A point from rows with gaps comes from the columns without them too; the oracle's search takes seconds.
+    A point from rows with gaps comes from the columns without them too; the oracle's search takes seconds. The second
+    command has those of the structures that are a full covariance with fewer parameters.
     """
     for name, gaps in itertools.product(TABLE, ["complete at fit", "missing at fit"]):
         for inference in INFERENCES:
             points = inference in ("ml", "map") and name != "gda, isotropic"
             slow = inference == "nuts" or (points and (name == "naive Bayes, mixed" or gaps == "complete at fit"))
-            yield pytest.param(name, gaps, inference, marks=pytest.mark.slow if slow else [])
+            again = points and name.startswith("gda") and name != "gda, full"
+            yield pytest.param(name, gaps, inference, marks=[pytest.mark.slow] * slow + [pytest.mark.compiles] * again)
 
 
 @functools.lru_cache(1)  # its cells follow each other

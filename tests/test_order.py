@@ -284,6 +284,7 @@ def test_the_command_line_predicts_from_earlier_rows(visits):
     assert found["base_rate"]["log_loss"] == pytest.approx(-np.log(np.where(truth, p, 1 - p)).mean())
 
 
+@pytest.mark.compiles
 @pytest.mark.usefixtures("few_members")
 def test_the_page_shows_the_order(visits, tmp_path):
     arguments = ["visits.csv", "--target", "ill", "--order", "admitted", "--group", "patient", "--inference", "exact"]

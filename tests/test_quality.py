@@ -197,6 +197,7 @@ def test_published_figures_stand_beside_ours_on_folds():
     assert table["source"].isin(["here", "TabArena"]).all()
 
 
+@pytest.mark.compiles
 def test_sections_of_other_parts_leave_the_curves_alone():
     frame = lines(LOSS)
     more = pd.concat([frame, lines(LOSS, rows=("n500",)), lines(LOSS, noise=("10", "labels"))], ignore_index=True)
@@ -259,6 +260,7 @@ def test_names_of_classes_and_order_do_not_move_a_model_that_obeys():
         np.testing.assert_allclose(order.changed(tree, X, y, np.arange(20), np.arange(20), change), before)
 
 
+@pytest.mark.compiles
 def test_a_network_in_another_environment_is_asked_through_a_process(tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("def set_num_threads(count): print('no message')")
     (tmp_path / "tabpfn.py").write_text(

@@ -73,6 +73,7 @@ def resampling(monkeypatch):
     return made("inference").Resampling
 
 
+@pytest.mark.compiles
 def test_the_inference_is_known_by_name_and_near_the_exact_posterior(resampling):
     rng = np.random.default_rng(1)
     y = np.repeat(["a", "b"], 6)

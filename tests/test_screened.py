@@ -200,6 +200,7 @@ def test_tables_of_five_columns_are_as_they_were():
     assert not any(isinstance(m, ScreenedMember) for m in AveragedClassifier(members=POOL).fit(x, y).members_)
 
 
+@pytest.mark.compiles
 def test_order_and_names_and_the_way_a_weight_is_written_change_nothing():
     rows = mixed()
     frame, names = framed(rows), np.array(["b", "c", "a"])[rows.codes]
@@ -237,6 +238,7 @@ def test_files_answer_equally_and_those_that_lead_astray_are_refused(tmp_path):
             bg.load(tmp_path / "wrong.safetensors")
 
 
+@pytest.mark.compiles
 def test_questions_go_through_screened_members_or_leave_them_out():
     rows = mixed()
     frame = framed(rows)
@@ -254,6 +256,7 @@ def test_questions_go_through_screened_members_or_leave_them_out():
         AveragedClassifier(members=["screened"]).fit(frame, rows.codes).sample(3)
 
 
+@pytest.mark.compiles
 def test_columns_with_leaves_and_groups_of_rows():
     rows = mixed()
     frame = framed(rows).assign(visits=np.random.default_rng(0).poisson(1 + 2 * rows.codes))

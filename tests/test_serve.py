@@ -45,7 +45,9 @@ def client_of(folder):
         yield client
 
 
-@pytest.fixture(scope="module", params=BUILT)
+@pytest.fixture(
+    scope="module", params=[pytest.param(n, marks=[pytest.mark.compiles] * (n == "averaged")) for n in BUILT]
+)
 def served(request, tmp_path_factory):
     """A classifier, its rows, and a client of the app that serves it."""
     folder = tmp_path_factory.mktemp("served")

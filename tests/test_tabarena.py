@@ -52,6 +52,7 @@ def test_only_published_figures_of_its_tasks_are_quoted():
     assert set(theirs["task"]) == set(tabarena.TASKS.values()) and theirs.notna().all(axis=None)
 
 
+@pytest.mark.compiles
 def test_without_tabarena_it_says_how_to_get_it(tmp_path):
     blocked = "import sys, importlib.util as u; find = u.find_spec; "
     blocked += "u.find_spec = lambda name, *rest: None if name == 'tabarena' else find(name, *rest); "

@@ -82,6 +82,7 @@ def test_a_weight_of_two_is_two_rows():
     assert weighted.exponent_ == pytest.approx(repeated.exponent_, rel=1e-9)
 
 
+@pytest.mark.compiles
 def test_many_rows_are_sampled(monkeypatch):
     rng = np.random.default_rng(0)
     y = (rng.random(1500) < 0.2).astype(int)

@@ -72,6 +72,7 @@ def test_predictive_of_traced_hyperparameters(case):
     np.testing.assert_allclose(traced, case.model.update(statistics).log_predictive(asked(new)), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.compiles
 @each
 def test_many_priors_at_once(case):
     """Evidences mapped over a stack of hyperparameters equal the single ones."""

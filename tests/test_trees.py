@@ -82,6 +82,7 @@ def test_a_row_is_left_out_by_the_trees_that_did_not_draw_it():
         np.testing.assert_allclose(own, expected, rtol=1e-6)
 
 
+@pytest.mark.compiles
 def test_where_classes_are_fields_of_a_board_the_forest_leads(board):
     X, y = checkerboard(seed=2)
     alone = bg.AveragedClassifier(members=["gaussian", "category"]).fit(*checkerboard())
@@ -102,6 +103,7 @@ def test_no_row_costs_more_than_the_rows_allow(board):
     np.testing.assert_allclose(probability.sum(1), 1)
 
 
+@pytest.mark.compiles
 def test_bent_columns_grow_the_same_trees():
     rows = table(gaps=0.0)
     bent = replace(rows, x=np.log(rows.x))

@@ -91,6 +91,7 @@ def test_tables_without_slips_have_no_wild_entry(load):
         assert not len(wild.find(x[::step], y[::step]).row)
 
 
+@pytest.mark.compiles
 def test_one_entry_at_a_thousand_times_the_largest_moves_no_other_row(monkeypatch):
     x, y = load_wine(return_X_y=True)
 
