@@ -11,7 +11,7 @@ LINE, LOGIT, PROBIT = bg.LinearRegressor, bg.LogisticClassifier, bg.ProbitClassi
 NAN, INF = np.nan, np.inf
 
 
-def refuses(call, error, words):
+def refuses(call, words, error=ValueError):
     with pytest.raises(error, match=words) as caught:
         call()
     # Errors of linear algebra, HDF5 or JAX are ValueErrors too, and say nothing to a user.
@@ -29,3 +29,8 @@ def put(value, column="v", row=3, dtype=None):
     table = X.astype({column: dtype or object})
     table.loc[row, column] = value
     return table.astype({column: dtype or (float if isinstance(value, float) else object)})
+
+
+def case(estimator, table, words, y=Y, weight=None, error=ValueError):
+    """One fit that is refused, and how."""
+    return estimator, table, y, weight, error, words

@@ -22,16 +22,16 @@ pytestmark = pytest.mark.usefixtures("no_sampling")
 )  # fmt: skip
 def test_load_refuses_foreign_files(content, words, tmp_path):
     (tmp_path / "model.safetensors").write_bytes(content)
-    refuses(lambda: bg.load(tmp_path / "model.safetensors"), ValueError, words)
+    refuses(lambda: bg.load(tmp_path / "model.safetensors"), words)
 
 
 def test_load_refuses_a_file_of_another_library(tmp_path):
     save_file({"x": np.ones(3)}, tmp_path / "other.safetensors")
-    refuses(lambda: bg.load(tmp_path / "other.safetensors"), ValueError, "not a file that bayesgen has saved")
+    refuses(lambda: bg.load(tmp_path / "other.safetensors"), "not a file that bayesgen has saved")
 
 
 def test_load_refuses_a_file_that_is_not_there(tmp_path):
-    refuses(lambda: bg.load(tmp_path / "none.safetensors"), FileNotFoundError, "none.safetensors")
+    refuses(lambda: bg.load(tmp_path / "none.safetensors"), "none.safetensors", FileNotFoundError)
 
 
 def test_load_refuses_a_file_with_one_changed_byte(tmp_path):
@@ -42,7 +42,7 @@ def test_load_refuses_a_file_with_one_changed_byte(tmp_path):
         changed = bytearray(content)
         changed[place] ^= 0xFF
         (tmp_path / "model.safetensors").write_bytes(changed)
-        refuses(lambda: bg.load(tmp_path / "model.safetensors"), ValueError, "model.safetensors: ")
+        refuses(lambda: bg.load(tmp_path / "model.safetensors"), "model.safetensors: ")
 
 
 # -- the command line
