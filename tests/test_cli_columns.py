@@ -157,7 +157,7 @@ def test_all_columns_of_0_and_1_are_named_in_an_option_that_can_be_given(tmp_pat
 def test_own_data_said_by_options(tmp_path):
     """A table as offices write it: semicolons, names of rows, local dates, skewed sums, codes."""
     file = table(tmp_path, OWN)
-    assert "whose name holds ';': give --sep ';'" in run(file, "--target", "result", command="fit")[2]
+    assert "whose name holds ';': give --sep ';'" in run(file, "--target", "result", "--sep", ",", command="fit")[2]
     out, _ = fitted(tmp_path, file, "--target", "result", "--sep", ";", "--model", "nb")
     assert "patient left out: an identifier" in out and "row left out: a row number" in out
     assert "seen, born left out: dates; --date makes numbers of them" in out
@@ -263,7 +263,7 @@ def office(tmp_path_factory):
 def test_decimal_commas_are_read_where_they_are_said(office, tmp_path, monkeypatch):
     monkeypatch.chdir(office)
     given = ("office.csv", "--target", "spät", "--sep", ";")
-    code, out, err = run(*given, "--output", tmp_path / "a.safetensors", command="fit")
+    code, out, err = run(*given, "--decimal", ".", "--output", tmp_path / "a.safetensors", command="fit")
     assert code == 0 and "Grösse left out: numbers as text, such as '11,83'; --decimal ',' reads them" in out
     code, out, err = run(*given, "--decimal", ",", "--output", tmp_path / "b.safetensors", command="fit")
     assert code == 0 and "gaussian: Grösse" in out and "categorical: Art (1,5, a)" in out.replace("'", "")
@@ -283,8 +283,8 @@ def test_decimal_commas_are_read_where_they_are_said(office, tmp_path, monkeypat
 @pytest.mark.parametrize(
     "given, message",
     [
-        ("office.csv", "whose name holds ';': give --sep ';'"),
-        ("tabs.tsv", "give --sep tab"),
+        ("office.csv --sep ,", "whose name holds ';': give --sep ';'"),
+        ("tabs.tsv --sep ,", "give --sep tab"),
         ("old.csv --sep ;", "its text is not UTF-8 (byte 2), but perhaps that of an older Windows"),
         ("office.csv --sep ; --decimal x", "stands a point or a comma, not 'x'"),
     ],

@@ -83,7 +83,7 @@ def compare(
         reading = csv.first()
         read, prepared, _ = inputs.prepared(file, target, model, reading, said, seed)
         families, classes = prepared.features, np.unique(prepared.y).tolist()
-        costs = inputs.losses(loss, reading, classes)
+        costs = inputs.losses(loss, read.reading, classes)
         if net_benefit is not None and net_benefit not in map(str, classes):
             raise ValueError(f"--net-benefit must be a class, one of {listed(classes)}; got {net_benefit!r}")
         with warnings.catch_warnings():
@@ -131,7 +131,9 @@ def compare(
                 tell(0, 0, "posterior of all rows")
                 posterior = _of_all_rows(whole, source, by_class.name, prepared, inferences)
         about = read, target, prepared, schema, model, result, models, worth, by_class
-        save = fit_command(context, file, target, models.best) if models is not None and takes(models.best) else None
+        save = None
+        if models is not None and takes(models.best):
+            save = fit_command(context, file, target, models.best, read.reading)
         account = run.Account(*about, seed, command_line(context), save, order, benefits)
         show(terminal.tell_times, account)
         if json:

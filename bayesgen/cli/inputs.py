@@ -2,6 +2,7 @@
 
 import contextlib
 import sys
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -66,11 +67,14 @@ def prepared(
     ``batched`` says, for the account of the table, that all rows of large files are learned from besides.
     """
     large = folders.outgrows(file, batched and model in ("nb", "shared", "full"))
-    drawn = folders.sample(file, target, reading, seed) if large else None
-    instead = drawn.content if drawn else content(file, reading)
+    with warnings.catch_warnings(record=True) as told:  # of several files
+        warnings.simplefilter("always")
+        drawn = folders.sample(file, target, reading, seed) if large else None
+        instead = drawn.content if drawn else content(file, reading)
     given = {role: values or () for role, values in roles.items()}
     read, table = cleaned(file, target, model, given, reading, instead)
-    return (replace(read, notes=(drawn.note(batched), *read.notes)) if drawn else read), table, drawn
+    notes = ([drawn.note(batched)] if drawn else []) + [str(warning.message) for warning in told]
+    return replace(read, notes=(*notes, *read.notes)), table, drawn
 
 
 def columns_of_fit(estimator, file: str, reading: Reading, others: Sequence[str] = ()):

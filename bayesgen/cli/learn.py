@@ -18,6 +18,7 @@ from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.linear_classifiers import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.files import storage
+from bayesgen.tables.reading import Reading
 
 
 class Choice(NamedTuple):
@@ -85,9 +86,10 @@ def takes(model: str) -> bool:
     return model in MODELS or model in _ALSO
 
 
-def fit_command(context: typer.Context, file: str, target: str, model: str) -> str:
+def fit_command(context: typer.Context, file: str, target: str, model: str, reading: Reading) -> str:
     """Return the `bayesgen fit` that learns a model of `bayesgen compare` from the same columns, read in the same way.
 
+    What the ``reading`` of the file found of signs is filled in.
     Where the model takes no groups or times their columns name the rows. Categories and bools that it does not take are
     left out, as the comparison did; counts and skewed numbers are plain numbers to it, in both.
     """
@@ -96,7 +98,10 @@ def fit_command(context: typer.Context, file: str, target: str, model: str) -> s
     renamed = {"order": "id"} | ({} if "group" in taken else {"group": "id"})
     renamed |= {role: "drop" for role in ("categorical", "bernoulli") if role not in taken}
     without = {role for role in _FEW_TAKE if role not in taken}
-    begin = ("bayesgen", "fit", file, "--target", target, "--model", model)
+    begin = ["bayesgen", "fit", file, "--target", target, "--model", model]
+    for name in ("sep",) if reading.plain else ("sep", "decimal", "thousands"):  # what is said holds for all columns
+        if context.params[name] is None and (value := getattr(reading, name)) != getattr(Reading(), name):
+            begin += [f"--{name}", "tab" if value == "\t" else value]
     return shell.command_line(context, begin, {"group", "seed", *lists} - without, renamed)
 
 

@@ -99,8 +99,8 @@ class Csv:
     sep: Annotated[
         str | None,
         typer.Option(
-            help="What separates the columns: ';', or tab; by default a comma, and in later files what it was at the "
-            "fit, as for the next three."
+            help="What separates the columns: ';', or tab; by default what the file leaves no choice of, else a comma, "
+            "and in later files what it was at the fit, as for the next four."
         ),
     ] = None
     decimal: Annotated[str | None, typer.Option(help="What stands before the fraction of a number: . or ,")] = None
@@ -114,6 +114,10 @@ class Csv:
             "own."
         ),
     ] = False
+    unit: Annotated[
+        list[str] | None,
+        typer.Option(help="What stands beside the numbers of a column, such as price=€, and is taken away."),
+    ] = None
 
     def first(self) -> Reading:
         """Return how a file is written to learn from."""
@@ -124,8 +128,11 @@ class Csv:
         return estimator.schema_.reading.given(**self._said())
 
     def _said(self) -> dict[str, Any]:
-        sep = {"tab": "\t", "\\t": "\t"}.get(self.sep or "", self.sep)
-        return vars(self) | {"missing": tuple(split(self.missing)), "sep": sep, "limits": self.limits or None}
+        said = vars(self) | {"missing": tuple(split(self.missing)), "limits": self.limits or None}
+        if wrong := [value for value in said["unit"] or () if not all(value.rpartition("=")[::2])]:
+            raise ValueError(f"--unit takes a column and its unit, such as price=€, not {wrong[0]!r}")
+        said["units"] = {c: u for c, _, u in (value.rpartition("=") for value in said.pop("unit") or ())} or None
+        return said | {"sep": {"tab": "\t", "\\t": "\t"}.get(self.sep or "", self.sep)}
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

@@ -69,6 +69,7 @@ def read_table(
     decimal: str | None = None,
     thousands: str | None = None,
     limits: bool | None = None,
+    units: Mapping[str, str] | None = None,
     like: Any = None,
 ) -> tuple[pd.DataFrame, Account]:
     r"""Read a CSV or Parquet file as the command line does, with its options and its account of the columns.
@@ -95,15 +96,20 @@ def read_table(
         Columns of dates to be used as numbers of days since 1970-01-01.
     missing : str or collection of str
         Words for a gap, beside an empty field.
-    sep : str, default ","
-        What separates the fields of a line.
-    decimal : {".", ","}
-        Sign before the fraction of a number.
-    thousands : {"", ".", ",", "'", " "}
+    sep : str, optional
+        What separates the fields of a line: by default that of , ; | and tab which alone gives every row as many
+        fields, else a comma.
+    decimal : {".", ","}, optional
+        Sign before the fraction of a number. Where neither this nor ``thousands`` is given, both are taken from the
+        file if it leaves one reading; else they are a point and none.
+    thousands : {"", ".", ",", "'", " "}, optional
         Sign between the thousands of a number.
     limits : bool, default False
         True to read limits of detection as numbers: <0.5 as half of 0.5, and >9 as 9. A column of the same name with
         "_limit", of True and False, tells which entries are limits.
+    units : mapping from column to str, optional
+        What stands beside the numbers of a column, such as ``{"price": "€"}``, and is taken away; numbers without it
+        are in this unit too. Where each number of a column has the same of the usual units it needs no word.
     like : fitted estimator, optional
         Read a later file as the table of its fit: the same columns, written in the same way unless an argument says
         otherwise; all rows, and no roles of columns but ``id``.
@@ -151,7 +157,7 @@ def read_table(
     roles |= dict(log=log, date=date)
     given = {role: _several(columns) for role, columns in roles.items()}
     words = tuple(_several(missing))
-    options = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits, missing=words)
+    options = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits, missing=words, units=units)
     if like is not None:
         if said := [role for role, columns in given.items() if columns and role != "id"]:
             raise ValueError(f"{said[0]}= is of a fit; with like= the columns are those of the fit")
@@ -209,7 +215,8 @@ def read_like(
         if numbers or column in schema.dates or not len(seen):
             continue
         if found := unread(seen.astype(str).unique()):
-            raise ValueError(f"column {column!r} holds numbers as text{how_read(found, read.reading.numerals())}")
+            how = read.reading.numerals()
+            raise ValueError(f"column {column!r} holds numbers as text{how_read(found, column, how)}")
         words = ((row, value) for row, value in seen.items() if not (isinstance(value, str) and is_number(value)))
         row, word = next(words, (seen.index[0], seen.iloc[0]))
         raise ValueError(f"column {column!r}: {str(word)!r} in row {row} is no number, and the fit had numbers there")
@@ -232,6 +239,8 @@ def cleaned(
     kinds: dict[str, Any] = {column: kind for role, kind in _READ_AS.items() for column in parts.get(role, ())}
     kinds |= {} if target is None else {target: "label"}
     read = files.read(name, kinds, reading, content=content)
+    for column in reading.units:
+        check_named(column, read.table.columns, "--unit: ")
     features = [column for column in read.table.columns if column != target]
     return read, prepare(read.table, target, model, read.gaps, Roles.said(features, roles), read.reading)
 
@@ -245,10 +254,14 @@ def _in_python(text: str) -> str:
 
     def argument(options: re.Match) -> str:
         """Return the argument for one option, or for several of a name."""
-        values = shlex.split(options[0])[1::2]
+        name, *values = shlex.split(options[0])[::2][:1] + shlex.split(options[0])[1::2]
+        if name == "--unit":
+            return f"units={dict(value.rsplit('=', 1) for value in values)}"
         return f"bernoulli={values if len(values) > 1 else values[0]!r}"
 
-    text = re.sub(rf"--bernoulli {_WORD}( --bernoulli {_WORD})*", argument, text)
+    for option in ("--bernoulli", "--unit"):
+        text = re.sub(rf"{option} {_WORD}( {option} {_WORD})*", argument, text)
+    text = text.replace("--sep tab", r"--sep '\t'")
     text = re.sub(r"--missing '([^']*,[^']*)'", lambda found: f"missing={found[1].split(',')}", text)
     with_values = re.sub(r"--([a-z]+) ('[^']*'|\"[^\"]*\")", r"\1=\2", text.replace("--limits", "limits=True"))
     return re.sub(r"--([a-z]+)", r"\1=", with_values)

@@ -134,7 +134,7 @@ def prepare(
     X = X.drop(columns=[*roles.drop, *roles.id])
     told, kept, forms = defaultdict(list), dict[str, _Look](), {}
     for column, values in X.items():
-        look, form = _in_its_role(values, str(column), rows, roles)
+        look, form = _in_its_role(values, str(column), rows, roles, (reading or Reading()).numerals())
         if form is not None:
             forms[look.name] = form
         if why := next(_reasons(look, model), ""):
@@ -175,8 +175,11 @@ def prepare(
     return Prepared(X, y, rows, tuple(notes), names.reset_index(drop=True), families)
 
 
-def _in_its_role(values, column: str, rows, roles: Roles) -> tuple["_Look", str | None]:
-    """Return a look at a column in the role that the user gave it, and the format of dates that are to be numbers."""
+def _in_its_role(values, column: str, rows, roles: Roles, how: Numerals) -> tuple["_Look", str | None]:
+    """Return a look at a column in the role that the user gave it, and the format of dates that are to be numbers.
+
+    ``how`` is the way in which the numbers of its file were read.
+    """
     role = next((field.name for field in fields(roles) if column in getattr(roles, field.name)), "")
     family, form = "", None
     if role == "categorical":
@@ -196,7 +199,7 @@ def _in_its_role(values, column: str, rows, roles: Roles) -> tuple["_Look", str 
             values = values.astype("boolean" if values.isna().any() else bool)
         elif role != "number":
             family = "poisson" if role == "count" else "log1p" if (seen == 0).any() else "log"
-    return _Look.of(values, column, rows, role, family), form
+    return _Look.of(values, column, rows, how, role, family), form
 
 
 @dataclass(frozen=True)
@@ -208,6 +211,7 @@ class _Look:
     seen: Any  # those that are there; numbers as an array
     kinds: set[str]  # "number", "bool", "str", or the names of other types
     verdict: Verdict | None
+    how: Numerals  # in which the numbers of its file were read
     role: str  # "" where the user gave none
     family: str  # where the type does not tell it
 
@@ -241,7 +245,7 @@ class _Look:
         return pd.to_numeric(self.values) if self.plain and self.values.dtype.kind not in "iuf" else self.values
 
     @classmethod
-    def of(cls, values, name: str, rows, role: str = "", family: str = "") -> "_Look":
+    def of(cls, values, name: str, rows, how: Numerals, role: str = "", family: str = "") -> "_Look":
         """Look at a column, some ``rows`` of a table, whose values are in their role."""
         seen, verdict = values.dropna(), None
         kinds = _kinds(seen)
@@ -251,7 +255,7 @@ class _Look:
             verdict = of_labels(seen.unique(), len(seen))
         elif values.dtype.kind in "iuf" and len(seen) == len(rows) > _FEW and (np.floor(seen) == seen).all():
             verdict = None if role else of_whole(np.asarray(seen), rows, name)  # a row a day counts no rows
-        return cls(name, values, seen, kinds, verdict, role, family)
+        return cls(name, values, seen, kinds, verdict, how, role, family)
 
 
 def _reasons(look: _Look, model: str) -> Iterator[str]:
@@ -267,7 +271,7 @@ def _reasons(look: _Look, model: str) -> Iterator[str]:
     if look.constant and found != "numbers":
         yield f"constant, always {np.asarray(look.seen, object)[0]}"
     if verdict and found == "numbers" and not _may_be_categories(verdict):
-        yield f"numbers as text{how_read(verdict.unread)}"
+        yield f"numbers as text{how_read(verdict.unread, look.name, look.how)}"
     if verdict and found == "names":
         yield f"an identifier, it seems: {verdict.distinct} distinct values in {verdict.seen} rows"
     if found == "counts":
@@ -289,7 +293,7 @@ def _doubts(look: _Look, model: str) -> Iterator[str]:
     elif look.plain and _whole(look.seen) and look.distinct <= _FEW:
         yield "ambiguous: few distinct whole numbers; --categorical makes categories"
     if verdict and verdict.unread:
-        yield f"ambiguous: numbers as text{how_read(verdict.unread)}; taken as categories"
+        yield f"ambiguous: numbers as text{how_read(verdict.unread, look.name, look.how)}; taken as categories"
     numbers: Any = pd.to_numeric(texts, errors="coerce")  # a Series of a Series, which the stubs do not say
     words = texts[numbers.isna()]
     if 2 * len(words) < len(texts):
@@ -308,7 +312,7 @@ def _doubts(look: _Look, model: str) -> Iterator[str]:
 def _may_be_categories(verdict: Verdict) -> bool:
     """Return True if numbers as text may be categories all the same: beside a word or unit, or as programs write."""
     found = verdict.unread
-    odd = found is not None and (found.word is not None or not found.how or is_number(found.entry))
+    odd = found is not None and not found.unit and (found.word is not None or is_number(found.entry))
     return odd and not verdict.hardly_twice
 
 
@@ -338,13 +342,12 @@ def _is_copy(look: _Look, codes, count: int) -> bool:
     return bool(copies(values[:, None], codes, count))
 
 
-def how_read(found: Unread | None, otherwise: Numerals | None = None) -> str:
+def how_read(found: Unread | None, column: str, otherwise: Numerals | None = None) -> str:
     """Return an entry that is a number as offices write it, and the options that read it, beside those given."""
     if found is None:
         return ""
-    if not found.how:
-        return f", such as {found.example()}, with a unit, which no option takes away"
-    ways = (" ".join(f"--{a.name}" + _value(a.value) for a in w) for w in found.cures(otherwise))
+    unit = f"--unit {shlex.quote(f'{column}={found.unit}')}" if found.unit else ""
+    ways = (" ".join([unit] * bool(unit) + [f"--{a.name}{_value(a.value)}" for a in w]) for w in found.cures(otherwise))
     cure = " or ".join(filter(None, ways))
     return f", such as {found.example()}" + (f"; {cure} reads them" if cure else "")
 

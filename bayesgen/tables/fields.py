@@ -23,12 +23,15 @@ from typing import Any
 
 import pandas as pd
 
-from bayesgen.core.errors import counted, listed
-from bayesgen.tables.arrow import arrow_csv, pa
+from bayesgen.core.errors import counted, listed, named
+from bayesgen.tables.arrow import arrow_csv, compute, pa
+from bayesgen.tables.columns import is_number
+from bayesgen.tables.found import SEPARATORS, separator
 
 _BYTES = 1 << 23  # of a block
 _ROWS = 1 << 16  # of a piece of the stream
 _HEAD = 1 << 12  # bytes that tell what a file is
+_LOOK = 30  # lines among which the header is looked for
 PARQUET_HEAD = b"PAR1\x15"  # of files with a footer in the clear; a header of CSV may begin with PAR1
 _STREAMS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}  # decompressed while they are read
 _STREAMS |= {b"BZh%d1AY&SY" % size: "bz2" for size in range(1, 10)}
@@ -165,59 +168,94 @@ def _sign(head: bytes, signs: dict[bytes, Any]) -> Any:
 class Fields:
     """The fields of one file, all of them text; ``names`` is its header, with names for columns that have none.
 
+    Where no separator ``sep`` is said, ``self.sep`` is that which the file leaves no choice of. Lines above the header
+    and rows that repeat it are left out, and told in ``self.notes``.
+
     Raise ValueError if the file is empty, is no text in UTF-8, or seems to have another separator, which is taken
     where ``found`` is true.
     """
 
     def __init__(self, file: Opened, sep: str, found: bool = False):
-        if len(sep) != 1:
+        if len(sep) > 1:
             raise ValueError(f"a separator is one character, such as ';' or a tab, not {sep!r}")
-        self._file, self._sep, self._skip, self._found = file, sep, 0, found
-        self._above, header = self._header()
-        self.names = [name or f"Unnamed: {place}" for place, name in enumerate(header)]
+        self._file, self.sep, self._skip, self._found = file, sep, 0, found
+        self.notes: list[str] = []
+        self._above, self._written = self._header()
+        self.names = [name or f"Unnamed: {place}" for place, name in enumerate(self._written)]
+        if not sep and self.sep != ",":
+            self.notes.append(f"fields apart by {_named(self.sep)} alone: --sep {_given(self.sep)}")
 
     def blocks(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
         """Yield record batches of the rows below the header, by default with all columns."""
         names = self.names if columns is None else list(columns)
         places = list(range(len(names))) if columns is None else [self.names.index(name) for name in names]
-        header = 1
+        header, row = 1, 0
         with self._named_faults():
             for batch in self._rows(places):
                 if len(batch) > header:
-                    yield pa.RecordBatch.from_arrays(batch[header:].columns, names)
+                    rows = self._without_headers(batch[header:], [self._written[place] for place in places], row)
+                    row += len(rows)
+                    yield pa.RecordBatch.from_arrays(rows.columns, names)
                 header = 0 if len(batch) else header
 
+    def _without_headers(self, batch, written: list[str], row: int):
+        """Return the rows of a batch, which begins at a ``row``, without those that repeat the header."""
+        again: Any = pa.array([len(written) > 1]).take(pa.array([0] * len(batch)))
+        for name, fields in zip(written, batch.columns, strict=True):
+            again = compute.and_(again, compute.equal(fields, name))
+            if not compute.any(again).as_py():
+                return batch
+        count = counted(compute.sum(again).as_py(), "row")
+        first = row + compute.index(again, True).as_py()
+        self.notes.append(f"{count} left out: the header {named(written)} again, first behind row {first - 1}")
+        return batch.filter(compute.invert(again))
+
+    def _lines(self) -> io.TextIOWrapper:
+        """Begin to read the text."""
+        return io.TextIOWrapper(self._file.open(), "utf-8-sig", newline="")
+
     def _header(self) -> tuple[int, list[str]]:
-        """Return the number of blank lines at the beginning, and the fields of the line below them.
+        """Return the number of blank lines at the beginning, and the fields of the header.
 
         Above it a line such as ``sep=;`` may tell the separator, as it does to Excel: it wins, and is skipped.
         """
-        with self._named_faults(), self._file.open() as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+        with self._named_faults(), self._lines() as text:
             first = text.readline()
             if told := re.match(r'"?sep=(.)"?\s*$', first, re.I | re.S):
-                self._sep, self._skip, first = told[1], 1, ""
-            rows = csv.reader(itertools.chain([first] if first else [], text), delimiter=self._sep)
+                self.sep, self._skip, first = told[1], 1, ""
+            self.sep = self.sep or separator(self._lines)
+            rows = csv.reader(itertools.chain([first] if first else [], text), delimiter=self.sep)
+            look, faults = list[tuple[int, list[str]]](), list[csv.Error]()
             try:
                 for above, row in enumerate(rows):
                     if len(row) > 1 or (row and row[0].strip()):
-                        other = max(",;\t|", key=row[0].count)
-                        if self._found and len(row) == 1 and other in row[0] and other != self._sep:
-                            self._sep = other
-                            return self._header()
-                        with contextlib.suppress(csv.Error):  # of the row, which others than Python may read
-                            below = next((fields for fields in rows if any(map(str.strip, fields))), [])
-                            self._check_header(row, below, above + self._skip + 1)
-                        return above, row
-            except csv.Error as error:
-                raise ValueError(f"its first line is no header: {error}") from None
-        raise ValueError("the file is empty")
+                        look.append((above if not look else rows.line_num, row))
+                    if len(look) == _LOOK:
+                        break
+            except csv.Error as error:  # of a row that others than Python may read
+                faults = [error]
+        if faults and not look:
+            raise ValueError(f"its first line is no header: {faults[0]}")
+        if not look:
+            raise ValueError("the file is empty")
+        titles, (above, row) = _titles(look), look[0]
+        other = max(SEPARATORS, key=row[0].count)
+        if len(row) == 1 and other in row[0] and other != self.sep and row[0][:1] != "#":
+            if self._found:
+                self.sep = other
+                return self._header()
+            if other != ",":
+                raise ValueError(f"one column, whose name holds {other!r}: give --sep {_given(other)}")
+        if titles:
+            first = ", ".join(filter(None, row))
+            self.notes.append(f"{counted(titles, 'line')} above the header left out, first {first!r}")
+            self._skip, above, row = self._skip + look[titles][0] - 1, 0, look[titles][1]
+        below = next((fields for _, fields in look[titles + 1 :] if any(map(str.strip, fields))), [])
+        self._check_header(row, below, above + self._skip + 1)
+        return above, row
 
     def _check_header(self, header: list[str], row: list[str], line: int) -> None:
-        """Raise an error if another sign separates the columns, or a line of comment stands in place of the header."""
-        others = [other for other in ";\t|" if other != self._sep and other in header[0]]
-        if len(header) == 1 and others and header[0][:1] != "#":
-            given = "tab" if others[0] == "\t" else repr(others[0])
-            raise ValueError(f"one column, whose name holds {others[0]!r}: give --sep {given}")
+        """Raise an error if a line of comment stands in place of the header."""
         while row and not row[-1].strip():
             row = row[:-1]
         if len(header) < len(row):
@@ -244,7 +282,7 @@ class Fields:
         reading = arrow_csv.open_csv(
             self._file.open(),
             arrow_csv.ReadOptions(block_size=_BYTES, column_names=names, skip_rows=self._skip),
-            arrow_csv.ParseOptions(delimiter=self._sep, newlines_in_values=True),
+            arrow_csv.ParseOptions(delimiter=self.sep, newlines_in_values=True),
             arrow_csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), include_columns=[names[place] for place in places]
             ),
@@ -254,7 +292,7 @@ class Fields:
 
     def _by_pandas(self, places: list[int]) -> Iterator[Any]:
         """Yield what pandas reads, in pieces, the header as a row: pandas would rename a name that is there twice."""
-        how: dict = {"header": None, "dtype": str, "na_filter": False, "encoding": "utf-8-sig", "sep": self._sep}
+        how: dict = {"header": None, "dtype": str, "na_filter": False, "encoding": "utf-8-sig", "sep": self.sep}
         how |= {"skiprows": self._skip}
         if len(self.names) == 1:  # where a blank line is a row
             how |= {"skip_blank_lines": False, "skiprows": self._skip + self._above}
@@ -287,3 +325,24 @@ class Fields:
             if not self._file.compressed:
                 raise
             raise ValueError(damaged(self._file.compressed, error)) from error
+
+
+def _given(sign: str) -> str:
+    """Return a separator as the value of an option."""
+    return "tab" if sign == "\t" else repr(sign)
+
+
+def _named(sign: str) -> str:
+    return "a tab" if sign == "\t" else repr(sign)
+
+
+def _titles(look: list[tuple[int, list[str]]]) -> int:
+    """Return the number of lines above the header: with fewer than half as many filled fields as the fullest of all.
+
+    The line below them is a header where its fields are distinct words.
+    """
+    filled = [[field for field in row if field.strip()] for _, row in look]
+    widest = max(map(len, filled))
+    titles = next(place for place, row in enumerate(filled) if 2 * len(row) >= widest)
+    header = filled[titles]
+    return titles if len({*header}) == len(header) and not any(map(is_number, header)) else 0

@@ -4,7 +4,7 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +17,8 @@ from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import located
 from bayesgen.tables.columns import is_number
 from bayesgen.tables.fields import ENDINGS, Fields, Opened, opened
-from bayesgen.tables.numerals import Column, Numerals, proves, read_column
+from bayesgen.tables.found import units_in, way_of
+from bayesgen.tables.numerals import Column, Numerals, proves, read_column, without_unit
 from bayesgen.tables.reading import Reading, limit_of
 from bayesgen.tables.text import NO_GAPS, column_of, plain_columns
 
@@ -65,9 +66,7 @@ def read(
         Content of the file, where it is read already; of the standard input where the name is "-".
     """
     reading, later = reading or Reading(), used is not None
-    limits = reading.limits if used is None else reading.limited(used)
-    how = replace(reading.numerals(), limits=bool(limits))
-    like, missing = reading if later else Reading(), set(reading.missing)
+    missing = set(reading.missing)
     path, source = Path(name), name
     if not path.is_file() and name in data.names():
         path, source = data.path(name), f"{name} (built in)"
@@ -79,22 +78,27 @@ def read(
         if not file.parquet and content is None and path.suffix.lower() in PARQUET:
             raise ValueError("not readable as Parquet: it does not begin as such a file does")
         try:
-            table, declared = _parquet(file.open()) if file.parquet else (_csv(Fields(file, reading.sep, later)), {})
+            fields = None if file.parquet else Fields(file, reading.sep, later)
+            table, declared = _parquet(file.open()) if fields is None else (_csv(fields), {})
         except (ValueError, OSError) as error:
             raise ValueError(f"not readable as {'Parquet' if file.parquet else 'CSV'}: {error}") from None
         check_once([column for column, _ in table])
-    if file.parquet:
+    if fields is None:
         typed = {name: _parquet_column(v, name in declared, missing, (kinds or {}).get(name)) for name, v in table}
         columns, gaps = ({name: found[place] for name, found in typed.items()} for place in (0, 1))
         notes, account = list(_lost_levels(columns, declared)), Reading()
-        if how != Numerals() and not later:
+        if reading.numerals() != Numerals() and not later:
             notes.append("Parquet, whose columns have types: --decimal, --thousands and --limits are for CSV")
     else:
         wanted: dict[str, Kind] = {name: "text" for name, _ in table} if later else {}
         wanted |= kinds or {}
+        limits = reading.limits if used is None else reading.limited(used)
+        reading, told = (reading, []) if later else _found(dict(table), missing, wanted, reading)
         with located(source):
-            columns, gaps, notes, account = _of_fields(dict(table), missing, wanted, how, limits, like)
-        account = replace(account, sep=reading.sep, **asdict(how))
+            columns, gaps, notes, account = _of_fields(dict(table), missing, wanted, reading, limits, later)
+        notes = [*fields.notes, *told, *notes]
+        signs = {"decimal": reading.decimal or ".", "thousands": reading.thousands, "limits": bool(limits)}
+        account = replace(account, sep=reading.sep or fields.sep, plain=reading.plain, **signs)
     account = replace(account, missing=reading.missing)
     notes += [] if content is not None else _misnamed(path, file)
     rows = len(table[0][1]) if table else 0
@@ -120,24 +124,44 @@ def _csv(fields: Fields) -> list[tuple[str, "pa.Array"]]:
     return [(column, whole.column(place).combine_chunks()) for place, column in enumerate(fields.names)]
 
 
+def _found(table: dict, missing: set, kinds: Mapping, reading: Reading) -> tuple[Reading, list[str]]:
+    """Return how a first file is written, as the user says or, where it leaves one reading, shows; and tell it."""
+    table = {name: fields for name, fields in table.items() if kinds.get(name) in (None, "number")}
+    units = units_in({name: fields for name, fields in table.items() if name not in reading.units}, missing)
+    reading, notes = replace(reading, units={**reading.units, **units}), []
+    if not reading.decimal and (found := way_of(table, missing, reading.units, reading.limits)):
+        how, plain = found
+        signs = " ".join(f"--{a.name} {a.value!r}" for a in how.given(Numerals(limits=reading.limits)))
+        but = f", but for {named(plain)}, which programs wrote" if plain else ""
+        notes.append(f"numbers read as the file leaves no other way: {signs}{but}")
+        reading = replace(reading, decimal=how.decimal, thousands=how.thousands, plain=plain)
+    return reading, notes
+
+
 def _of_fields(
-    table: dict, missing: set, kinds: Mapping, how: Numerals, limits, like: Reading
+    table: dict, missing: set, kinds: Mapping, reading: Reading, limits, later: bool
 ) -> tuple[dict, dict, list[str], Reading]:
     """Return the columns that text stands for, the spelling of their gaps, what there is to tell, and the account."""
-    columns, gaps, notes, percent, minus, doubts = {}, {}, [], {}, {}, []
+    like = reading if later else Reading()
+    columns, gaps, notes, percent, minus, units, doubts = {}, {}, [], {}, {}, {}, []
     fractions: dict[str, bool] = {}
-    unlimited, plain = replace(how, limits=False), {} if missing or how != Numerals() else plain_columns(table)
+    plain = {} if missing or reading.units or reading.numerals() != Numerals() else plain_columns(table)
     for name, fields in table.items():
+        how = reading.numerals(name)
         if name in plain and kinds.get(name) in (None, "number") and limit_of(name) not in table:
             columns[name], gaps[name], fractions[name] = pd.Series(plain[name]), NO_GAPS, plain[name].dtype.kind == "f"
             doubts += like.doubts(name, fields, Column(columns[name], NO_GAPS), how)
             continue
         kind = "text" if kinds.get(name) in ("label", "category") else kinds.get(name)
         wanted = limits is True or (limits is not False and name in limits and limit_of(name) not in table)
-        found = read_column(fields, missing, kind, how if wanted else unlimited, name)
+        how = replace(how, limits=wanted)
+        found = read_column(fields, missing, kind, how, name)
         columns[name], gaps[name] = found.values, found.gaps
         percent |= {name: found.percent} if found.percent else {}
         minus |= {name: found.minus} if found.minus else {}
+        units |= {name: found.unit} if found.unit else {}
+        if name in reading.bare and kind != "text" and found.values.dtype.kind not in "iuf":
+            raise without_unit(name, fields, missing, how)
         notes += _told(name, found, like)
         doubts += like.doubts(name, fields, found, how)
         if found.values.dtype.kind in "iuf":
@@ -147,13 +171,18 @@ def _of_fields(
         if limit_of(name) in table:
             raise ValueError(f"the limits of {name!r} would be told by {limit_of(name)!r}, which is there already")
         columns[limit_of(name)], gaps[limit_of(name)] = pd.Series(found.tells), pd.Series([], dtype=object)
-    if doubts and not any(proves(fields, how) for name, fields in table.items() if name in fractions):
+    if doubts and not any(proves(table[name], reading.numerals(name)) for name in fractions):
         notes += doubts
     if new := [name for name in minus if name not in like.minus]:
         notes.insert(0, f"{named(new)}: read as numbers below 0, such as {minus[new[0]]!r}")
     if percent and like.percent is None:
         notes.insert(0, f"{named(percent)}: % dropped, as in {next(iter(percent.values()))!r}")
-    return columns, gaps, notes, Reading(percent=tuple(percent), minus=tuple(minus), fractions=fractions)
+    if new := [name for name in units if name not in like.units]:
+        notes.insert(0, f"{named(new)}: the unit dropped, as in {units[new[0]]!r}")
+    known = {name: unit for name, unit in reading.units.items() if later or name in fractions}
+    bare = tuple(name for name in reading.bare if name in known)
+    account = Reading(percent=tuple(percent), minus=tuple(minus), fractions=fractions, units=known, bare=bare)
+    return columns, gaps, notes, account
 
 
 def _told(name: str, column: Column, like: Reading) -> Iterator[str]:

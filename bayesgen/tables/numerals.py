@@ -39,6 +39,7 @@ class Numerals:
     decimal: str = "."  # before the fraction
     thousands: str = ""  # between thousands: "", or one of . , ' and a blank
     limits: bool = False  # True if <0.5 stands for half of 0.5, below a limit of detection, >9 for 9, and <-1 for -1
+    unit: str = ""  # beside each number, such as € or kg: it is taken away
 
     def __post_init__(self):
         if self.decimal not in (".", ","):
@@ -74,9 +75,9 @@ class Numerals:
         return compute.if_else(compute.match_substring_regex(fields, self.pattern), bare, fields)
 
     def given(self, otherwise: "Numerals") -> tuple[Argument, ...]:
-        """Return the arguments that differ from those of another way."""
-        names = ("decimal", "thousands", "limits")
-        return tuple(Argument(n, value) for n in names if (value := getattr(self, n)) != getattr(otherwise, n))
+        """Return the arguments that have to be said where otherwise those of another way hold."""
+        values = {name: getattr(self, name) for name in ("decimal", "thousands", "limits")}
+        return tuple(Argument(n, value) for n, value in values.items() if value and value != getattr(otherwise, n))
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,9 @@ class Column:
     percent: str = ""  # its percent sign was dropped
     limit: str = ""
     minus: str = ""  # its brackets, or its sign behind the number, were read as a minus
+    unit: str = ""  # its unit was taken away
     apart: str = ""  # its point, read as the decimal comma would be, may stand between thousands
-    bare: str = ""  # it has no percent sign, where others have one
+    bare: str = ""  # it has no percent sign, or no unit, where others have one
 
     @property
     def tells(self) -> np.ndarray:
@@ -106,6 +108,8 @@ def read_column(
     Raise `InputError`, which calls the column by its ``name``, where its numbers could be read in another way alone.
     """
     how = how or Numerals()
+    if how.unit and kind != "text":
+        return _beside_unit(fields, missing, kind, how, name)
     if kind == "text" and how.decimal == ",":
         fields = _whole_codes(fields, missing)
     if how.thousands != ".":  # else 1.898 would be a plain number
@@ -124,6 +128,36 @@ def read_column(
         text += "before the fraction; write all of them in one way"
         raise InputError(text, column=name, row=row, value=entry)
     return column
+
+
+def _beside_unit(fields: "pa.Array", missing, kind: Kind | None, how: Numerals, name: str) -> Column:
+    """Return a column of numbers beside a unit, without it; a column of text as it is."""
+    encoded, unlike = fields.dictionary_encode(), replace(how, unit="")
+    distinct = encoded.dictionary
+    without = undressed(distinct, how.unit)
+    found = read_column(without.take(encoded.indices), missing, kind, unlike, name)
+    if found.values.dtype.kind not in "iuf":
+        return read_column(fields, missing, kind, unlike, name)
+    dressed = compute.not_equal(without, distinct).to_numpy(zero_copy_only=False)
+    bare = ~dressed & matches(distinct, "[1-9]") & ~gaps_among_numbers(distinct, missing)
+    entries = [distinct[int(mask.argmax())].as_py().strip() if mask.any() else "" for mask in (dressed, bare)]
+    return replace(found, unit=entries[0], bare=found.bare or (entries[1] if dressed.any() else ""))
+
+
+def without_unit(name: str, fields: "pa.Array", missing, how: Numerals) -> InputError:
+    """Return the error on a column that was said to hold numbers beside a unit, and holds another entry."""
+    numbers = matches(undressed(fields, how.unit), how.pattern) | gaps_among_numbers(fields, missing)
+    row = int(numbers.argmin())
+    text = f"column {name!r}: {(entry := fields[row].as_py())!r} in row {row} is no number in {how.unit}"
+    return InputError(text, column=name, row=row, value=entry)
+
+
+def undressed(fields: "pa.Array", unit: str) -> "pa.Array":
+    """Return fields without a unit before or behind their number."""
+    word = re.escape(unit).replace(r"\ ", " ")  # which Arrow takes for no escape
+    bare = compute.replace_substring_regex(fields, f"^({_BLANK}*(?:[+(]|{_MINUS})?){_BLANK}*{word}{_BLANK}*", r"\1")
+    bare = compute.replace_substring_regex(bare, f"{_BLANK}*{word}({_BLANK}?(?:[)]|{_MINUS})?{_BLANK}*)$", r"\1")
+    return compute.if_else(compute.match_substring_regex(fields, "[0-9]"), bare, fields)
 
 
 def _fits(pattern: str | re.Pattern, text: str) -> re.Match | None:
@@ -195,10 +229,15 @@ def _numbers_and_gaps(fields: "pa.Array", missing, how: Numerals) -> np.ndarray 
 class Unread:
     """A column of text that would hold numbers if it were read in another way."""
 
-    how: tuple[Numerals, ...]  # the ways that read them: two where 1,898 may be 1898 or 1.898, none beside a unit
+    how: tuple[Numerals, ...]  # the ways that read them: two where 1,898 may be 1898 or 1.898
     entry: str  # one that needs them
     words: tuple[str, ...] = ()  # those that are no number in any way, in order
     share: tuple[int, int] = (0, 0)  # distinct numbers, of so many distinct values
+
+    @property
+    def unit(self) -> str:
+        """The unit beside the numbers; "" where there is none."""
+        return self.how[0].unit
 
     @property
     def word(self) -> str | None:
@@ -220,11 +259,9 @@ class Unread:
         return [[*how.given(otherwise), *word] for how in self.how]
 
 
-_WAYS = [
-    Numerals(decimal, apart, limits)
-    for limits in (False, True)
-    for apart, decimal in (("", "."), ("", ","), (",", "."), (".", ","), ("'", "."), (" ", "."), ("'", ","), (" ", ","))
-]
+_SIGNS = (("", "."), ("", ","), (",", "."), (".", ","), ("'", "."), (" ", "."), ("'", ","), (" ", ","))
+WAYS = [Numerals(decimal, apart) for apart, decimal in _SIGNS]  # that of programs first
+_WAYS = [*WAYS, *(replace(how, limits=True) for how in WAYS)]
 
 
 def unread(texts: Iterable[str], least: int | None = None) -> Unread | None:
@@ -244,7 +281,8 @@ def unread(texts: Iterable[str], least: int | None = None) -> Unread | None:
     odd = [text for text in texts if not _fits(_PLAIN, text)]
     if not odd:
         return None
-    if sum(bool(_fits(_LIKELY, text)) for text in texts) <= enough:
+    likely, beside = (sum(map(bool, map(look, texts))) for look in (lambda text: _fits(_LIKELY, text), unit_in))
+    if likely <= max(enough, beside):
         return _beside_units(texts, enough)
     counts = {how: sum(bool(_fits(how.pattern, text)) for text in texts) for how in _WAYS}
     most = max(counts.values())
@@ -267,15 +305,27 @@ def _found(ways: tuple[Numerals, ...], entry: str, every: list, pattern: str) ->
     return Unread(ways, entry, words, (len(texts) - len(words), len(texts)))
 
 
+def unit_in(text: str) -> str:
+    """Return the unit before or behind a number; "" where there is none.
+
+    >>> unit_in("$ 7.50"), unit_in("-7,5 mg/l"), unit_in("7.5"), unit_in("A7")
+    ('$', 'mg/l', '', '')
+    """
+    found = _fits(_DRESSED, text.strip(" ()"))
+    return "" if found is None else (found["before"] or found["behind"] or "").strip()
+
+
 def _beside_units(texts: list[str], enough: int) -> Unread | None:
     """Return the finding on numbers beside a unit, such as 7.5 kg; None for codes, such as 12A to 12F."""
-    found = [match for text in texts if (match := _fits(_DRESSED, text))]
-    units = Counter(unit.strip() for match in found if (unit := match["before"] or match["behind"]))
-    if sum(units.values()) <= max(FEW, enough) or 2 * units.most_common(1)[0][1] <= units.total():
+    units = Counter(unit for text in texts if (unit := unit_in(text)))
+    if units.total() <= max(FEW, enough) or 2 * (most := units.most_common(1)[0])[1] <= units.total():
         return None
-    entry = next(match.string for match in found if (match["before"] or match["behind"] or "").strip() in units)
-    words = tuple(text for text in texts if not _fits(_DRESSED, text))
-    return Unread((), entry, words, (len(found), len(texts)))
+    bare = undressed(pa.array(texts), most[0]).to_pylist()
+    counts = [sum(bool(_fits(way.pattern, text)) for text in bare) for way in _WAYS]
+    how = replace(_WAYS[counts.index(max(counts))], unit=most[0])
+    entry = next(text for text in texts if unit_in(text) == most[0])
+    words = tuple(text for text, number in zip(texts, bare, strict=True) if not _fits(how.pattern, number))
+    return Unread((how,), entry, words, (len(texts) - len(words), len(texts)))
 
 
 def almost_plain(texts: Iterable[str], whole: bool = True) -> Unread | None:

@@ -41,9 +41,12 @@ class Reading:
     kept but the formats of dates.
     """
 
-    sep: str = ","  # what separates the fields of a CSV file
-    decimal: str = "."  # decimal, thousands: signs in its numbers, as in `Numerals`
+    sep: str = ","  # what separates the fields of a CSV file; "" where the file is to tell
+    decimal: str = "."  # decimal, thousands: signs in its numbers, as in `Numerals`; "" where the file is to tell
     thousands: str = ""
+    plain: tuple[str, ...] = ()  # columns whose numbers are written as programs write them all the same
+    units: Mapping[str, str] = field(default_factory=dict)  # columns whose numbers stand beside a unit
+    bare: tuple[str, ...] = ()  # those of them whose unit was said, so that it may be absent
     limits: bool = False  # True if limits of detection such as <0.5 were read
     missing: tuple[str, ...] = ()  # words for a gap, beside an empty field
     # columns whose numbers had a percent sign; None where none was looked for, as in a table in memory
@@ -59,18 +62,23 @@ class Reading:
     changed: tuple[str, ...] = ()
 
     def __post_init__(self):
-        Numerals(self.decimal, self.thousands)
+        self.numerals()
         if unknown := [form for form in self.dates.values() if form not in ("", *FORMATS)]:
             raise ValueError(f"dates are written in one of {FORMATS}, not as {unknown[0]!r}")
 
-    def numerals(self) -> Numerals:
-        """Return the way in which numbers are written."""
-        return Numerals(self.decimal, self.thousands, self.limits)
+    def numerals(self, column: str | None = None) -> Numerals:
+        """Return the way in which the numbers of a column are written, or those of the file."""
+        if column in self.plain:
+            return Numerals(limits=self.limits, unit=self.units.get(column, ""))
+        unit = "" if column is None else self.units.get(column, "")
+        return Numerals(self.decimal or ".", self.thousands, self.limits, unit)
 
     @classmethod
     def said(cls, **options: Any) -> "Reading":
         """Return the account of a first file by the options that a user gives, those that are not None."""
-        return cls(**{name: value for name, value in options.items() if value is not None})
+        known = {name: value for name, value in options.items() if value is not None}
+        finds = {"sep": ""} | ({} if "thousands" in known else {"decimal": ""})
+        return replace(cls(), **{**finds, "bare": tuple(known.get("units", ())), **known})
 
     def given(self, **options: Any) -> "Reading":
         """Return the account for a later file that is written otherwise, as the options say that are not None.
@@ -85,13 +93,16 @@ class Reading:
         """
         known = {name: value for name, value in options.items() if value is not None}
         known["missing"] = tuple(dict.fromkeys([*known.get("missing", ()), *self.missing]))
+        if "units" in known:
+            known["bare"] = tuple(dict.fromkeys([*self.bare, *known["units"]]))
+            known["units"] = {**self.units, **known["units"]}
         if {"decimal", "thousands"} & known.keys():
             signs = {"decimal": self.decimal, "thousands": self.thousands} | known
             if signs["decimal"] == signs["thousands"] and "thousands" not in known:
                 known["thousands"] = ""
             elif signs["decimal"] == signs["thousands"] and "decimal" not in known:
                 known["decimal"] = "," if signs["thousands"] == "." else "."
-            known["fractions"] = {}
+            known |= {"fractions": {}, "plain": ()}
         return replace(self, **known)
 
     def limited(self, used: Iterable[str]) -> list[str]:
@@ -109,19 +120,20 @@ class Reading:
 
     def of_columns(self, columns: Collection[str]) -> "Reading":
         """Return the account of some columns."""
-        if not (self.percent or self.fractions or self.dates or self.changed):
+        if not (self.percent or self.fractions or self.dates or self.changed or self.units):
             return self
         chosen = set(columns)
         percent = None if self.percent is None else tuple(c for c in self.percent if c in chosen)
-        minus, changed = (tuple(c for c in each if c in chosen) for each in (self.minus, self.changed))
-        fractions, dates = ({c: v for c, v in each.items() if c in chosen} for each in (self.fractions, self.dates))
-        return replace(self, percent=percent, minus=minus, fractions=fractions, dates=dates, changed=changed)
+        lists = {n: tuple(c for c in getattr(self, n) if c in chosen) for n in ("minus", "changed", "plain", "bare")}
+        named = ("fractions", "dates", "units")
+        maps = {n: {c: v for c, v in getattr(self, n).items() if c in chosen} for n in named}
+        return replace(self, percent=percent, **lists, **maps)
 
     def without(self, changed: Collection[str]) -> "Reading":
         """Return the account of a table of which some columns were changed after it was read."""
         if not changed:
             return self
-        known = {*self.fractions, *self.dates, *(self.percent or ()), *self.changed}
+        known = {*self.fractions, *self.dates, *(self.percent or ()), *self.changed, *self.units}
         kept = self.of_columns(known.difference(changed))
         return replace(kept, changed=tuple(sorted({*kept.changed, *changed})))
 
@@ -132,7 +144,11 @@ class Reading:
         """
         if column.values.dtype.kind not in "iuf":
             return
-        if column.bare:
+        unit = self.units.get(name, "") if name not in self.bare else ""
+        if unit and column.bare and column.unit:
+            text = f"has no {how.unit}, and {column.unit!r} has it: write all in one way, or give "
+            raise _against(name, fields, column.bare, text, Argument("units", {name: how.unit}))
+        if column.bare and not how.unit:
             text = f"has no percent sign, and {column.percent!r} has one: write all in one way"
             raise _against(name, fields, column.bare, text)
         percent = self.percent is not None and name in self.percent
@@ -143,6 +159,10 @@ class Reading:
         if percent and not column.percent and (column.values != 0).any():
             entry = next(text for text in fields.to_pylist() if text and any(sign in "123456789" for sign in text))
             raise _against(name, fields, entry, "has no percent sign, which the numbers of the fit have")
+        if unit and self.percent is not None and not column.unit and (column.values != 0).any():
+            entry = next(text for text in fields.to_pylist() if text and any(sign in "123456789" for sign in text))
+            text = f"has no {unit}, which the numbers of the fit have: if they are in {unit}, give "
+            raise _against(name, fields, entry, text, Argument("units", {name: unit}))
         fraction = self.fractions.get(name)
         for sign in ".," if fraction is not None else "":
             if not (entry := thousands_apart(fields, sign)):
@@ -166,7 +186,7 @@ class Reading:
 
     def attached(self, frame: Any) -> Any:
         """Return a pandas DataFrame that carries the account, for a fit to keep."""
-        told = {*self.fractions, *self.dates, *(self.percent or ()), *self.minus}
+        told = {*self.fractions, *self.dates, *(self.percent or ()), *self.minus, *self.units}
         marks = {name: marks_of(frame[name]) for name in frame.columns if name in told}
         known = {name: value for name, value in asdict(self).items() if value is not None}
         frame.attrs[_ATTRIBUTE] = _Kept(known | {_MARKS: marks})

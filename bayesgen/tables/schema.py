@@ -286,7 +286,7 @@ def _cure(doubt: Verdict) -> str:
     """Return an entry that is a number as offices write it, and how to read the file."""
     if (found := doubt.unread) is None:
         return ""
-    if not found.how:
+    if found.unit:
         return f", such as {found.example()}: take the unit away"
     ways = (f"bayesgen.read_table({', '.join(['path', *map(str, arguments)])})" for arguments in found.cures())
     return f", such as {found.example()}: {' or '.join(ways)} reads them"

@@ -47,6 +47,7 @@ class CsvFiles(Source):
         self.paths, self.missing, limits = paths, set(reading.missing), reading.limited(used)
         self.reading = replace(reading, missing=tuple(sorted(self.missing)))
         self._files: list[Fields] = []
+        self._notes = set[tuple[str, str]]()  # those of files that were told
         for path in self.paths:
             with located(path):
                 self._files.append(Fields(opened(path), reading.sep, reading.percent is not None))
@@ -57,8 +58,8 @@ class CsvFiles(Source):
         self._told = {limit_of(name): name for name in fields if name in limits and limit_of(name) not in fields}
         self.columns = [*fields, *self._told]
         self.kinds = dict.fromkeys(self._told, "b") | dict.fromkeys(self._told.values(), "f")  # those that are known
-        plain = replace(reading.numerals(), limits=False)
-        self._how = {name: replace(plain, limits=name in self._told.values()) for name in fields}
+        self.reading = replace(self.reading, sep=reading.sep or self._files[0].sep)
+        self._how = {name: replace(reading.numerals(name), limits=name in self._told.values()) for name in fields}
 
     def declare(self, kinds):
         """Set the kinds of columns: text, or numbers and bools."""
@@ -150,6 +151,9 @@ class CsvFiles(Source):
             while True:
                 with located(f"{path}, after row {row}"):
                     block = next(blocks, None)
+                for note in [note for note in fields.notes if (path, note) not in self._notes]:
+                    self._notes.add((path, note))
+                    warn(InputWarning(f"{path}: {note}"))
                 if block is None:
                     break
                 place = f"{path}, rows {row} to {row + len(block) - 1}"

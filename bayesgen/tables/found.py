@@ -1,0 +1,144 @@
+"""What a file itself tells of how it was written, where nobody says it: its separator, units, and signs of numbers.
+
+Each is taken where the file leaves one reading, and told with the option that says it; else it is left to the user.
+"""
+
+import csv
+import itertools
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from bayesgen.tables.arrow import compute, pa
+from bayesgen.tables.numerals import WAYS, Numerals, thousands_apart, undressed, unit_in
+from bayesgen.tables.text import gaps_among_numbers, matches, sample_places
+
+SEPARATORS = ",;\t|"
+_ABOVE = 20  # lines above the header at most
+_USUAL = """
+    $ \u20ac \u00a3 \u00a5 \u20b9 EUR USD GBP CHF SEK NOK DKK PLN CZK HUF RON TRY JPY CNY INR AUD CAD NZD BRL
+    MXN kg g mg \u00b5g \u03bcg ug ng t lb lbs oz km m cm mm \u00b5m \u03bcm nm ft mi yd ha m2 m\u00b2 cm2
+    cm\u00b2 km\u00b2 m3 m\u00b3 l L dl dL cl ml mL \u00b5l \u03bcl fl \u00b0C \u00b0F \u00b0 K s ms min h hrs
+    days years yrs Hz kHz MHz GHz W kW MW kWh MWh V mV mA Pa hPa kPa bar mbar mmHg psi kB MB GB TB km/h mph
+    m/s bpm kcal kJ J cal IU U/l U/L IU/l IU/L mIU/l g/l g/L g/dl g/dL mg/l mg/L mg/dl mg/dL \u00b5g/l
+    \u03bcg/l ng/ml ng/mL mmol/l mmol/L \u00b5mol/l \u03bcmol/l \u00b5mol/L
+"""
+_UNITS = frozenset(_USUAL.split())  # of money, mass, length, volume, temperature, time, power and what is dissolved
+
+
+def separator(lines: Callable[[], Any]) -> str:
+    """Return the sign that alone gives every row as many fields, at least two; a comma where there is no such sign.
+
+    ``lines`` opens the text anew. Where no sign does so, it may be one under lines above the header with fewer fields.
+    """
+    with lines() as text:
+        head = "".join(itertools.islice(text, _ABOVE))
+    signs = [sign for sign in SEPARATORS if sign in head]
+    if not set(signs) - {","}:
+        return ","
+    above = {sign: count for sign in signs if (count := _lines_above(lines, sign)) is not None}
+    found = [sign for sign, count in above.items() if not count] or list(above)
+    return found[0] if len(found) == 1 else ","
+
+
+def _lines_above(lines: Callable[[], Any], sign: str) -> int | None:
+    """Return the number of rows above those to which a sign gives as many fields, at least two; None without these."""
+    width, rows, above = 0, 0, 0
+    with lines() as text:
+        try:
+            for row in csv.reader(text, delimiter=sign):
+                if not any(map(str.strip, row)):
+                    continue
+                if len(row) > width and above + rows <= _ABOVE:
+                    width, rows, above = len(row), 0, above + rows
+                if len(row) != width:
+                    return None
+                rows += 1
+        except csv.Error:
+            return None
+    return above if width > 1 and (rows > 1 or not above) else None
+
+
+def units_in(table: Mapping[str, "pa.Array"], missing: Collection[str]) -> dict[str, str]:
+    """Return the columns in which beside every number stands one unit, of those that are known, each with its unit."""
+    found = {}
+    for name, fields in table.items():
+        look = fields.take(pa.array(sample_places(len(fields))))
+        unit = _one_unit(_texts(look, missing))
+        if unit in _UNITS and _one_unit(_texts(fields, missing)) == unit:
+            found[name] = unit
+    return found
+
+
+def _texts(fields: "pa.Array", missing: Collection[str]) -> list[str]:
+    """Return the distinct fields that are no gaps."""
+    distinct = compute.utf8_trim_whitespace(fields.unique())
+    return distinct.filter(pa.array(~gaps_among_numbers(distinct, missing))).to_pylist()
+
+
+def _one_unit(texts: list[str]) -> str:
+    """Return the unit that all texts have, a 0 aside; "" where there is none."""
+    first = unit_in(next((text for text in texts if text.strip("0.,")), ""))
+    return first if first and all(unit_in(text) == first or not text.strip("0.,") for text in texts) else ""
+
+
+def way_of(
+    table: Mapping[str, "pa.Array"], missing: Collection[str], units: Mapping[str, str], limits: bool
+) -> tuple[Numerals, tuple[str, ...]] | None:
+    """Return the one way in which all numbers of a file can be read, and the columns that programs wrote beside them.
+
+    None where they are plain, and where two ways, or none, read them. A column of fractions with a point is one that a
+    program wrote where most of its points cannot stand between thousands.
+    """
+    ways = [replace(how, limits=limits) for how in WAYS]
+    looks = {name: undressed(_sample(fields), units.get(name, "")) for name, fields in table.items()}
+    odd = [name for name, look in looks.items() if not _reads(ways[0], look, missing)]
+    if not (odd := [name for name in odd if any(_reads(how, looks[name], missing) for how in ways[1:])]):
+        return None
+    values: dict[str, list] = {}
+    for name in [*odd, *(name for name in table if name not in odd and _reads(ways[0], looks[name], missing))]:
+        texts = undressed(pa.array(_texts(table[name], missing), pa.string()), units.get(name, ""))
+        if _codes(texts):
+            continue
+        read = [how.plain(texts) if matches(texts, how.pattern).all() else None for how in ways]
+        if any(one is not None for one in read):
+            values[name] = read
+    found = [place for place in range(len(ways)) if all(_value(read, place, ways) for read in values.values())]
+    if not found or not any(name in values for name in odd):
+        return None
+    for read in values.values():
+        first, *others = (_numbers(_value(read, place, ways)) for place in found)
+        if any(not np.array_equal(first, other) for other in others):
+            return None
+    how = ways[found[0]]
+    return how, tuple(name for name, read in values.items() if how.thousands == "." and read[found[0]] is None)
+
+
+def _sample(fields: "pa.Array") -> "pa.Array":
+    return fields.take(pa.array(sample_places(len(fields))))
+
+
+def _reads(how: Numerals, fields: "pa.Array", missing: Collection[str]) -> bool:
+    """Return True if all fields are numbers or gaps."""
+    return bool((gaps_among_numbers(fields, missing) | matches(fields, how.pattern)).all())
+
+
+def _value(read: list, place: int, ways: list[Numerals]) -> Any:
+    """Return the numbers of a column in one of the ways, as programs write them; None where that does not read it."""
+    if read[place] is not None or read[0] is None:
+        return read[place]
+    pointed = [text for text in read[0].to_pylist() if "." in text]
+    apart = sum(bool(thousands_apart(pa.array([text]))) for text in pointed)
+    return read[0] if ways[place].thousands != "." or 2 * apart < len(pointed) else None
+
+
+def _numbers(texts: "pa.Array") -> np.ndarray:
+    return texts.cast(pa.float64()).to_numpy()
+
+
+def _codes(texts: "pa.Array") -> bool:
+    """Return True for whole numbers of three groups or more, all as long: of telephones, accounts, people."""
+    lengths = compute.unique(compute.utf8_length(texts)).to_pylist()
+    return len(lengths) == 1 and lengths[0] > 10 and not matches(texts, "[.,]").any()

@@ -1,0 +1,183 @@
+"""Files as offices write them, read at the first or second try: what a file tells by itself, what it leaves open."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import bayesgen as bg
+from bayesgen.cli import app
+from bayesgen.tables.reading import Reading
+
+NB = bg.NaiveBayesClassifier
+NAN = float("nan")
+
+
+def written(tmp_path, columns, sep=";", name="t.csv"):
+    """Write columns of text, repeated to 60 rows, beside a number and a class; return the path."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: np.resize(np.array(texts, object), 60) for name, texts in columns.items()})
+    frame = frame.assign(w=rng.normal(size=60).round(3), y=np.resize(["u", "v", "v"], 60))
+    frame.to_csv(tmp_path / name, index=False, sep=sep)
+    return tmp_path / name
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(word) for word in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, " ".join(result.output.split())
+
+
+WAYS = {  # texts, what they are, and the options without which they are not read
+    "decimal comma": (["1,5", "2,25", "3,75", "0,5"], [1.5, 2.25, 3.75, 0.5], {}),
+    "points between thousands": (["1.898,7", "12.345,0", "3.210,5"], [1898.7, 12345, 3210.5], {}),
+    "commas between thousands": (["1,898.7", "12,345.0", "3,210.5"], [1898.7, 12345, 3210.5], {}),
+    "blanks between thousands": (["1 898,7", "12\u202f345,0", "3 210,5"], [1898.7, 12345, 3210.5], {}),
+    "apostrophes between thousands": (["1'898.7", "12'345.0", "3\u2019210.5"], [1898.7, 12345, 3210.5], {}),
+    "percent": (["59.9 %", "12 %", "7.5%", "100 %"], [59.9, 12, 7.5, 100], {}),
+    "a limit, half of it": (["<0.5", "1.5", "2.5", "0.7"], [0.25, 1.5, 2.5, 0.7], {"limits": True}),
+    "dollars": (["$1,050.50", "-$2.25", "($3.75)", "$10.00"], [1050.5, -2.25, -3.75, 10], {}),
+    "euro": (["1.001,50 €", "-2,25 €", "3,75\u00a0€", "10,00 €"], [1001.5, -2.25, 3.75, 10], {}),
+    "brackets": (["(1.5)", "2.25", "(3.75)", "10"], [-1.5, 2.25, -3.75, 10], {}),
+    "typographic minus": (["\u22121.5", "2.25", "\u22123.75", "10"], [-1.5, 2.25, -3.75, 10], {}),
+    "minus behind": (["1.5-", "2.25", "3.75-", "10"], [-1.5, 2.25, -3.75, 10], {}),
+    "kg": (["12 kg", "15 kg", "9 kg", "11.5 kg"], [12, 15, 9, 11.5], {}),
+    "words for a gap": (["1.5", "n/a", "2.5", "-"], [1.5, NAN, 2.5, NAN], {"missing": ["-"]}),
+    "a question mark": (["1.5", "?", "2.5", "3"], [1.5, NAN, 2.5, 3], {"missing": ["?"]}),
+    "days with points": (["31.12.2020", "01.02.2021", "15.03.2021"], [18627, 18659, 18701], {"date": "v"}),
+    "days of programs": (["2020-12-31", "2021-02-01", "2021-03-15"], [18627, 18659, 18701], {"date": "v"}),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_column_is_read_as_an_office_writes_it(way, tmp_path):
+    texts, want, options = WAYS[way]
+    path = written(tmp_path, {"v": texts})
+    plain, account = bg.read_table(path)
+    read = "v" in plain and plain["v"].dtype.kind in "iuf"
+    assert read == (not options) and account.notes  # else it is told
+    table, _ = bg.read_table(path, "y", **options)
+    np.testing.assert_allclose(table["v"], np.resize(want, 60), rtol=1e-12)
+    model = NB().fit(table[["v", "w"]], table["y"])
+    later, _ = bg.read_table(path, like=model)
+    np.testing.assert_array_equal(later["v"], table["v"])
+    batches = pd.concat(model.predict_batches(path, progress=False)).filter(like="p_")
+    np.testing.assert_allclose(batches, model.predict_proba(later), rtol=1e-9)
+
+
+@pytest.mark.parametrize("sep", [",", ";", "\t", "|"])
+def test_the_separator_is_taken_where_one_sign_alone_divides_the_rows(tmp_path, sep):
+    remarks = ["well", "so, so", "a;b", "5 | 6", 'quoted "x", y\nand more']
+    path = written(tmp_path, {"v": [f"{i / 7:.3f}" for i in range(60)], "remark": remarks}, sep)
+    table, account = bg.read_table(path, "y")
+    assert list(table) == ["v", "remark", "w", "y"] and len(table) == 60
+    assert any("--sep" in note or "sep=" in note for note in account.notes) == (sep != ",")
+    model = NB().fit(table[["v", "w"]], table["y"])
+    assert model.schema_.reading.sep == sep
+    assert len(pd.concat(model.predict_batches(path, progress=False))) == 60
+
+
+def test_where_two_signs_divide_the_rows_a_comma_does_or_the_user_says(tmp_path):
+    lines = ["a;b|y", *(f"{i}.5;{i % 7}|{'uv'[i % 2]}" for i in range(40))]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    with pytest.raises(ValueError, match=r"one column, whose name holds '.*': give sep="):
+        bg.read_table(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_text("\n".join(line.replace(";", ",") for line in lines))
+    assert list(bg.read_table(tmp_path / "t.csv")[0]) == ["a", "b|y"]
+
+
+TWO_READINGS = [  # columns in which nothing tells which of two readings is meant
+    {"v": ["1,898", "12,345", "3,210"]},
+    {"v": ["1,5", "2,25"], "x": ["1.898", "12.345"]},
+    {"v": ["1,898.5", "12,345.0"], "x": ["1,5", "2,25"]},
+    {"v": ["1.898,5", "12.345,0"], "x": ["46.458", "1.234", "12.5", "7.001"]},
+    {"v": ["48 123 456 789", "48 987 654 321"]},
+    {"v": ["12 kg", "13 lb", "15 kg"]},
+    {"v": ["12 kg", "13", "15 kg"]},
+    {"v": ["12A", "13A", "15A"]},
+]
+
+
+@pytest.mark.parametrize("columns", TWO_READINGS, ids=lambda columns: columns["v"][0])
+def test_nothing_is_taken_that_has_two_readings(tmp_path, columns):
+    table, account = bg.read_table(written(tmp_path, columns))
+    assert "v" not in table or table["v"].dtype.kind not in "iuf"
+    assert not any("no other way" in note or "unit dropped" in note for note in account.notes)
+
+
+def test_a_column_that_a_program_wrote_is_read_beside_those_of_an_office(tmp_path):
+    path = written(tmp_path, {"v": WAYS["points between thousands"][0]})
+    table, account = bg.read_table(path, "y")
+    assert "but for w, which programs wrote" in str(account)
+    assert abs(table["w"]).max() < 4
+    model = NB().fit(table[["v", "w"]], table["y"])
+    assert model.schema_.reading.plain == ("w",)
+    pd.testing.assert_frame_equal(bg.read_table(path, like=model)[0], table[["v", "w"]])
+
+
+@pytest.mark.parametrize("odd", ["12", "12 lb", "12 %", "kg"])
+def test_a_later_number_without_its_unit_is_refused(tmp_path, odd):
+    texts = [f"{i % 17},5 kg" for i in range(60)]
+    table, account = bg.read_table(written(tmp_path, {"v": texts}), "y")
+    assert "v: the unit dropped, as in '0,5 kg'" in account.notes
+    model = NB().fit(table[["v", "w"]], table["y"])
+    model.save(tmp_path / "m.safetensors")
+    model = bg.load(tmp_path / "m.safetensors")
+    assert model.schema_.reading.units == {"v": "kg"}
+    for later in ([*texts[:59], odd], [odd] * 60):
+        path = written(tmp_path, {"v": later}, name="later.csv")
+        for call in (
+            lambda path=path: bg.read_table(path, like=model),
+            lambda path=path: [*model.predict_batches(path, progress=False)],
+        ):
+            with pytest.raises(ValueError, match="'v'"):
+                call()
+
+
+def test_a_unit_that_is_said_may_be_absent_and_no_other_may_stand(tmp_path):
+    texts = [f"{i % 17}.5" + " Stk" * (i % 3 > 0) for i in range(60)]
+    path = written(tmp_path, {"v": texts})
+    told = str(bg.read_table(path, "y")[1])
+    assert "left out: numbers as text" in told and "units={'v': 'Stk'} reads them" in told
+    table, _ = bg.read_table(path, "y", units={"v": "Stk"})
+    np.testing.assert_array_equal(table["v"], [i % 17 + 0.5 for i in range(60)])
+    model = NB().fit(table[["v", "w"]], table["y"])
+    pd.testing.assert_frame_equal(bg.read_table(path, like=model)[0], table[["v", "w"]])
+    code, out = run("fit", path, "--target", "y", "--unit", "v=Stk", "--model", "nb", "--output", tmp_path / "m")
+    assert code == 0 and "unit dropped" in out
+    path = written(tmp_path, {"v": [*texts[:59], "3 kg"]})
+    with pytest.raises(ValueError, match="column 'v': '3 kg' in row 59 is no number in Stk"):
+        bg.read_table(path, "y", units={"v": "Stk"})
+    with pytest.raises(ValueError, match="no column 'x'"):
+        bg.read_table(path, "y", units={"x": "kg"})
+    assert run("fit", path, "--target", "y", "--unit", "kg")[0] == 2
+
+
+def test_lines_above_the_header_and_headers_among_the_rows_are_left_out(tmp_path):
+    path = written(tmp_path, {"v": WAYS["euro"][0]})
+    want = bg.read_table(path, "y")[0]
+    lines = path.read_text().splitlines()
+    again = "\n".join(["Report of 2024", "", *lines[:31], lines[0], *lines[31:]])
+    path.write_text(again)
+    table, account = bg.read_table(path, "y")
+    pd.testing.assert_frame_equal(table, want)
+    assert "1 line above the header left out, first 'Report of 2024'" in account.notes
+    assert "1 row left out: the header v, w, y again, first behind row 29" in account.notes
+    model = NB().fit(table[["v", "w"]], table["y"])
+    assert len(bg.read_table(path, like=model)[0]) == 60
+    with pytest.warns(UserWarning, match="the header v, w again"), pytest.warns(UserWarning, match="above the header"):
+        assert len(pd.concat(model.predict_batches(path, progress=False))) == 60
+
+
+def test_what_was_found_is_filled_into_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = written(tmp_path, {"v": [f"{i % 23},{i % 10} €" for i in range(60)]})
+    text = path.read_text().replace(".", ",")
+    path.write_text(text)
+    code, out = run("compare", path, "--target", "y", "--inference", "exact", "--folds", 2, "--no-importance")
+    assert code == 0 and "--sep ';' --decimal ," in out[out.index("To save") :]
+    table, _ = bg.read_table(path, "y")
+    account = NB().fit(table[["v", "w"]], table["y"]).schema_.reading
+    assert (account.sep, account.decimal, account.units) == (";", ",", {"v": "€"})
+    said = Reading.said(sep=";", decimal=",", units={"v": "€"})
+    assert said.numerals("v").unit == "€" and said.numerals("w").unit == ""
