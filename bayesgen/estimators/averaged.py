@@ -25,9 +25,9 @@ from bayesgen.inspection.explain import explain
 from bayesgen.inspection.fitted import FittedDensity
 from bayesgen.inspection.joint_of_average import JointOfAverage, refuse_far
 from bayesgen.inspection.members import averaged_terms, summary, to_arviz
+from bayesgen.models.column_families import sparse_families
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables import arrays, wild
-from bayesgen.tables.description import SPARSE_FAMILIES
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, counted_rows, existing, warn_of_labels, warn_of_weightless
 from bayesgen.tables.schema import Schema, warn_of_two
@@ -431,5 +431,5 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
-        tags.input_tags.sparse = not isinstance(self.features, str) or self.features in SPARSE_FAMILIES
+        tags.input_tags.sparse = not isinstance(self.features, str) or self.features in sparse_families()
         return tags

@@ -13,7 +13,7 @@ from bayesgen.averaging.member import table_sizes
 from bayesgen.core.registry import ours
 from bayesgen.core.shapes import check_array, check_shapes, require_fit
 from bayesgen.core.statistics import Rows
-from bayesgen.models import LogNormal, NaiveBayes
+from bayesgen.models import NaiveBayes
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.linear_model import LineStatistics
 from bayesgen.posterior.posterior import Posterior, log_mean_density
@@ -192,5 +192,5 @@ def _check_own_leaves(leaves, blocks, labels) -> np.ndarray | None:
 
 def _possible(leaf, rows) -> np.ndarray:
     """Return rows with entries that a leaf can take in place of missing ones, where that is known."""
-    # To a user's own leaf 0 may be nothing that can be; 0 has no logarithm.
-    return np.full_like(rows, isinstance(getattr(leaf, "leaf", leaf), LogNormal)) if ours(type(leaf)) else rows
+    known = ours(type(leaf))  # to a user's own leaf 0 may be nothing that can be
+    return np.full_like(rows, getattr(leaf, "leaf", leaf).possible_entry) if known else rows

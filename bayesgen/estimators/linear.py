@@ -100,9 +100,9 @@ class LinearEstimator(Estimator):
 
     def _axes(self, sizes) -> dict[str, str]:
         """Return the axes of what is told of scores, by attribute, and note the number of scores."""
-        if not hasattr(self, "classes_"):
+        if (labels := getattr(self, "classes_", None)) is None:
             return {"coef_": "columns", "intercept_": ""}
-        sizes["scores"] = 1 if len(self.classes_) == 2 else len(self.classes_)
+        sizes["scores"] = 1 if len(labels) == 2 else len(labels)
         return {"coef_": "scores columns", "intercept_": "scores"}
 
     def _check_settings(self):

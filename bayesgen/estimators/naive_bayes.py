@@ -10,15 +10,15 @@ from numpy.typing import ArrayLike
 from bayesgen.core import registry
 from bayesgen.core.statistics import all_but_one, departures
 from bayesgen.estimators.labelled import LabelledClassifier
-from bayesgen.estimators.settings import PRIORS, naive_bayes_of
+from bayesgen.estimators.settings import naive_bayes_of
 from bayesgen.inference import Inference
 from bayesgen.inspection.leave_one_out import rows_of_fit
 from bayesgen.models import NaiveBayes
+from bayesgen.models.column_families import sparse_families
 from bayesgen.numerics import tempering
 from bayesgen.numerics.checks import check_positive
 from bayesgen.numerics.folds import effective, sample
 from bayesgen.numerics.pieces import select_rows, taken
-from bayesgen.tables.description import SPARSE_FAMILIES
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_labels
 from bayesgen.tables.schema import Schema, warn_of_two
@@ -105,7 +105,7 @@ class NaiveBayesClassifier(LabelledClassifier):
 
     def _learn_schema(self, table):
         self._check_options(unseen=("error", "missing"))
-        if not isinstance(self.prior, str) or self.prior not in PRIORS:
+        if not isinstance(self.prior, str) or self.prior not in ("weak", "reference"):
             raise ValueError(
                 f"prior must be 'weak' or 'reference' (a prior of a column is given by features=), got {self.prior!r}"
             )
@@ -133,7 +133,7 @@ class NaiveBayesClassifier(LabelledClassifier):
         tags = super().__sklearn_tags__()
         mixed = not isinstance(self.features, str)
         tags.input_tags.categorical = tags.input_tags.string = mixed or self.features in ("auto", "categorical")
-        tags.input_tags.sparse = mixed or self.features in SPARSE_FAMILIES
+        tags.input_tags.sparse = mixed or self.features in sparse_families()
         tags.input_tags.positive_only = not mixed and self.features in ("poisson", "multinomial")
         return tags
 

@@ -9,11 +9,11 @@ from bayesgen import models
 from bayesgen.core.errors import listed, warn
 from bayesgen.core.names import by_name
 from bayesgen.models.class_program import ClassStatistics
+from bayesgen.models.column_families import FAMILIES
 from bayesgen.models.leaf import Leaf
-from bayesgen.models.structures import WeakGaussian, WeakLogGaussian, WeakPoisson, WeakStudentT
 from bayesgen.numerics.checks import check_shares
 from bayesgen.tables.rows import fingerprint
-from bayesgen.tables.schema import GAUSSIAN, Block
+from bayesgen.tables.schema import Block
 
 _SMALLEST = 1e-150  # squares of smaller values lose digits, or all of them
 
@@ -98,7 +98,7 @@ def _kind(block: Block | None) -> str:
 def warn_of_constant_columns(schema, statistics) -> None:
     """Warn of Gaussian columns that are constant, under weak priors; raise where squares of values lose digits."""
     for block in schema.blocks:
-        if block.leaf not in (*GAUSSIAN, "student"):
+        if not isinstance(block.leaf, str) or not FAMILIES[block.leaf].scaled:
             continue
         pooled = statistics.leaves[block.name].pooled
         if not (pooled.constant.any() or (pooled.variance < _SMALLEST**2).any()):
@@ -127,46 +127,11 @@ def leaf_of(block: Block, prior: str = "weak") -> Leaf:
     leaf: Any = block.leaf  # the model refuses anything else by name
     shape = () if block.single else (len(block.columns),)
     if isinstance(leaf, str):
-        if leaf not in PRIORS[prior]:
+        if prior not in FAMILIES[leaf].priors:
             raise ValueError(
                 f"column {block.columns[0]!r}: there is no {prior} prior of {leaf!r} columns; give its leaf"
             )
-        return PRIORS[prior][leaf](block, shape)
+        return FAMILIES[leaf].priors[prior](block, shape)
     if isinstance(leaf, Leaf) and shape and not (leaf.event_dim or leaf.features or leaf.per_class):
         return leaf.repeated(*shape)
     return leaf.for_columns(block.columns) if isinstance(leaf, Leaf) else leaf
-
-
-def _counted(alpha: float):
-    """Return leaves of coins, dice and bags of words by family, with ``alpha`` prior counts of each outcome."""
-    return {
-        "bernoulli": lambda block, shape: models.BetaBernoulli(np.full(shape, alpha), alpha),
-        "categorical": lambda block, shape: models.DirichletCategorical(
-            np.full((*shape, len(block.categories)), alpha), block.categories
-        ),
-        "multinomial": lambda block, shape: models.DirichletMultinomial(alpha, block.columns),
-    }
-
-
-_WEAK = WeakGaussian(models.NormalInverseGamma.weak)
-
-
-def _log_gaussian(shift: float):
-    return lambda block, shape: WeakLogGaussian(functools.partial(models.LogNormal.weak, shift=shift), shift=shift)
-
-
-PRIORS: dict[str, dict[str, Any]] = {  # by prior and family
-    "weak": {
-        **_counted(1.0),
-        **dict.fromkeys(("gaussian", "date"), lambda block, shape: _WEAK),
-        "poisson": lambda block, shape: WeakPoisson(models.GammaPoisson.weak),
-        "student": lambda block, shape: WeakStudentT(models.StudentT.weak),
-        "log": _log_gaussian(0.0),
-        "log1p": _log_gaussian(1.0),
-    },
-    "reference": {
-        **_counted(0.5),
-        **dict.fromkeys(("gaussian", "date"), lambda block, shape: models.ReferenceGaussian()),
-        "poisson": lambda block, shape: models.ReferencePoisson(),
-    },
-}

@@ -13,13 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import listed
 from bayesgen.core.statistics import all_but_one, departures
-from bayesgen.models.bernoulli import BetaBernoulli
-from bayesgen.models.categorical import Categorical
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
 from bayesgen.models.moments import Moments, moments
-from bayesgen.models.multinomial import DirichletMultinomial
-from bayesgen.models.poisson import Poisson
 from bayesgen.models.row_leaf import RowsByGroup
 from bayesgen.numerics.pieces import count_rows, select_rows, taken
 from bayesgen.numerics.sums import by_label
@@ -88,22 +84,7 @@ def _sums(leaf, statistics) -> dict[str, np.ndarray]:
         return {"count": n, "mean": flat[0], "scatter": flat[1]}
     total = statistics.total()
     total = total.reshape(len(total), -1, total.shape[-1])
-    if isinstance(leaf, Poisson):
-        return _counted(total[..., 0], total[..., 1])
-    if isinstance(leaf, BetaBernoulli):
-        return _counted(total.sum(-1), total[..., 1])
-    if isinstance(leaf, DirichletMultinomial):
-        return {"sum": total[:, 0]}
-    if isinstance(leaf, Categorical):
-        labels = leaf.categories
-        if all(isinstance(label, int | float) for label in labels):
-            return _counted(total.sum(-1), total @ np.array(labels, float))
-        return {"count": total.sum(-1)}
-    return {"sum": total}
-
-
-def _counted(n, total):
-    return {"count": n, "mean": np.divide(total, n, out=np.zeros_like(total), where=n > 0)}
+    return leaf.summaries(total)
 
 
 def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOneOut":

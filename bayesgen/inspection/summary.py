@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core.errors import MOST, NoClosedForm
-from bayesgen.core.program import short
+from bayesgen.core.errors import NoClosedForm
 from bayesgen.inspection.leave_one_out import by_column
 from bayesgen.models.beside_constants import BesideConstants
-from bayesgen.models.categorical import DirichletCategorical
-from bayesgen.models.log_normal import LogGaussian
 from bayesgen.models.population import Populated
-from bayesgen.models.student_t import StudentT
 from bayesgen.tables.dates import as_date
 
 if TYPE_CHECKING:
@@ -69,7 +65,7 @@ class Summary:
         values = {
             ("class", "probability"): np.broadcast_to(model.site(means, "classes")["probability"], (len(classes),))
         }
-        prior = {"class": _prior(model.classes, 0)}
+        prior = {"class": model.classes.prior_of(0)}
         seen = by_column(schema, model, classifier.statistics_)
         gaps = {c: float((size - sums["count"]).sum().round(9)) for c, sums in seen.items() if "count" in sums}
         for block in schema.blocks:
@@ -84,9 +80,9 @@ class Summary:
                 leaf, sites = leaf.leaf, leaf.shown(sites)
             expanded = leaf.expand(sites) if "variance" in sites else sites
             for j, column in enumerate(columns):
-                values |= {(column, name): v for name, v in _quantities(leaf, expanded, j, block).items()}
+                values |= {(column, name): v for name, v in leaf.quantities(expanded, j, block.categories).items()}
                 if not (leaf.event_dim and j):  # one prior of them all
-                    prior[column] = _prior(prior_leaf, j)
+                    prior[column] = prior_leaf.prior_of(j)
         how = {"exact": "the exact posterior", "draws": "draws of the posterior", "point": "a point estimate"}
         title = f"{type(classifier).__name__}, {how.get(posterior.kind, 'posterior means')}"
         return cls(title, dict(zip(classes, size.tolist(), strict=True)), values, gaps, prior, schema.dates)
@@ -169,51 +165,3 @@ def _date(mean: float, deviation: float, brackets: bool) -> str:
     """Write a mean date to the day, with its deviation: 2024-01-31 ± 34 days."""
     days = f"{deviation:.2g} days" if deviation < 99.5 else f"{deviation:.0f} days"
     return f"{as_date(round(mean))} ({days})" if brackets else f"{as_date(round(mean))} ± {days}"
-
-
-def _quantities(leaf, sites, j: int, block) -> dict[str, np.ndarray]:
-    """Return the quantities of one column, each by class (K,)."""
-
-    def of_column(site, trailing=0):
-        value = np.asarray(sites[site])
-        return value[:, j] if value.ndim - trailing == 2 else value
-
-    if isinstance(leaf, StudentT):
-        found = _quantities(leaf.gaussian, {site: v for site, v in sites.items() if site != "dof"}, j, block)
-        found = {"mean": found["mean"], "scale": found["sd"]}
-        return found if "dof" not in sites else {**found, "degrees of freedom": of_column("dof")}
-    if "covariance" in sites:
-        covariance = np.broadcast_to(sites["covariance"], (len(sites["mean"]), *np.shape(sites["covariance"])[-2:]))
-        return {"mean": sites["mean"][:, j], "sd": np.sqrt(covariance[:, j, j])}
-    if "variance" in sites:
-        of = " of log" if isinstance(leaf, LogGaussian) else ""
-        return {f"mean{of}": of_column("mean"), f"sd{of}": np.sqrt(of_column("variance"))}
-    if set(sites) == {"mean"}:
-        return {"mean count": of_column("mean")}
-    if set(sites) == {"probability"} and block.categories is not None:
-        levels = of_column("probability", trailing=1)
-        return {f"P({label})": levels[:, c] for c, label in enumerate(block.categories[:MOST])}
-    if set(sites) == {"probability"} and block.leaf == "multinomial":
-        return {"share of words": np.asarray(sites["probability"])[:, j]}
-    columns = {site: of_column(site) for site in sites}
-    return {site: column for site, column in columns.items() if column.ndim == 1}
-
-
-def _prior(leaf, j: int) -> str:
-    """Write the prior of one column of a leaf, in short."""
-    if isinstance(leaf, DirichletCategorical):
-        return f"Dirichlet({short(leaf.alpha if leaf.alpha.ndim == 1 else leaf.alpha[j])})"
-    if isinstance(leaf, StudentT):
-        known = {"dof": leaf.dof} if leaf.dof is not None else {"dof_shape": leaf.dof_shape, "dof_rate": leaf.dof_rate}
-        told = ", ".join(f"{name}={short(value)}" for name, value in known.items())
-        return f"StudentT({_prior(leaf.gaussian, j)}, {told})"
-    if leaf.event_dim or leaf.batch_shape[-1:] == () or not hasattr(leaf, "revised"):
-        return short(leaf)
-    shape = leaf.batch_shape
-    fields = {f.name: f.metadata["rank"] for f in leaf.__dataclass_fields__.values() if "rank" in f.metadata}
-    one = {}
-    for name, rank in fields.items():
-        value = np.asarray(getattr(leaf, name))
-        full = np.broadcast_to(value, shape + value.shape[value.ndim - rank :])
-        one[name] = np.take(full, j if shape[-1] > 1 else 0, axis=len(shape) - 1)
-    return short(leaf.revised(**one))

@@ -32,7 +32,7 @@ from bayesgen.core import program
 from bayesgen.core.errors import DataError, refuse_where
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
-from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, log_or_floor, over_rows
+from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, count_and_mean, log_or_floor, over_rows
 from bayesgen.models.model import Hyperparameter, check_total, hyperparameter
 from bayesgen.numerics.beta import log_beta_binomial, log_beta_ratio
 from bayesgen.numerics.checks import refuse_first, require
@@ -143,6 +143,9 @@ class Bernoulli(Successes):
 
     def cardinality(self, feature):
         return 2
+
+    def summaries(self, total):
+        return count_and_mean(total.sum(-1), total[..., 1])
 
     def written(self, params=None):
         return super().written() if params is None else self._written(params["probability"], np.array(np.inf))

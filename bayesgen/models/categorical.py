@@ -22,11 +22,11 @@ from scipy import sparse
 from scipy.special import digamma
 
 from bayesgen.core import program
-from bayesgen.core.errors import refuse_where
+from bayesgen.core.errors import MOST, refuse_where
 from bayesgen.core.names import by_name, names_along
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
-from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, log_or_floor
+from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, count_and_mean, log_or_floor
 from bayesgen.models.model import Hyperparameter, check_total, hyperparameter
 from bayesgen.numerics.checks import check_shares, refuse_first, require
 from bayesgen.numerics.draws import log_gammas
@@ -213,6 +213,16 @@ class Categorical(Categories, ConjugateFamily):
     def cardinality(self, feature):
         return len(self.categories)
 
+    def summaries(self, total):
+        if all(isinstance(label, int | float) for label in self.categories):
+            return count_and_mean(total.sum(-1), total @ np.array(self.categories, float))
+        return {"count": total.sum(-1)}
+
+    def quantities(self, params, column, labels=None):
+        p = np.asarray(params["probability"])
+        p = p[:, column] if p.ndim == 3 else p
+        return {f"P({label})": p[:, c] for c, label in enumerate((labels or self.categories)[:MOST])}
+
     def predictive(self):
         return program.dist.Categorical(probs=self.mean)
 
@@ -317,6 +327,9 @@ class DirichletCategorical(DirichletPrior, Categorical):
 
     alpha: Hyperparameter = hyperparameter(1.0, positive=True)
     categories: Any = static(default=None)
+
+    def prior_of(self, column):
+        return f"Dirichlet({program.short(self.alpha if self.alpha.ndim == 1 else self.alpha[column])})"
 
     def written(self, params=None):
         known = {"kind": "list", "mass": self.mean, "total": self.alpha.sum(-1)}

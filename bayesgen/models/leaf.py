@@ -52,6 +52,7 @@ class Leaf(LeafProgram):
 
     - `check`, and `draw`, where NumPy can;
     - `ml`, `map` and `tail_probability`;
+    - for summaries, `quantities`, `prior_of` and `summaries`;
     - for questions about missing entries, `cardinality` of a finite feature or `student` of a numeric one, and `fill`
       where features depend on each other, or share parameters;
     - where its columns in a table are no numbers, `read_columns`, `write_columns`, `column_kinds` and `for_table`.
@@ -68,6 +69,7 @@ class Leaf(LeafProgram):
     density_kind: ClassVar[str] = "density"  # kind of p(x); evidences compare where it is the same
     takes_sparse: ClassVar[bool] = False  # True if rows may be a sparse array (n, columns)
     column_kind: ClassVar[str] = "f"  # what its columns hold in a file: "f" numbers, "b" 0 and 1 or bools, "O" text
+    possible_entry: ClassVar[float] = 0.0  # an entry that it can take
     group_columns: ClassVar[int] = 0  # how many of its last columns in a table tell the group of a row
 
     def check(self, x) -> Any:
@@ -213,6 +215,45 @@ class Leaf(LeafProgram):
             Parameters. Without them the posterior's are integrated out.
         """
         raise NoClosedForm(f"{type(self).__name__} does not say how its density is written down: write written()")
+
+    def summaries(self, total) -> dict[str, np.ndarray]:
+        """Return sums of rows by column, under no model, from the sums of T(x), (K, columns, dim T).
+
+        They are "count" and "mean", (K, columns), which show gaps and by which rows are known again, or else "sum".
+        """
+        return {"sum": total}
+
+    def quantities(self, params: Params, column: int, labels=None) -> dict[str, np.ndarray]:
+        """Return what a summary shows of one column, by class, (K,): parameters by name, and a variance as "sd".
+
+        Parameters
+        ----------
+        params : mapping to arrays (K, ...)
+            Means of the parameters.
+        column : int
+        labels : sequence, optional
+            Labels of the categories.
+        """
+        if "covariance" in params:
+            covariance = np.broadcast_to(params["covariance"], (len(params["mean"]), *params["covariance"].shape[-2:]))
+            return {"mean": params["mean"][:, column], "sd": np.sqrt(covariance[:, column, column])}
+        found = {site: np.asarray(v)[:, column] if np.ndim(v) == 2 else v for site, v in params.items()}
+        if "variance" in found:
+            found = {"mean": found["mean"], "sd": np.sqrt(found["variance"])}
+        return {name: v for name, v in found.items() if np.ndim(v) == 1}
+
+    def prior_of(self, column: int) -> str:
+        """Return the prior of one column, in short."""
+        if self.event_dim or self.batch_shape[-1:] == ():
+            return program.short(self)
+        one = {}
+        for field in dataclasses.fields(self):
+            if "rank" in field.metadata:
+                value = np.asarray(getattr(self, field.name))
+                full = np.broadcast_to(value, self.batch_shape + value.shape[value.ndim - field.metadata["rank"] :])
+                place = column if self.batch_shape[-1] > 1 else 0
+                one[field.name] = np.take(full, place, axis=len(self.batch_shape) - 1)
+        return program.short(self.revised(**one))
 
     def tail_probability(self, x) -> np.ndarray:
         """Return P(p(new) <= p(row)) for a new row with the same gaps, parameters integrated out: (n, groups...)."""
@@ -389,6 +430,11 @@ def log_or_floor(p):
     """Return log p, or the finite `LOG_ZERO` where p is 0, with a gradient that is finite too. NumPy or JAX."""
     xp = namespace(p)
     return xp.where(p > 0, xp.log(xp.where(p > 0, p, 1.0)), LOG_ZERO)
+
+
+def count_and_mean(n, total) -> dict[str, np.ndarray]:
+    """Return the `Leaf.summaries` of counts and sums, each (K, columns)."""
+    return {"count": n, "mean": np.divide(total, n, out=np.zeros_like(total), where=n > 0)}
 
 
 def over_rows(value, groups, x):

@@ -32,6 +32,8 @@ class LogGaussian(Gaussian):
 
     shift: float = static(default=0.0, kw_only=True)
 
+    possible_entry = 1.0  # 0 has no logarithm
+
     def __post_init__(self):
         super().__post_init__()
         if not np.isfinite(self.shift) or self.shift < 0:
@@ -52,6 +54,9 @@ class LogGaussian(Gaussian):
         words = "".join(map(str, self._no_logarithm))
         about = {"above": -self.shift, "words": words}
         return super().written(params) | {"shift": self.shift, "columns": about}
+
+    def quantities(self, params, column, labels=None):
+        return {f"{name} of log": values for name, values in super().quantities(params, column).items()}
 
     def logarithm(self, x):
         """Return log(x + shift), exact near 0 for a shift of 1."""

@@ -78,6 +78,12 @@ class DirichletMultinomial(DirichletPrior):
         about = {"kind": "count", "words": _NO_COUNT, "word": True}
         return {"kind": "bag", "mass": known[0], "total": known[1], "columns": about}
 
+    def summaries(self, total):
+        return {"sum": total[:, 0]}
+
+    def quantities(self, params, column, labels=None):
+        return {"share of words": np.asarray(params["probability"])[:, column]}
+
     def draw(self, params, rng):
         p = np.asarray(params["probability"])
         return rng.multinomial(self.length, p / p.sum(-1, keepdims=True))

@@ -21,7 +21,7 @@ from scipy.special import gammaln
 from bayesgen.core import program
 from bayesgen.core.errors import refuse_where
 from bayesgen.core.statistics import SumStatistics
-from bayesgen.models.leaf import LOG_ZERO, ConjugateFamily, ExponentialFamily, log_or_floor, over_rows
+from bayesgen.models.leaf import LOG_ZERO, ConjugateFamily, ExponentialFamily, count_and_mean, log_or_floor, over_rows
 from bayesgen.models.model import Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import require
 from bayesgen.numerics.counts import LogWays, filled, log_factorial, log_factorials, small, spectrum, stored_gaps, whole
@@ -50,6 +50,12 @@ class Poisson(ExponentialFamily):
 
     def _written(self, mean, rate):
         return {"kind": "count", "mean": mean, "rate": rate, "columns": {"kind": "count", "words": _NO_COUNT}}
+
+    def summaries(self, total):
+        return count_and_mean(total[..., 0], total[..., 1])
+
+    def quantities(self, params, column, labels=None):
+        return {f"{name} count": values for name, values in super().quantities(params, column).items()}
 
     def sufficient_statistic(self, x, about=0.0):
         return np.stack([np.ones(x.shape), x], axis=-1)

@@ -108,6 +108,19 @@ class StudentT(RowLeaf):
         """Return the default prior of vectors."""
         return cls(NormalInverseWishart.weak(statistics))
 
+    def quantities(self, params, column, labels=None):
+        found = self.gaussian.quantities({site: v for site, v in params.items() if site != "dof"}, column)
+        found = {"mean": found["mean"], "scale": found["sd"]}
+        if "dof" in params:
+            dof = np.asarray(params["dof"])
+            found["degrees of freedom"] = dof[:, column] if dof.ndim == 2 else dof
+        return found
+
+    def prior_of(self, column):
+        known = {"dof": self.dof} if self.dof is not None else {"dof_shape": self.dof_shape, "dof_rate": self.dof_rate}
+        told = ", ".join(f"{name}={program.short(value)}" for name, value in known.items())
+        return f"StudentT({self.gaussian.prior_of(column)}, {told})"
+
     # -- shapes and names, those of the Gaussian ---------------------------------------------------------------------
 
     @property

@@ -13,13 +13,13 @@ from typing import Any, Literal
 import numpy as np
 
 from bayesgen.core.errors import InputTypeError
+from bayesgen.models.column_families import sparse_families
 from bayesgen.tables.columns import FAMILY, refuse
 from bayesgen.tables.dates import written
 from bayesgen.tables.groups import NAMES
 from bayesgen.tables.numerals import FEW, Unread, almost_plain, unread
 from bayesgen.tables.reading import Reading
 
-SPARSE_FAMILIES = ("bernoulli", "poisson", "multinomial")  # those to which a 0 that is not written is a 0
 _NAMES = 0.9  # share of distinct values from which labels name the rows
 _INDEX = re.compile(
     r"(|unnamed: ?[0-9]+|id|index|level_0|__index_level_0__)$", re.I
@@ -74,7 +74,7 @@ class Columns(abc.ABC):
         """Return the family that the column's type suggests, or raise where no model takes the type."""
         if self.sparse:
             raise InputTypeError(
-                f"X is sparse, and its type does not tell its features: give features= one of {list(SPARSE_FAMILIES)}, "
+                f"X is sparse, and its type does not tell its features: give features= one of {sparse_families()}, "
                 "or a mapping from every column (or tuple of columns) to one"
             )
         kind = self.kind(column) or "O"

@@ -14,16 +14,15 @@ from scipy import sparse
 from bayesgen.core.errors import Argument, InputWarning, counted, listed, several, warn
 from bayesgen.core.registry import saveable
 from bayesgen.models.categorical import label_array
+from bayesgen.models.column_families import FAMILIES, sparse_families
 from bayesgen.models.leaf import Leaf
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import moments
-from bayesgen.tables.description import SPARSE_FAMILIES, Columns, Verdict, two_whole
+from bayesgen.tables.description import Columns, Verdict, two_whole
 from bayesgen.tables.labels import warn_of_alike
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.table import Table
 
-GAUSSIAN = ("gaussian", "date", "log", "log1p")  # families whose statistics are moments
-FAMILIES = (*GAUSSIAN, "student", "bernoulli", "categorical", "poisson", "multinomial")
 DROP = "drop"  # in place of a family: the column is left out
 _RESERVED = "classes"
 _DOUBTS = {
@@ -295,10 +294,10 @@ def _cure(doubt: Verdict) -> str:
 def _check_sparse(chosen, features):
     """Refuse the families to which a sparse matrix would have to be made dense."""
     for family in [*chosen.values(), features]:
-        if isinstance(family, str) and family in FAMILIES and family not in SPARSE_FAMILIES:
+        if isinstance(family, str) and family in FAMILIES and not FAMILIES[family].sparse:
             raise TypeError(
                 f"X is sparse, which {family!r} features cannot be: a 0 of theirs is a value like any other. Sparse "
-                f"are {list(SPARSE_FAMILIES)}; give X.toarray() for others"
+                f"are {sparse_families()}; give X.toarray() for others"
             )
 
 
