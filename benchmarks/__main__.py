@@ -31,6 +31,7 @@ NAMES = (
     "groups",
     "wide",
     "posteriordb",
+    "export",
 )
 RESULTS, UNMET = (Path(__file__).parent / name for name in ("results.md", "unmet.md"))
 

@@ -12,6 +12,9 @@ function predictProba(row, options) {
   return proba.map((p) => p / sum);
 }
 
+// As many draws as some tenths of a second allow: 200,000 of all parameters, and 1,000 to 10,000 rounds of them.
+const drawnAtOnce = factors.map((f) => Math.max(...Object.values(KINDS[f.kind].fields).map((size) => SIZES[size](f))));
+const DRAWS = Math.round(Math.min(1e4, Math.max(1e3, 2e5 / drawnAtOnce.reduce((sum, size) => sum + size, K))));
 let posterior = null; // draws of the parameters, kept for the next row
 
 /** Return a mixture whose members are draws of the parameters. */
@@ -46,7 +49,7 @@ function quantile(sorted, level) {
  * Return the central posterior interval of each class probability, or null where there is none.
  * @returns {[number, number][] | null}
  */
-function predictProbaInterval(row, { priors, level = 0.9, draws = 1000, seed = 1 } = {}) {
+function predictProbaInterval(row, { priors, level = 0.9, draws = DRAWS, seed = 1 } = {}) {
   const [x, shares] = [complete(row), checked(priors)];
   if (!model.interval) return null;
   const mixture = drawnMixture(draws, seed);
