@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import run
-from scorers import assert_equal, hard, scorer
+from scorers import assert_equal, hard, records, scorer
 
 import bayesgen as bg
 from bayesgen.inspection import next_measurement
@@ -81,6 +81,25 @@ def test_the_other_answers_are_those_of_python(rng, birds):
         done = made.ask("decide(p, loss)", p=probability.tolist(), loss=loss)
         assert done["losses"] == pytest.approx(probability @ np.array(loss))
         assert done["action"] == bg.decision.decide(probability[None], loss)[0]
+
+
+def test_typicality_is_the_rank_of_python_among_the_rows_that_the_file_ships(birds):
+    X, y = birds
+    X = X[["bill_length_mm", "body_mass_g", "island"]]
+    classifier = bg.NaiveBayesClassifier(random_state=0).fit(X, y)
+    with scorer(classifier) as made:
+        places, rows = made.ask("[model.columns.map((c) => c.name), drawnRows()]")
+        drawn = pd.DataFrame(rows, columns=places)
+        drawn["island"] = np.array(["Biscoe", "Dream", "Torgersen"])[drawn["island"].astype(int)]
+        for known in (["bill_length_mm"], ["body_mass_g", "island"], places):
+            some = X.iloc[:20].copy()
+            some.loc[some.index[0], "bill_length_mm"] = 80.0
+            others = [column for column in places if column not in known]
+            some[others], shown = None, drawn.assign(**dict.fromkeys(others))
+            mine, theirs = classifier.score_samples(some), classifier.score_samples(shown)
+            ranks = ((theirs[:, None] < mine).sum(0) + 0.5) / (len(theirs) + 1)
+            found = np.array(made.ask("rows.map(typicality)", rows=records(some)))
+            assert found == pytest.approx(ranks, abs=0.6 / (len(theirs) + 1))  # equal densities count as halves
 
 
 def test_words_of_what_cannot_be_taken_are_those_of_python(birds):

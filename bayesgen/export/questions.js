@@ -139,6 +139,12 @@ function nextMeasurement(row, options) {
   return model.generative ? [...nextMeasurements(row, options)].sort((a, b) => b.value - a.value) : null;
 }
 
+/** Return the rows that the model drew, as numbers. */
+function drawnRows() {
+  const [width, bytes] = [model.columns.length, bytesOf(model.drawn).buffer];
+  return Array.from({ length: model.drawn_rows }, (_, r) => [...new Float32Array(bytes, 4 * r * width, width)]);
+}
+
 let ranked = null; // log densities of the drawn rows under the last pattern of gaps
 
 /** Return the rank of a row among rows that the model drew, small if it is like none of them; null of a regression. */
@@ -151,8 +157,7 @@ function typicality(row) {
   if (model.columns.some(moved)) return 0; // another value in a column that was constant over all rows of the fit
   const pattern = seen.join();
   if (!ranked || ranked.pattern !== pattern) {
-    const drawn = new Float32Array(bytesOf(model.drawn).buffer, 0, model.drawn_rows * x.length);
-    const rows = Array.from({ length: model.drawn_rows }, (_, r) => x.map((_, j) => (seen[j] ? drawn[r * x.length + j] : NaN)));
+    const rows = drawnRows().map((values) => values.map((v, j) => (seen[j] ? v : NaN)));
     ranked = { pattern, density: rows.map((one) => logSum(overMembers(given(one).joint))) };
   }
   const mine = logSum(overMembers(given(x).joint));
