@@ -90,6 +90,7 @@ def refused(fitted, act, message, kind=ValueError):
     assert vars(fitted) == before
 
 
+@pytest.mark.filterwarnings("ignore:column 'x0'. value 1e.12 in row 5 is:UserWarning")
 def test_what_cannot_be_forgotten_is_refused_and_the_fit_kept():
     X = np.array([[1.0], [1.4], [3.1], [2.9], [2.5]])
     y = np.array([0, 0, 1, 1, 1])
@@ -114,7 +115,7 @@ def test_what_cannot_be_forgotten_is_refused_and_the_fit_kept():
     assert full.forget(1e6 * line[:1], [0]) is full
 
 
-def test_what_cannot_be_merged_or_scaled_is_refused():
+def test_what_cannot_be_merged_or_scaled_is_refused(tmp_path):
     one = NB().fit([[1.0], [2.0]], ["a", "b"])
     with pytest.raises(ValueError, match="different columns, categories or classes"):
         one + NB().fit([[1.0], [2.0]], ["a", "c"])
@@ -122,6 +123,11 @@ def test_what_cannot_be_merged_or_scaled_is_refused():
         one + NB(class_concentration=2.0).fit([[1.0], [2.0]], ["a", "b"])
     with pytest.raises(TypeError, match="unsupported operand"):
         one + GD("diagonal").fit([[1.0], [2.0]], ["a", "b"])
+    one.save(tmp_path / "m")
+    for other in (one, clone(one).fit([[1.0], [2.0]], ["a", "b"]), bg.load(tmp_path / "m")):
+        with pytest.raises(ValueError, match="the first and the second have learned from the same rows"):
+            one + other
+    assert (one + clone(one).fit([[1.0], [2.5]], ["a", "b"])).total_weight_ == 4
     for factor in (0.0, 1.5, np.nan, "half", True):
         refused(one, lambda factor=factor: one.decay(factor), "factor must be a number > 0 and <= 1")
 

@@ -216,6 +216,7 @@ def test_leaving_out_a_group_is_a_refit():
 
 
 @pytest.mark.filterwarnings("ignore:all rows of the labels:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*(rows|by weight) repeat another:UserWarning")
 def test_order_of_rows_changes_nothing_and_a_weight_of_two_is_two_rows():
     weight, base = np.arange(60) % 3, AveragedClassifier(members=FEW, features=FEATURES)
     weighted = clone(base).fit(X, Y, weight).predict_proba(NEW)

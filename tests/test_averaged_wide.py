@@ -152,6 +152,7 @@ def test_order_of_columns_and_names_of_classes_change_nothing(fitted):
 
 
 @pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
+@pytest.mark.filterwarnings("ignore:.*(rows|by weight) repeat another:UserWarning")
 def test_a_weight_of_two_is_two_rows_and_a_group_leaves_as_a_whole():
     X, y = wide_table(24, 120)
     weight = 1 + np.arange(24) % 2

@@ -27,9 +27,10 @@ def birds(tmp_path, monkeypatch):
     """A folder to work in, with a table and a classifier that learned from it."""
     table = data.load("penguins")[::4].dropna()
     table.to_csv(tmp_path / "rows.csv", index=False)
-    bg.NaiveBayesClassifier(random_state=0).fit(table.drop(columns="species"), table["species"]).save(
-        tmp_path / "birds.safetensors"
-    )
+    X, y = table.drop(columns="species"), table["species"]
+    classifier = bg.NaiveBayesClassifier(random_state=0).fit(X, y)
+    classifier.save(tmp_path / "birds.safetensors")
+    classifier.partial_fit(X[:9], y[:9]).save(tmp_path / "others.safetensors")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -40,7 +41,7 @@ WRITES = {
     "plot": ("birds.safetensors", "--output", "a.svg"),
     "explain": ("birds.safetensors", "rows.csv", "--output", "a.png"),
     "fit": ("rows.csv", "--target", "species", "--output", "a.safetensors"),
-    "merge": ("birds.safetensors", "birds.safetensors", "--output", "a.safetensors"),
+    "merge": ("birds.safetensors", "others.safetensors", "--output", "a.safetensors"),
 }
 COMPARE = (
     "rows.csv",

@@ -50,6 +50,7 @@ SAID = {
     "merge a.model wide.model": r"the columns are \['size', 'colour'\] and \['size', 'colour', 'age'\]",
     "merge a.model coded.model": r"column 'colour' has the categories \['blue', 'red'\] and numbers",
     "merge absent.model a.model": "absent.model: no such file",
+    "merge a.model a.model": "a.model and a.model have learned from the same rows.*merge one of them",
     "predict a.model unseen.csv --unseen error": "'violet' in row 0.*fit anew.*`bayesgen predict --unseen missing`",
     "predict a.model none.csv": "none.csv: it has columns, but no rows",
     "predict a.model ragged.csv": "ragged.csv.*line 3 has 3 fields, where the header has 2",

@@ -45,7 +45,7 @@ def test_prepare_says_what_it_leaves_out_and_what_is_ambiguous():
     assert list(nb.X.columns) == ["x", "z", "colour", "flag", "score", "level", "size"]
     assert nb.rows.tolist() == [i for i in range(60) if i != 5]
     assert (nb.y == table["t"].drop(5)).all()
-    assert set(nb.notes) == {
+    assert {*nb.notes, *nb.suspicions} == {
         "1 row left out: no t",
         "score ambiguous: numbers but for '?', taken as categories",
         "level ambiguous: few distinct whole numbers; --categorical makes categories",
@@ -218,7 +218,7 @@ def test_models_of_a_mixed_table_with_gaps_are_compared_on_the_same_rows():
 def test_prepare_doubts_a_copy_of_the_classes():
     table = mixed().assign(code=lambda rows: rows["t"].map({"a": 1.5, "b": 2.5}), near=lambda rows: rows["code"])
     table.loc[7, "near"] = 1.5 if table.loc[7, "t"] == "b" else 2.5
-    (note,) = [note for note in prepare(table, "t").notes if "copied" in note]
+    (note,) = [note for note in prepare(table, "t").suspicions if "copied" in note]
     assert note == "code one value for each class, as if copied from t: --drop, if it was"
 
 

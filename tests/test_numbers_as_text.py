@@ -213,7 +213,7 @@ def test_numbers_of_people_are_named_as_doubtful(tmp_path):
     for name in ("id", "patient_id", "Sample code number"):
         skewed = np.where(name == "Sample code number", 1000 * np.exp(values / 1.5e6), values).astype(int)
         _, account = notes(tmp_path, {name: skewed})
-        assert "--group" in str(account) or "group=" in str(account), str(account)
+        assert "--group" in str(account) or "groups=" in str(account), str(account)
     frame = pd.DataFrame({"patient_id": values, "z": rng.normal(size=699)})
     (text,) = told(lambda: NB().fit(frame, np.resize(["a", "b"], 699)))
     assert "'patient_id' seems to name people or things, by 645 distinct whole numbers in 699 rows: groups=" in text

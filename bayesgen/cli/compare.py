@@ -90,7 +90,8 @@ def compare(
             warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold
             whole = candidates.estimator(prepared.X, model, seed=seed, features=families).fit(prepared.X, prepared.y)
         schema = whole.schema_
-        groups = None if group is None else prepared.names[group]
+        together = prepared.copies if order is None else None
+        groups = together if group is None else prepared.names[group]
         times = None if order is None else prepared.names[order]
         splits = comparison.splits(prepared.y, folds, seed, groups, times)
         places = splits if order is None else folds  # the same blocks again

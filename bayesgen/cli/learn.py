@@ -14,6 +14,7 @@ from bayesgen.cli import folders, inputs, shell
 from bayesgen.cli.report import terminal
 from bayesgen.cli.shell import one_line, said
 from bayesgen.core.errors import counted
+from bayesgen.estimators.additive import refuse_equal
 from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.linear_classifiers import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
@@ -159,7 +160,14 @@ def fit(
             usual, prepared = "map", replace(prepared, notes=(*prepared.notes, GAPS))
         how = None if usual is None else inputs.inference((inference or usual).strip().lower())
         with said(out):
-            for words in ("as if copied from y", "holds numbers as text", "differ only by", "seems to name people"):
+            for words in (
+                "as if copied from y",
+                "rows repeat another",
+                "holds numbers as text",
+                "differ only by",
+                "seems to name people",
+                "holds no number twice",
+            ):
                 warnings.filterwarnings("ignore", f".*{words}")  # the account of the table tells it
             rows = functools.partial(folders.Cleaned, file, target, prepared.X)
             large = None if sample is None else Large(sample, target, rows)
@@ -217,6 +225,7 @@ def merge(
             )
         if len({type(one) for one in loaded}) > 1:
             raise ValueError("these models are of several kinds; merge those of one")
+        refuse_equal([(str(path), one) for path, one in zip(files, loaded, strict=True)])
         merged = functools.reduce(operator.add, loaded)
         output.parent.mkdir(parents=True, exist_ok=True)
         merged.save(output)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from bayesgen.comparison.blocks import blocks_in_order, predict_block, two_classes
 from bayesgen.comparison.results import Comparison, Fitted, ModelComparison, Note
-from bayesgen.core.errors import InputWarning, listed
+from bayesgen.core.errors import InputWarning, listed, warn
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.explain import by_group, importance
@@ -23,6 +23,7 @@ from bayesgen.inspection.probabilities import FewDrawsWarning
 from bayesgen.numerics.pieces import taken
 from bayesgen.tables.dates import taken_out, times_of
 from bayesgen.tables.groups import group_codes
+from bayesgen.tables.repeats import columns_of, repeats
 
 _Result = TypeVar("_Result", bound=Comparison)
 
@@ -120,7 +121,8 @@ def compare_models(
         Families of columns for naive Bayes, see `NaiveBayesClassifier`; other columns have the family of their type.
     groups : array, shape (n,), optional
         Label of what a row belongs to, where rows belong together: a patient, a batch, a day. No fold parts a group,
-        models that leave rows out while they learn leave out groups, and standard errors are taken over groups.
+        models that leave rows out while they learn leave out groups, and standard errors are taken over groups. Without
+        groups, order and given folds, copies of a row are a group (see `AveragedClassifier`), with a warning.
     order : array, shape (n,), or name of a column, optional
         Time of each row: dates, or numbers such as those of visits. Each row is then predicted from earlier ones alone;
         a column that is named is left out of the rows. The first row that is scored comes when every class has two.
@@ -325,9 +327,17 @@ def _sorted(classifier, probability):
 
 
 def _planned(X, y, folds, seed: int, groups, order):
-    """Return rows and labels, the group and the time of each, None without such, and the rows of each fold."""
+    """Return rows and labels, the group and the time of each, None without such, and the rows of each fold.
+
+    Where a number of folds alone is given copies of a row are of one group, told by a warning.
+    """
     X, order = taken_out(X, order)
     y = np.asarray(y)
+    if groups is None and order is None and not isinstance(folds, Iterable):
+        found = repeats(columns_of(X), np.unique(y, return_inverse=True)[1])
+        groups = found.copies
+        if found.unlikely:
+            warn(found.told("groups="))
     time = None if order is None else times_of(order, len(y))
     return X, y, group_codes(groups, len(y)), time, splits(y, folds, seed, groups, order)
 

@@ -6,6 +6,8 @@ decay. Hyperparameters are never scaled: weak priors follow the rows that are le
 """
 
 import abc
+import itertools
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -54,7 +56,8 @@ class Additive(Estimator, abc.ABC):
     def __add__(self, other):
         """Return an estimator that has learned from the rows of both: of one kind, settings, columns and classes.
 
-        Its weak priors follow all the rows, so it is what ``fit`` makes of them; ``sum(estimators)`` merges many.
+        Its weak priors follow all the rows, so it is what ``fit`` makes of them; ``sum(estimators)`` merges many. Two
+        with equal statistics have learned from the same rows, it seems, and are refused.
         """
         if type(self) is not type(other):
             return NotImplemented
@@ -62,6 +65,7 @@ class Additive(Estimator, abc.ABC):
             check_is_fitted(one)
         self._check_columns(other)
         result = _clone_of_both(self, other)
+        refuse_equal([("the first", self), ("the second", other)])
         result._learn_sums(self._sums() + other._sums(), self)
         return result
 
@@ -134,6 +138,18 @@ class Additive(Estimator, abc.ABC):
     def effective_rows_(self) -> float:
         """Kish's effective number of rows, (Σw)²/Σw²: the rows of one weight that are worth as much."""
         return self.total_weight_**2 / float(np.sum(self.statistics_.squares))
+
+
+def refuse_equal(fits: Sequence[tuple[str, Additive]]) -> None:
+    """Raise ValueError where two of the named fits have equal statistics, as those of the same rows are."""
+    sums = [(name, one.total_weight_, one._sums()) for name, one in fits]
+    for (first, weight, a), (second, other, b) in itertools.combinations(sums, 2):
+        if weight == other and same(a, b):
+            raise ValueError(
+                f"{first} and {second} have learned from the same rows, as their equal statistics show, and each would "
+                "count twice: merge one of them. If they are other rows that agree in all sums, let one learn from the "
+                "rows of the other"
+            )
 
 
 def _clone_of_both(a, b) -> Any:

@@ -128,8 +128,10 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
 
     Notes
     -----
-    A row is left out by one unit of its weight, so a weight of 2 is two rows; in a table where a class has fewer than
-    ten rows for each numeric column, together with one row of each other class. Scores are told under class
+    Copies of rows leave together, with a warning. They are rows that repeat another, class and all, at least a
+    twentieth, where chance and columns that depend on each other explain almost none (`bayesgen.tables.repeats`).
+    Otherwise a row is left out by one unit of its weight, so a weight of 2 is two rows; in a table where a class has
+    fewer than ten rows for each numeric column, together with one row of each other class. Scores are told under class
     probabilities without the row alone, as new rows will meet them; where classes are more equal in size than drawing
     rows makes them (χ² below its 1 % point), as many of each were taken as were wanted, and they are told without all
     rows that leave together. A part of a larger sample that was stratified by unequal sizes shows in no count. A row
@@ -208,7 +210,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
         groups : array, shape (n,), optional
             Label of what a row belongs to, where rows belong together: a patient, a batch, a day. Rows of one group are
             left out together, so that exponents and weights suit rows of new groups. A row whose label is missing
-            stands for itself.
+            stands for itself. Without groups, copies of rows are (see Notes); ``range(n)`` says that there are none.
         """
         averaged_settings.check_settings(self)
         return self._told(X, y, sample_weight, groups)
@@ -244,6 +246,8 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
                 said = averaged_settings.of_wild(self.wild, [name for name, _ in pairs])
                 wild.tell(far, rows.x, names, places, self.schema_.dates, *said)
                 rows = rows if self.wild == "keep" else completion.completed(rows, far, self.bend)
+            found = None if groups is not None else averaged_settings.repeats_of(rows, weight)
+            rows = rows if found is None else replace(rows, group=found.copies)
             leaves = averaged_settings.learn_leaves(self, rows)
             if leaves is not None and pairs:
                 raise ValueError(
@@ -277,7 +281,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
                 completion.refuse_far(rows.x, names, places)
                 raise
         warn_of_labels(self.classes_, codes, self.schema_, blocks)
-        averaged_settings.warn_of_fit(self, rows)
+        averaged_settings.warn_of_fit(self, rows, found)
         return self
 
     def check_parts(self):

@@ -15,9 +15,7 @@ from bayesgen.models import DirichletCategorical, MarkovChain, NaiveBayes
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables import arrays
 from bayesgen.tables.groups import warn_of_names, warn_of_undivided
-
-_REPEATS = 0.5  # share of repeats to warn of
-_VALUES = 20  # of a number; a table whose numbers all have fewer has repeats by chance
+from bayesgen.tables.repeats import Repeats, repeats
 
 
 def check_settings(classifier) -> None:
@@ -93,7 +91,13 @@ def of_wild(setting: str, given) -> tuple[str, str]:
     )
 
 
-def warn_of_fit(classifier, rows: Rows) -> None:
+def repeats_of(rows: Rows, weight) -> Repeats:
+    """Return the rows that repeat another, of a table whose user gave no groups; ``weight`` is None or as given."""
+    leaves = () if rows.e is None else rows.e.T
+    return repeats((*rows.x.T, *rows.c.T, *leaves), rows.codes, weight)
+
+
+def warn_of_fit(classifier, rows: Rows, found: Repeats | None) -> None:
     """Warn of columns that say nothing, gaps that are filled, scores that gain nothing, copies, and lost groups."""
     scores, classes = classifier.scores_, classifier.classes_
     if classifier.constant_:
@@ -112,12 +116,8 @@ def warn_of_fit(classifier, rows: Rows) -> None:
             "no member predicts rows left out better than the class prior alone: the columns may say nothing of "
             "the class, or there are too few rows to tell"
         )
-    if scores["repeats"] > _REPEATS and any(len(np.unique(column)) > _VALUES for column in rows.x.T):
-        warn(
-            f"{scores['repeats']:.0%} of the rows repeat another row, class and all. Members that leave out one row "
-            "keep its copies, which tell its class. If they are copies of one measurement, drop them; if they belong "
-            "together, give groups="
-        )
+    if found is not None and found.unlikely:
+        warn(found.told("groups="))
     if rows.group is None:
         schema = classifier.schema_
         names = arrays.numbers(schema, classifier.constant_) + arrays.categories(schema)

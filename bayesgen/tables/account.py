@@ -17,6 +17,7 @@ from bayesgen.tables.columns import check_named, is_number
 from bayesgen.tables.numerals import unread
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.sources import kinds_of
+from bayesgen.tables.suspicions import record
 
 _WORD = r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"])+"  # of a command, as a shell reads it
 _READ_AS = {"categorical": "category", "count": "number", "log": "number", "number": "number"} | dict.fromkeys(
@@ -40,6 +41,9 @@ class Account:
         Families of the columns whose type does not tell them, for ``NaiveBayesClassifier(features)``.
     notes : tuple of str
         One sentence on each thing that was done; ``str(account)`` has them in lines.
+    suspicions : tuple of str
+        Those of the notes to look at before a score is believed: columns that number the rows, hold 0 and 1 alone or
+        tell the class, rows that repeat another, odd classes. Each names all that it is about.
     """
 
     source: str
@@ -47,9 +51,11 @@ class Account:
     ids: pd.DataFrame
     features: dict[str, str]
     notes: tuple[str, ...]
+    suspicions: tuple[str, ...] = ()
 
     def __str__(self):
-        return "\n  ".join([f"{self.source}: {counted(len(self.rows), 'row')}", *self.notes])
+        others = [note for note in self.notes if note not in self.suspicions]
+        return "\n  ".join([f"{self.source}: {counted(len(self.rows), 'row')}", *others, *record(self.suspicions)])
 
 
 def read_table(
@@ -168,8 +174,8 @@ def read_table(
         raise ValueError(_in_python(str(error))) from None
     table = prepared.X if target is None else prepared.X.assign(**{target: prepared.y})
     features = prepared.features | dict.fromkeys(prepared.dates, "date")
-    notes = tuple(map(_in_python, (*read.notes, *prepared.notes)))
-    return table, Account(read.source, prepared.rows, prepared.names, features, notes)
+    suspicions, notes = (tuple(map(_in_python, told)) for told in (prepared.suspicions, (*read.notes, *prepared.notes)))
+    return table, Account(read.source, prepared.rows, prepared.names, features, (*suspicions, *notes), suspicions)
 
 
 def _later(name: str, target: str | None, schema, ids: list[str], reading: Reading):
@@ -262,6 +268,7 @@ def _in_python(text: str) -> str:
     for option in ("--bernoulli", "--unit"):
         text = re.sub(rf"{option} {_WORD}( {option} {_WORD})*", argument, text)
     text = text.replace("--sep tab", r"--sep '\t'")
+    text = text.replace("--group", "--groups")  # of `fit`, which takes the labels themselves
     text = re.sub(r"--missing '([^']*,[^']*)'", lambda found: f"missing={found[1].split(',')}", text)
     with_values = re.sub(r"--([a-z]+) ('[^']*'|\"[^\"]*\")", r"\1=\2", text.replace("--limits", "limits=True"))
     return re.sub(r"--([a-z]+)", r"\1=", with_values)

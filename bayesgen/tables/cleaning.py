@@ -15,14 +15,15 @@ import numpy as np
 import pandas as pd
 from scipy.stats import skew
 
-from bayesgen.core.errors import counted, listed, named, quoted
+from bayesgen.core.errors import counted, named, quoted
 from bayesgen.tables import dates
 from bayesgen.tables.columns import check_named, is_number
 from bayesgen.tables.description import Verdict, of_labels, of_whole, two_whole
-from bayesgen.tables.labels import copies
 from bayesgen.tables.numerals import Numerals, Unread
 from bayesgen.tables.reading import Reading
-from bayesgen.tables.text import GAP_WORDS, alike, counts_of, numbers, tell_alike
+from bayesgen.tables.repeats import columns_of, repeats
+from bayesgen.tables.suspicions import gap_words, of_target, of_telling
+from bayesgen.tables.text import alike, counts_of, numbers, tell_alike
 
 
 def split(values: Iterable[str] | None, whole: Collection[str] = ()) -> list[str]:
@@ -76,6 +77,8 @@ class Roles:
 
 
 _NUMBERS_ONLY = ("gda", "full", "shared")  # models that take columns of numbers alone
+_COUNTS = "left out: a row number, it seems: it counts the rows; --number keeps it"
+_NUMBERED = "ambiguous: no whole number twice, and few between them that are not there, as row numbers are: --drop?"
 _BITS = "ambiguous: only 0 and 1, taken as numbers"
 _IDS = 0.9  # share of distinct whole numbers from which skewed ones may be names
 _FEW = 10  # a column of whole numbers with no more distinct values could also be one of categories
@@ -89,9 +92,13 @@ class Prepared:
     X: Any  # a DataFrame
     y: Any  # class labels; None without a target
     rows: np.ndarray  # position in the table of every row that is left
-    notes: tuple[str, ...]  # omissions and ambiguities
+    # what to look at before a score is believed: columns that number the rows, hold 0 and 1 alone or tell the class,
+    # repeated rows, odd classes; every one of them is named
+    suspicions: tuple[str, ...]
+    notes: tuple[str, ...]  # other omissions and ambiguities
     names: Any  # a DataFrame of the columns that name the rows, with no column where there are none
     features: dict[str, str]  # families of the columns whose type does not tell them, as naive Bayes takes them
+    copies: np.ndarray | None  # (n,), or None: which rows are copies of one, where repeated rows are copies
 
     @property
     def dates(self) -> tuple[str, ...]:
@@ -122,14 +129,14 @@ def prepare(
         check_named(target, table.columns)
     if not len(table):
         raise ValueError("the table is empty: it has columns, but no rows")
-    notes, X, y, rows = [], table, None, np.arange(len(table))
+    suspicions, notes, X, y, rows = list[str](), list[str](), table, None, np.arange(len(table))
     if target is not None:
         rows, lost = (np.flatnonzero(known) for known in (table[target].notna(), table[target].isna()))
         if len(lost):
             left_out = counted(len(lost), "row")
             notes.append(f"{left_out} left out: no {quoted(target)}{_spellings(gaps, [target], lost)}")
         X, y = table.iloc[rows].drop(columns=target), _labels(target, table[target].iloc[rows])
-        notes += _doubts_of_classes(target, y)
+        suspicions += of_target(target, y)
     names: Any = X[list(roles.id)]
     X = X.drop(columns=[*roles.drop, *roles.id])
     told, kept, forms = defaultdict(list), dict[str, _Look](), {}
@@ -146,17 +153,19 @@ def prepare(
     for what, columns in told.items():
         if what == _BITS:
             option = f": {as_option('bernoulli', columns, X.columns)} has them as True and False"
-            notes.append(f"{', '.join(map(quoted, columns))} {what}{'' if model in _NUMBERS_ONLY else option}")
+            what += "" if model in _NUMBERS_ONLY else option
+        if what.startswith((_COUNTS, _NUMBERED, _BITS)):
+            suspicions.append(f"{', '.join(map(quoted, columns))} {what}")
         else:
             notes.append(f"{named(columns)} {what}")
     X = pd.DataFrame({column: look.usable for column, look in kept.items()}, index=X.index)
     if not X.shape[1]:
-        raise ValueError("; ".join(["no column is left to learn from", *notes]))
+        raise ValueError("; ".join(["no column is left to learn from", *suspicions, *notes]))
 
-    codes, classes = (None, ()) if target is None else pd.factorize(y)
-    copied = [column for column, look in kept.items() if codes is not None and _is_copy(look, codes, len(classes))]
-    if copied:
-        notes.append(f"{named(copied)} one value for each class, as if copied from {quoted(target)}: --drop, if it was")
+    if target is not None:
+        codes, classes = pd.factorize(y)
+        whole = ((column, look.codes) for column, look in kept.items() if len(look.seen) == len(codes))
+        suspicions += of_telling(target, whole, codes, len(classes))
     missing = X.isna().to_numpy()
     spelled = _spellings(gaps, X.columns, rows)
     if missing.any() and model != "gda":
@@ -169,10 +178,14 @@ def prepare(
         if y is not None:
             y = y[whole]
             _check_classes(target, y)
+    repeated = repeats(columns_of(X), np.zeros(len(X)) if y is None else pd.factorize(y)[0])
+    if repeated:
+        suspicions.append(repeated.told("--group"))
     families = {column: look.family for column, look in kept.items() if look.family}
     written = replace(reading or Reading(), dates=forms).of_columns(X.columns)
     X = written.attached(X.reset_index(drop=True))
-    return Prepared(X, y, rows, tuple(notes), names.reset_index(drop=True), families)
+    names = names.reset_index(drop=True)
+    return Prepared(X, y, rows, tuple(suspicions), tuple(notes), names, families, repeated.copies)
 
 
 def _in_its_role(values, column: str, rows, roles: Roles, how: Numerals) -> tuple["_Look", str | None]:
@@ -238,6 +251,11 @@ class _Look:
         return self.seen.astype(object).map(str) if as_text else pd.Series(dtype=object)
 
     @property
+    def codes(self) -> np.ndarray:
+        """Its numbers, or the code of each value, of a column without gaps."""
+        return self.seen if isinstance(self.seen, np.ndarray) else pd.factorize(self.values)[0]
+
+    @property
     def usable(self) -> Any:
         """The column of one type, as models take it."""
         if len(self.texts):
@@ -275,7 +293,7 @@ def _reasons(look: _Look, model: str) -> Iterator[str]:
     if verdict and found == "names":
         yield f"an identifier, it seems: {verdict.distinct} distinct values in {verdict.seen} rows"
     if found == "counts":
-        yield "a row number, it seems: it counts the rows; --number keeps it"
+        yield _COUNTS.removeprefix("left out: ")
     if model in _NUMBERS_ONLY and not look.plain:
         yield f"not numbers, and {model} takes numbers only"
 
@@ -287,7 +305,7 @@ def _doubts(look: _Look, model: str) -> Iterator[str]:
         people = "which may name people or things: --group or --id"
         yield f"ambiguous: {verdict.distinct} distinct whole numbers in {verdict.seen} rows, {people}"
     if verdict and verdict.kind == "numbered":
-        yield "ambiguous: no whole number twice, and few between them that are not there, as row numbers are: --drop?"
+        yield _NUMBERED
     if look.plain and two_whole(np.asarray(look.seen)) == (0, 1):
         yield _BITS
     elif look.plain and _whole(look.seen) and look.distinct <= _FEW:
@@ -299,7 +317,7 @@ def _doubts(look: _Look, model: str) -> Iterator[str]:
     if 2 * len(words) < len(texts):
         but = f"but for {words.iloc[0]!r}" if len(words) else "written as text"
         yield f"ambiguous: numbers {but}, taken as categories"
-    if gap := _gap_words(texts):
+    if gap := gap_words(texts):
         yield f"ambiguous: {gap}"
     if model == "nb" and _skewed(look):
         ids = ", or names people or things, hardly one twice: --group or --id leaves them out"
@@ -332,14 +350,6 @@ def _skewed(look: _Look) -> bool:
         warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's, of values that lie close together
         before, after = (skew(v) for v in (seen, np.log1p(seen) if (seen == 0).any() else np.log(seen)))
     return before > _SKEWED and abs(after) < before / 2
-
-
-def _is_copy(look: _Look, codes, count: int) -> bool:
-    """Return True if each of so many classes has one value of its own in a column, and the column no gap."""
-    if len(look.seen) < len(look.values):
-        return False
-    values = look.seen if isinstance(look.seen, np.ndarray) else pd.factorize(look.values)[0]
-    return bool(copies(values[:, None], codes, count))
 
 
 def how_read(found: Unread | None, column: str, otherwise: Numerals | None = None) -> str:
@@ -377,37 +387,11 @@ def _kinds(values) -> set[str]:
     return {"number" if name in ("int", "float") else name for name in names}
 
 
-def _gap_words(values) -> str:
-    """Return a doubt about text: words such as NA, which some write for a gap, are categories in it."""
-    found = [word for word in sorted(values.unique()) if word.strip().casefold() in GAP_WORDS]
-    if not found:
-        return ""
-    count = counted(int(values.isin(found).sum()), "row")
-    return f"{listed(found)} in {count}, taken as text like any other; --missing {','.join(found)!r} makes it missing"
-
-
 def _spellings(gaps, columns, rows) -> str:
     """Count the spellings of gaps in some columns and rows, in brackets; "" where none is known."""
     found = [gaps[column] for column in columns if column in gaps and len(gaps[column])] if gaps else []
     spelled = [word for series in found for word in series[series.index.isin(rows)]]
     return f" ({counts_of(spelled)})" if spelled else ""
-
-
-def _doubts_of_classes(target, y):
-    """Yield doubts about classes that are text."""
-    if y.dtype.kind != "U":
-        return
-    if doubt := _gap_words(pd.Series(y, dtype=object)):
-        yield f"{quoted(target)} ambiguous: {doubt}"
-    if groups := alike(np.unique(y).tolist()):
-        yield f"{quoted(target)} ambiguous: {tell_alike(groups, lambda label: int((y == label).sum()))}"
-    values = defaultdict(list)
-    for label in np.unique(y).tolist():
-        if number := numbers([label]):
-            values[isinstance(number[0], bool), number[0]].append(label)
-    equal = [label for labels in values.values() if len(labels) > 1 for label in labels]
-    if equal:
-        yield f"{quoted(target)} ambiguous: {listed(equal)} stand for one value, taken as classes apart"
 
 
 def _check_classes(target, y):

@@ -10,6 +10,7 @@ from bayesgen.comparison.results import scores_of
 from bayesgen.core.errors import Argument, Informed, counted, named, quoted, several
 from bayesgen.inspection.probabilities import FEWEST
 from bayesgen.tables.dates import as_text
+from bayesgen.tables.suspicions import record
 
 MODELS = {"nb": "naive Bayes", "gda": "a Gaussian discriminant with a full covariance for each class"}
 TWICE = "by more than two standard errors"
@@ -60,7 +61,7 @@ def of_table(read, target, prepared, schema) -> list[str]:
     for family, columns in families(schema).items():
         levels = (quoted(c) + (f" ({named(categories)})" if categories else "") for c, categories in columns)
         lines.append(f"{family}: {several(levels)}")
-    return [*lines, *read.notes, *prepared.notes]
+    return [*lines, *read.notes, *prepared.notes, *record(prepared.suspicions)]
 
 
 def families(schema) -> dict[str, list]:

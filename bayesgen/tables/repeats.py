@@ -1,0 +1,119 @@
+r"""Rows that repeat another, class and all: their number, how many chance makes, and which are copies.
+
+**By chance** columns are independent within each class, with the values that they have there. So the values of every
+column are shuffled within the class: a shuffled table has as many repeats as chance makes, and their mean over shuffles
+is unbiased. In tables of few categories chance makes nearly all of them, and rows that agree are rows like any other.
+
+**Copies** are repeats of which chance explains almost none (a twentieth at most), whatever columns depend on each
+other. If row i is drawn anew, and h is the probability that it agrees with row i' in column j where both agree in all
+others, chance makes h/(1 - h) pairs that agree in all columns for each pair that differs in column j alone. Copies come
+without such near twins; coarse columns that depend on each other do not: rows that agree in all but one column, or but
+the class, are many there. So near twins have to be few too. Copies of less than a twentieth of the rows, or of a
+class that is one row and its copies, are told and move no fold.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pandas.util
+
+from bayesgen.core.errors import counted
+from bayesgen.tables.table import Table
+
+_hash: Any = pandas.util.hash_array  # which the stubs do not declare
+_SHUFFLES, _ROWS = 5, 50_000  # of a table, and fewer from so many rows together on
+_FEW = 0.05  # of the rows, and of the repeats: fewer are almost none
+_VALUES = 20  # of a column; where all have fewer, rows may agree for want of values
+_TIMES = 20  # as often as rows are, on average, up to which weights are times
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Rows that repeat another, class and all."""
+
+    rows: int  # all rows, each as often as its weight says
+    count: int  # those that repeat one before
+    weighted: bool = False  # a weight says how often a row is there
+    chance: float = 0.0  # as many would by chance
+    unlikely: bool = False  # they are not few, chance explains almost none, and they are no want of values
+    copies: np.ndarray | None = None  # (n,), or None: which of the distinct rows each is; None if they are no copies
+
+    def __bool__(self):
+        """Return True if more rows repeat another than chance makes, by three standard deviations."""
+        return bool(self.count > self.chance + 3 * np.sqrt(self.chance))
+
+    def told(self, groups: str) -> str:
+        """Return the sentence that tells it, and how to give ``groups``."""
+        verb, chance = ("repeats" if self.count == 1 else "repeat"), f"{self.chance:.1f}".removesuffix(".0")
+        rows = counted(self.rows, "row") + " by weight" * self.weighted
+        text = f"{self.count} of {rows} {verb} another, class and all; by chance {chance} would"
+        if self.copies is not None:
+            return f"{text}: taken for copies, which are held out together; {groups} says what rows belong together"
+        if self.count < _FEW * self.rows:
+            return text
+        return f"{text}: if they are copies of one measurement, scores are too good; {groups} holds them out together"
+
+
+def columns_of(X) -> Iterator[np.ndarray]:
+    """Yield the columns (n,) of rows as users bring them, as numbers or codes of values; none of a sparse matrix."""
+    table = Table(X)
+    for column in () if table.sparse else table.columns:
+        numbers = table.kind(column) in ("b", "f")
+        yield table.numbers((column,))[:, 0] if numbers else pd.factorize(table.labels(column))[0]
+
+
+def repeats(columns: Iterable[np.ndarray], codes, weight=None) -> Repeats:
+    """Return the repeats among rows of some columns (n,), numbers or codes, of classes with ``codes`` (n,).
+
+    A ``weight`` (n,) of whole numbers, 20 at most on average, says how often a row is there; other weights do not.
+
+    >>> x = np.array([0.5, 1.5, 2.5, 3.5, 4.5, 0.5, 1.5])
+    >>> repeats([x, 10 - x], np.array([0, 0, 1, 1, 1, 0, 0])).told("groups=")[:43]
+    '2 of 7 rows repeat another, class and all; '
+    """
+    whole = weight is not None and bool((weight % 1 == 0).all()) and weight.mean() <= _TIMES
+    times = np.asarray(weight).astype(np.intp) if whole else np.ones(len(codes), np.intp)
+    total, salt, one = int(times.sum()), np.random.default_rng(0), np.uint64(1)
+    hashes, sums = [], np.zeros(len(codes), np.uint64)
+    for number, column in enumerate(itertools.chain([codes], columns)):
+        hashes.append(_hash(np.asarray(column, float) + 0.0) * (salt.integers(1 << 64, dtype=np.uint64) | one))
+        sums = sums + hashes[-1]
+        if number & (number - 1) == 0 and len(codes) == total and len(pd.unique(sums)) == total:
+            return Repeats(total, 0)  # a few columns tell most tables of numbers
+    which, found = pd.factorize(sums)
+    if total == len(found):
+        return Repeats(total, 0)
+    count, cells = total - len(found), np.stack(hashes, 1)
+    chance = _by_chance(cells.repeat(times, 0), salt)
+    if chance > _FEW * count or count < _FEW * total:
+        return Repeats(total, count, total > len(codes), chance)
+    first = np.unique(which, return_index=True)[1]
+    several = np.unique(np.asarray(codes)[first], return_counts=True)[1].min() > 1
+    if several and _near_twins(cells[first], np.bincount(which, times)) <= _FEW * count:
+        return Repeats(total, count, total > len(codes), chance, True, which)
+    return Repeats(
+        total, count, total > len(codes), chance, any(len(pd.unique(column)) > _VALUES for column in cells.T[1:])
+    )
+
+
+def _by_chance(cells, rng) -> float:
+    """Return the mean number of repeats among rows (n, 1 + C), classes first, shuffled within the class by column."""
+    cells = cells[np.argsort(cells[:, 0])]
+    ends = np.flatnonzero(np.diff(cells[:, 0])) + 1
+    found = []
+    for _ in range(max(1, min(_SHUFFLES, _ROWS // len(cells)))):
+        mixed = np.concatenate([rng.permuted(rows, axis=0) for rows in np.split(cells, ends)])
+        found.append(len(cells) - len(pd.unique(mixed.sum(1))))
+    return float(np.mean(found))
+
+
+def _near_twins(cells, times) -> int:
+    """Return how many rows, by the times of the distinct ones (m, 1 + C), differ from another in one column alone."""
+    whole, near = cells.sum(1), np.zeros(len(cells), bool)
+    for column in cells.T:
+        near |= pd.Series(whole - column).duplicated(keep=False).to_numpy()
+    return int(times[near].sum())

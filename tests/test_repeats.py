@@ -1,0 +1,140 @@
+"""Rows that repeat another: how many do, how many would by chance, and which are copies that are held out together."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.metrics import log_loss
+
+from bayesgen import AveragedClassifier, NaiveBayesClassifier, tables
+from bayesgen.comparison import compare, compare_models
+from bayesgen.tables.repeats import columns_of, repeats
+
+RNG = np.random.default_rng(0)
+NOISE = pd.DataFrame(RNG.normal(size=(100, 5)).round(3), columns=list("abcde"))
+CODES = RNG.integers(0, 2, 100)
+
+
+def found(X, y, weight=None):
+    return repeats(columns_of(X), np.unique(y, return_inverse=True)[1], weight)
+
+
+def bools(n, seed):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, n)
+    shares = np.where(y[:, None], [0.65, 0.35, 0.6, 0.5], [0.35, 0.6, 0.4, 0.5])
+    return pd.DataFrame(rng.random((n, 4)) < shares, columns=list("abcd")), y
+
+
+def test_chance_is_the_mean_over_all_orders_within_the_classes(monkeypatch):
+    monkeypatch.setattr(tables.repeats, "_SHUFFLES", 500)
+    first, second, y = np.array([1, 1, 2, 3, 3, 3, 1, 2.0]), list("aabbabaa"), np.array([0, 0, 0, 0, 0, 1, 1, 1])
+    every = []
+    for one, two in itertools.product(itertools.permutations(range(5)), itertools.permutations(range(5, 8))):
+        every.append(8 - len(set(zip(first, (second[i] for i in (*one, *two)), y, strict=True))))
+    told = found(pd.DataFrame({"u": first, "v": second}), y)
+    assert told.count == pd.DataFrame({"u": first, "v": second, "y": y}).duplicated().sum()
+    assert abs(told.chance - np.mean(every)) < 4 * np.std(every) / np.sqrt(500)
+
+
+def one_hot():
+    levels = np.random.default_rng(1).integers(0, 4, (200, 4))
+    return pd.get_dummies(pd.DataFrame(levels).astype("category")), np.random.default_rng(2).integers(0, 2, 200)
+
+
+def answers():
+    rng = np.random.default_rng(3)
+    leaning = rng.random((200, 1)) < 0.5
+    return pd.DataFrame(rng.random((200, 20)) < np.where(leaning, 0.95, 0.05)), rng.integers(0, 2, 200)
+
+
+def two_units():
+    size = np.random.default_rng(4).normal(170, 10, 200).round()
+    return pd.DataFrame({"cm": size, "inch": (size / 2.54).round()}), np.random.default_rng(5).integers(0, 2, 200)
+
+
+def clinic():
+    rng = np.random.default_rng(6)
+    X = pd.DataFrame({"age": rng.integers(20, 80, 302), "pressure": rng.integers(90, 180, 302)})
+    X = X.assign(cholesterol=rng.integers(120, 400, 302), sex=rng.choice(["f", None], 302))
+    chosen = rng.integers(0, 302, 1025)
+    return X.iloc[chosen], rng.integers(0, 2, 302)[chosen]
+
+
+TABLES = {
+    "every row twice": (lambda: (pd.concat([NOISE, NOISE]), np.r_[CODES, CODES]), True),
+    "whole numbers drawn with replacement": (clinic, True),
+    "three copies": (lambda: (pd.concat([NOISE, NOISE[:3]]), np.r_[CODES, CODES[:3]]), False),
+    "four bools": (lambda: bools(200, 0), False),
+    "answers that depend on each other": (answers, False),
+    "categories as bools": (one_hot, False),
+    "one size in two units": (two_units, False),
+    "one column": (lambda: (np.tile(np.arange(50.0), 4)[:, None], np.repeat([0, 1], 100)), False),
+    "flowers": (lambda: load_iris(return_X_y=True), False),
+}
+
+
+@pytest.mark.parametrize("case", TABLES)
+def test_copies_are_what_chance_and_dependence_do_not_explain(case):
+    make, copied = TABLES[case]
+    X, y = make()
+    told = found(X, y)
+    assert told.count == pd.DataFrame(np.asarray(X, object)).assign(y=y).duplicated().sum()
+    assert (told.copies is not None) == copied
+    if copied:  # equal rows, and no others, are of one group
+        rows = pd.DataFrame(np.asarray(X, object)).assign(y=y)
+        assert len(np.unique(told.copies)) == len(rows.drop_duplicates()) == len(rows) - told.count
+        assert len(rows.assign(copy=told.copies).drop_duplicates()) == len(np.unique(told.copies))
+
+
+def test_whole_weights_say_how_often_a_row_is_there_and_others_do_not():
+    twice = found(pd.concat([NOISE, NOISE]), np.r_[CODES, CODES])
+    weighted = found(NOISE, CODES, np.full(100, 2.0))
+    assert (weighted.rows, weighted.count, weighted.chance) == (twice.rows, twice.count, twice.chance)
+    assert "of 200 rows by weight repeat" in weighted.told("groups=")
+    for weight in (np.full(100, 1.5), np.full(100, 500)):
+        assert found(NOISE, CODES, weight).count == 0
+
+
+def test_few_columns_are_read_where_these_tell_the_rows_apart():
+    read = []
+    columns = (read.append(j) or np.arange(1000.0) for j in range(500))
+    assert not repeats(columns, np.arange(1000) % 2) and len(read) == 1
+
+
+def test_the_score_of_four_bools_is_that_of_new_rows():
+    (X, y), (new, truth) = bools(200, 0), bools(20_000, 100)
+    loss = log_loss(truth, NaiveBayesClassifier().fit(X, y).predict_proba(new))
+    score = compare_models(X, y, ["naive Bayes"]).table.loc["naive Bayes"]
+    assert abs(score["log_loss"] - loss) < 2 * score["standard_error"] < 0.1
+    by_copies = compare_models(X, y, ["naive Bayes"], groups=pd.factorize(pd.MultiIndex.from_frame(X.assign(y=y)))[0])
+    assert by_copies.table.loc["naive Bayes", "log_loss"] > loss + 0.09
+
+
+TWICE, BOTH = pd.concat([NOISE, NOISE], ignore_index=True), np.r_[CODES, CODES]
+TOLD = "100 of 200 rows repeat another, class and all; by chance 0 would"
+
+
+@pytest.mark.filterwarnings("ignore:no member predicts rows left out:UserWarning")
+def test_copies_of_noise_predict_nothing_and_are_told():
+    classifier = AveragedClassifier(members=["gaussian", "forest"])
+    with pytest.warns(UserWarning, match=TOLD):
+        scores = classifier.fit(TWICE, BOTH).scores_
+    assert abs(scores["nested"] + np.log(2)) < 3 * scores["nested_error"] < 0.15
+    apart = classifier.fit(TWICE, BOTH, groups=range(200)).scores_  # no copies, says the user
+    assert apart["nested"] > -0.4
+
+
+def test_copies_share_a_fold_and_other_ways_to_split_are_kept():
+    with pytest.warns(UserWarning, match=TOLD):
+        result = compare_models(TWICE, BOTH, ["naive Bayes", "base rate"])
+    assert (result.fold[:100] == result.fold[100:]).all() and result.group is not None
+    with pytest.warns(UserWarning, match=TOLD):
+        result = compare(TWICE, BOTH, inferences=["map"])
+    assert (result.fold[:100] == result.fold[100:]).all()
+    halves = [(np.arange(100), np.arange(100, 200)), (np.arange(100, 200), np.arange(100))]
+    for options in ({"folds": halves}, {"order": np.arange(200)}, {"groups": np.arange(200)}):
+        result = compare_models(TWICE, BOTH, ["naive Bayes"], **options)  # without a warning
+        assert (result.fold[:100] != result.fold[100:]).any()
