@@ -33,7 +33,7 @@ const KINDS = {
       const c = g * f.columns.length + i;
       const z = (x - f.location[c]) / f.width[c];
       if (f.dof[c] === Infinity) return f.level[c] - 0.5 * z * z;
-      return f.level[c] - 0.5 * (f.dof[c] + 1) * log1pSquares([z]);
+      return f.level[c] - 0.5 * (f.dof[c] + 1) * (Math.abs(z) < 1e150 ? Math.log1p(z * z) : log1pSquares([z]));
     },
     whole(f, g, x) {
       const [seen, first] = [entriesOf(f, x), g * f.columns.length];

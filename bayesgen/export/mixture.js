@@ -39,7 +39,7 @@ function byClass(f, density) {
 
 /** Return what the entries of a row say: log p(x | g), log p(x | alternative, class), log p(x, class, member). */
 function given(x, shares, mixture = { factors, members }) {
-  if (regression) return { joint: byDraw(x) };
+  if (model.score) return { joint: byDraw(x) };
   const density = mixture.factors.map((f) => densities(f, x));
   const classes = mixture.factors.map((f, place) => byClass(f, density[place]));
   const joint = new Float64Array(mixture.members.count * K);
@@ -79,7 +79,7 @@ function reported(joint, prior) {
 
 function checked(priors) {
   if (priors === undefined || priors === null) return null;
-  if (regression) throw new Error("a regression has no shares of the classes that others could take the place of");
+  if (model.score) throw new Error("a regression has no shares of the classes that others could take the place of");
   const sum = priors.reduce((a, b) => a + b, 0);
   if (priors.length !== K || !priors.every((p) => p >= 0) || Math.abs(sum - 1) > 1e-6) {
     throw new Error(`priors must be ${K} probabilities that sum to 1`);

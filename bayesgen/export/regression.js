@@ -1,11 +1,9 @@
 // ---- a regression ---------------------------------------------------------------------------------------------------
 // It has p(class | row) alone, by a link of scores a + b z, under one vector of parameters or under each draw.
 
-const regression = model.score && { ...model.score, lines: model.score.kind === "softmax" ? K : 1 };
-if (regression) {
-  regression.weights = flat(regression.weights, members.count * regression.lines * (regression.centre.length + 1));
-  if (regression.cuts) regression.cuts = flat(regression.cuts, members.count * (K - 1));
-}
+const regression = { ...model.score, lines: model.score.kind === "softmax" ? K : 1 };
+regression.weights = flat(regression.weights, members.count * regression.lines * (regression.centre.length + 1));
+if (regression.cuts) regression.cuts = flat(regression.cuts, members.count * (K - 1));
 const FARTHEST = 1e150; // of a column: a row beyond has the probabilities 0 and 1, and its scores might overflow
 
 /** Return the columns of the score, standardised: one of 0 and 1 for each category; 0, their means, where unknown. */

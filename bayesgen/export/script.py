@@ -63,7 +63,8 @@ def script(classifier, draws: int = DRAWS) -> str:
 def source(made: Mapping[str, Any]) -> str:
     """Return the script of a classifier in plain numbers."""
     about, folder = made["about"], resources.files("bayesgen.export")
-    scorer = "\n".join(folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in _PARTS)
+    parts = [name for name in _PARTS if name != "regression" or "score" in made]
+    scorer = "\n".join(folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in parts)
     head = f"// {about['model']}, a classifier of bayesgen {about['version']}, exported on {about['date']}."
     if about["draws"]:
         shipped, of = about["draws"]
