@@ -118,11 +118,13 @@ class Rows(Statistics):
     keeps_rows = True
 
     data: dict[str, np.ndarray]
+    decayed: bool = static(default=False)  # True if rows stand in several classes, by shares
 
     def __add__(self, other):
         if not isinstance(other, Rows) or self.data.keys() != other.data.keys():
             return super().__add__(other)
-        return Rows({name: np.concatenate([a, other.data[name]]) for name, a in self.data.items()})
+        data = {name: np.concatenate([a, other.data[name]]) for name, a in self.data.items()}
+        return Rows(data, self.decayed or other.decayed)
 
     dear = False  # True: reading the rows costs more than computing with them
 

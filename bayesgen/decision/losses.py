@@ -27,6 +27,7 @@ from bayesgen.decision.outcomes import (
     Labels,
     action_codes,
     aligned_loss,
+    both_columns,
     column_classes,
     finite,
     is_table,
@@ -38,6 +39,7 @@ from bayesgen.decision.outcomes import (
     truth_and_probability,
 )
 from bayesgen.numerics.checks import check_level
+from bayesgen.tables.shares import Shares, labels_or_shares
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -378,11 +380,19 @@ def cross_entropy(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | Non
 
     With belief p its expectation is the entropy of p plus the Kullback-Leibler divergence sum_k p_k log(p_k / q_k),
     which is zero at q = p alone. Reporting 0 for what happens costs infinitely much; nothing is clipped. Parameters and
-    shapes as `squared_loss`.
+    shapes as `squared_loss`; ``y_true`` may be shares of the classes (n, K), too, and the loss is their mean by share.
 
     >>> cross_entropy([0, 1], [[0.5, 0.5], [1.0, 0.0]])
     array([0.69314718,        inf])
     """
+    known = column_classes(y_proba, labels)
+    if isinstance(y_true := labels_or_shares(y_true, default=known), Shares):
+        q = both_columns(y_proba)
+        shares = y_true.among(range(q.shape[1]) if known is None else known)
+        if len(shares) != len(q):
+            raise ValueError(f"y_true holds shares of {len(shares)} rows, and y_proba has {len(q)}")
+        with np.errstate(divide="ignore"):
+            return 0.0 - np.where(shares > 0, shares * np.log(q), 0.0).sum(axis=1)
     t, q = truth_and_probability(y_true, y_proba, labels)
     with np.errstate(divide="ignore"):
         return 0.0 - np.log(q[np.arange(len(t)), t])  # 0.0 -, since -log(1) prints as -0.0

@@ -31,6 +31,7 @@ from bayesgen.tables import arrays, wild
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, counted_rows, existing, warn_of_labels, warn_of_weightless
 from bayesgen.tables.schema import Schema, warn_of_two
+from bayesgen.tables.shares import check_all_shared, for_fit, most, stacked
 
 _FROM_ROWS = (
     "bends, components, exponents and weights are learned from rows, not from sums. Of rows that no memory holds give "
@@ -196,24 +197,27 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
                 raise AttributeError(f"{type(self).__name__} has no {name}: {_ABSENT[name]}")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def fit(self, X, y, sample_weight=None, groups=None) -> Self:
+    def fit(self, X, y, sample_weight=None, groups=None, *, classes=None, label_weight=None) -> Self:
         """Learn from rows and their classes.
 
         Parameters
         ----------
         X : DataFrame or array, shape (n, columns)
             Numbers, bools and categories; NaN, None or NA where missing.
-        y : array, shape (n,)
-            Class labels.
+        y : array, shape (n,), or array or DataFrame, shape (n, K)
+            Class labels; or the share of each class, of raters, votes or another model, that sum to 1 in a row.
         sample_weight : array, shape (n,), optional
             Row weights >= 0; an integer weight is a row repeated.
         groups : array, shape (n,), optional
             Label of what a row belongs to, where rows belong together: a patient, a batch, a day. Rows of one group are
             left out together, so that exponents and weights suit rows of new groups. A row whose label is missing
             stands for itself. Without groups, copies of rows are (see Notes); ``range(n)`` says that there are none.
+        classes, label_weight : optional
+            Class of each column of shares, and the votes that a row is worth; see `NaiveBayesClassifier.fit`. A row
+            leaves with all its shares, so that none predicts its own other half.
         """
         averaged_settings.check_settings(self)
-        return self._told(X, y, sample_weight, groups)
+        return self._told(X, *for_fit(y, classes, sample_weight, label_weight), groups)
 
     def _learn(self, X, y, sample_weight, groups, tell):
         with self._whole():
@@ -221,6 +225,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
             group = group_codes(groups, len(y), sample_weight)
             labels, (table, y, weight) = y, existing(table, y, sample_weight)
             self.classes_, codes = class_codes(y)
+            check_all_shared(codes, self.classes_, weight)
             warn_of_weightless(labels, self.classes_, sample_weight)
             concentration = averaged_settings.concentration_of(self)
             warn_of_two(table, self.features)
@@ -230,24 +235,29 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
             pairs = families.pairs(self.members)
             given = Given(table, y, self.classes_, weight, self.schema_, tuple(self.constant_)) if pairs else None
             numeric = len(arrays.numbers(self.schema_, self.constant_))
-            refuse_large(len(codes), numeric, len(self.classes_))
+            if codes.ndim == 2 and pairs:
+                raise ValueError("members of your own take one label a row, and y has shares: give no such members")
+            row, code, votes = stacked(codes, weight)
+            refuse_large(len(code), numeric, len(self.classes_))
             rows = Rows(
                 *arrays.numbers_and_codes(self.schema_, blocks, self.constant_, arrays.LARGEST),
-                codes,
+                most(codes),
                 np.ones(len(codes)) if weight is None else weight,
                 tuple(arrays.levels(self.schema_)),
                 len(self.classes_),
-                group,
+                np.arange(len(codes)) if group is None and codes.ndim == 2 else group,
                 arrays.entries(self.schema_, blocks),
             )
             names = arrays.numbers(self.schema_, self.constant_)
             places = counted_rows(len(labels), sample_weight)
-            if len((far := wild.find(rows.x, codes)).row):
+            if len((far := wild.find(rows.x, rows.codes)).row):
                 said = averaged_settings.of_wild(self.wild, [name for name, _ in pairs])
                 wild.tell(far, rows.x, names, places, self.schema_.dates, *said)
                 rows = rows if self.wild == "keep" else completion.completed(rows, far, self.bend)
             found = None if groups is not None else averaged_settings.repeats_of(rows, weight)
-            rows = rows if found is None else replace(rows, group=found.copies)
+            rows = rows if found is None or found.copies is None else replace(rows, group=found.copies)
+            if codes.ndim == 2:
+                rows = replace(rows.take(row, votes), codes=code)
             leaves = averaged_settings.learn_leaves(self, rows)
             if leaves is not None and pairs:
                 raise ValueError(
@@ -280,7 +290,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
             except (np.linalg.LinAlgError, DataError):
                 completion.refuse_far(rows.x, names, places)
                 raise
-        warn_of_labels(self.classes_, codes, self.schema_, blocks)
+        warn_of_labels(self.classes_, most(codes), self.schema_, blocks)
         averaged_settings.warn_of_fit(self, rows, found)
         return self
 

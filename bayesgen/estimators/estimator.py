@@ -24,8 +24,9 @@ from bayesgen.inspection.fitted import Fitted
 from bayesgen.inspection.probabilities import predict_proba_draws, predict_proba_interval
 from bayesgen.numerics.checks import check_count
 from bayesgen.posterior.posterior import generator
-from bayesgen.tables.labels import class_labels
+from bayesgen.tables.labels import class_codes, class_labels
 from bayesgen.tables.schema import side_by_side
+from bayesgen.tables.shares import Shares, labels_or_shares
 from bayesgen.tables.table import Table
 
 
@@ -203,7 +204,10 @@ class Estimator(BaseEstimator, Fitted, abc.ABC):
             raise AttributeError(f"{type(self).__name__} has no log_evidence_: it is not one model")
         model, statistics, posterior = (vars(self)[name] for name in ("model_", "statistics_", "posterior_"))
         if getattr(statistics, "decayed", False):
-            raise AttributeError("log_evidence_ is that of whole rows, and some were made to count less by decay()")
+            raise AttributeError(
+                "log_evidence_ is that of whole rows, each of one class, and some were made to count less by decay(), "
+                "or have shares of the classes as labels"
+            )
         problem = "not every part of the model is conjugate"
         if model.conjugate:
             try:
@@ -252,11 +256,16 @@ def score(self, X, y, sample_weight=None) -> float:
     ----------
     X : DataFrame or array, shape (n, columns)
         Rows.
-    y : array, shape (n,)
-        Their classes, of any type that `fit` takes.
+    y : array, shape (n,), or (n, K)
+        Their classes, of any type that `fit` takes; of shares it is the mean share of the predicted class.
     sample_weight : array, shape (n,), optional
         Row weights >= 0.
     """
+    y = labels_or_shares(y, default=self.classes_)
+    if isinstance(y, Shares):
+        _, predicted = class_codes(self.predict(X), self.classes_)
+        shares = y.among(self.classes_.tolist())
+        return float(np.average(shares[np.arange(len(y)), predicted], weights=sample_weight))
     return float(accuracy_score(class_labels(y), self.predict(X), sample_weight=sample_weight))
 
 

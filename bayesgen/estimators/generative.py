@@ -1,6 +1,7 @@
 """The generative classifiers: read the table, run an inference on what is kept of its rows, ask the posterior."""
 
 import abc
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,12 +20,13 @@ from bayesgen.inspection.leave_one_out import leave_one_out
 from bayesgen.inspection.one_model import JointOfModel
 from bayesgen.inspection.probabilities import tempered, warn_of_few_draws
 from bayesgen.inspection.summary import Summary
-from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.pieces import pieces, select_rows
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior.likelihoods import warn_of_lost
 from bayesgen.posterior.posterior import Posterior
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Schema
+from bayesgen.tables.shares import stacked
 
 _SAMPLED = 1 << 21  # parameters that `sample` draws at a time: 16 MB
 
@@ -65,9 +67,13 @@ class GenerativeClassifier(ClassifierMixin, Estimator, FittedModel):
     def _summarise(self, schema, blocks, codes, weight):
         """Return the model without its weak priors, and the statistics of some rows."""
         template = self.template(schema)
-        rows = Grouping(codes, len(self.classes_), weight, (len(self.classes_),))
+        row, code, votes = stacked(codes, weight)
+        rows = Grouping(code, len(self.classes_), votes, (len(self.classes_),))
         blocks = template.blocks(self.as_model_takes(blocks))
-        return template, template.sum_rows(blocks, rows, fingerprint(schema, self.classes_))
+        if codes.ndim == 1:
+            return template, template.sum_rows(blocks, rows, fingerprint(schema, self.classes_))
+        statistics = template.sum_rows(select_rows(blocks, row), rows, fingerprint(schema, self.classes_))
+        return template, replace(statistics, decayed=True)
 
     def _learn(self, schema, template, statistics):
         model = template.with_prior(statistics)

@@ -24,6 +24,7 @@ from bayesgen.tables.labels import (
 )
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Schema
+from bayesgen.tables.shares import Shares, check_all_shared, for_fit, labels_or_shares, most, vote_weight
 from bayesgen.tables.table import numbered
 from bayesgen.tables.wild import warn_of_wild
 
@@ -38,37 +39,43 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         **dict.fromkeys(("unlabelled", "label_noise"), _UNKNOWN),
     }
 
-    def fit(self, X, y, sample_weight=None, groups=None) -> Self:
-        """Learn from rows and their classes.
+    def fit(self, X, y, sample_weight=None, groups=None, *, classes=None, label_weight=None) -> Self:
+        """Learn from rows and their classes, or the shares of each class.
 
         Parameters
         ----------
         X : DataFrame or array, shape (n, columns)
             NaN, None or NA where missing.
-        y : array, shape (n,)
-            Class labels.
+        y : array, shape (n,), or array or DataFrame, shape (n, K)
+            Class labels; or the share of each class, of raters, votes or another model, that sum to 1 in a row.
         sample_weight : array, shape (n,), optional
             Row weights >= 0; an integer weight is a row repeated.
         groups : array, shape (n,), optional
             Label of what a row belongs to, where rows belong together: a patient, a batch, a day. It matters only where
             rows are left out to choose an ``exponent="loo"``: a group then leaves as a whole.
+        classes : array, shape (K,), optional
+            Class of each column of shares, where ``y`` is no DataFrame whose columns are named by the classes.
+        label_weight : float or array, shape (n,), optional
+            How many votes the shares of a row are worth; default 1. With the number of raters it is one row a vote.
         """
         with self._whole():
+            y, sample_weight = for_fit(y, classes, sample_weight, label_weight)
             labels = class_labels(y)
             group_codes(groups, len(labels), sample_weight)  # or raise
             table, chosen, weight = existing(self.table(X, reset=True), labels, sample_weight)
             schema = self._learn_schema(table)
             self.classes_, codes = class_codes(chosen)
+            check_all_shared(codes, self.classes_, weight)
             warn_of_weightless(labels, self.classes_, sample_weight)
             blocks = schema.read(table)
             self._learn(schema, *self._summarise(schema, blocks, codes, weight))
             self._temper(X, labels, sample_weight, groups)
-        warn_of_labels(self.classes_, codes, schema, blocks)
-        warn_of_wild(schema, blocks, codes, counted_rows(len(labels), sample_weight))
+        warn_of_labels(self.classes_, most(codes), schema, blocks)
+        warn_of_wild(schema, blocks, most(codes), counted_rows(len(labels), sample_weight))
         return self
 
     @available_if(settings.sums_suffice)
-    def partial_fit(self, X, y, classes=None, sample_weight=None) -> Self:
+    def partial_fit(self, X, y, classes=None, sample_weight=None, *, label_weight=None) -> Self:
         """Learn from more rows: pieces of the data, in any order, teach what the whole would.
 
         The statistics of the rows add; prior ("weak" ones follow all the rows so far) and posterior are computed anew,
@@ -80,12 +87,13 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         X : DataFrame or array, shape (n, columns)
             NaN, None or NA where missing. The first call sets the categories, with the unused ones of a pandas
             category; or declare them by a leaf.
-        y : array, shape (n,)
-            Class labels.
+        y : array, shape (n,), or array or DataFrame, shape (n, K)
+            Class labels, or shares of the classes; see `fit`.
         classes : array, shape (K,), optional
-            Every class label there will be; needed at the first call.
-        sample_weight : array, shape (n,), optional
-            Row weights >= 0; an integer weight is a row repeated.
+            Every class label there will be; needed at the first call. Columns of shares without names are in this
+            order, later in that of ``classes_``.
+        sample_weight, label_weight : array, shape (n,), optional
+            Row weights >= 0, an integer weight is a row repeated; and votes that the shares of a row are worth.
 
         Examples
         --------
@@ -96,7 +104,11 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         """
         with self._whole():
             first = not hasattr(self, "statistics_")
+            y = labels_or_shares(y, classes, None if first else self.classes_)
+            sample_weight = vote_weight(y, sample_weight, label_weight)
             table, y, weight = existing(self.table(X, reset=first), class_labels(y), sample_weight)
+            if first and classes is None and isinstance(y, Shares):
+                classes = y.names
             if first and classes is None:
                 raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
             if first:
@@ -149,7 +161,8 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         return self.statistics_
 
     def sum_rows(self, X, y, sample_weight):
-        table, y, weight = existing(self.table(X), class_labels(y), sample_weight)
+        labels = class_labels(labels_or_shares(y, default=self.classes_))
+        table, y, weight = existing(self.table(X), labels, sample_weight)
         _, codes = class_codes(y, self.classes_)
         return self._summarise(self.schema_, self.schema_.read(table), codes, weight)[1]
 

@@ -1,7 +1,7 @@
 """Logistic, softmax and probit regression as classifiers."""
 
 import abc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +22,7 @@ from bayesgen.models.row_classifier import RowClassifier
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables import design
 from bayesgen.tables.labels import class_codes, class_labels, counted_rows, declared_classes, warn_of_weightless
+from bayesgen.tables.shares import Shares, check_all_shared, labels_or_shares, most, stacked, vote_weight
 from bayesgen.tables.wild import find, tell
 
 _LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
@@ -43,29 +44,37 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
         if self.missing == "mean" and not self.standardize:
             raise ValueError("missing='mean' needs standardize=True, by which the mean of each column is known")
 
-    def fit(self, X, y, sample_weight=None, classes=None) -> Self:
+    def fit(self, X, y, sample_weight=None, classes=None, *, label_weight=None) -> Self:
         """Learn from rows and their classes.
 
         Parameters
         ----------
         X : DataFrame or array, shape (n, columns)
             Numbers, bools and categories.
-        y : array, shape (n,)
-            Class labels.
+        y : array, shape (n,), or array or DataFrame, shape (n, K)
+            Class labels; or the share of each class, of raters, votes or another model, that sum to 1 in a row.
         sample_weight : array, shape (n,), optional
             Row weights >= 0; an integer weight is a row repeated.
         classes : array, shape (K,), optional
             Every class label there can be, two or more, where ``y`` may lack some; default: the labels in ``y``. Of
-            ordered classes from lowest to highest; default: their ``order``.
+            ordered classes from lowest to highest; default: their ``order``. Columns of shares are in this order, too.
+        label_weight : float or array, shape (n,), optional
+            How many votes the shares of a row are worth; default 1. With the number of raters it is one row a vote.
         """
         with self._whole():
-            inference, classes = resolve(self.inference), self._declared(classes, y, sample_weight)
+            inference, y = resolve(self.inference), labels_or_shares(y, classes, getattr(self, "order", None))
+            sample_weight = vote_weight(y, sample_weight, label_weight)
+            if isinstance(y, Shares):
+                classes = self._declared(y.names if classes is None and not hasattr(self, "order") else classes)
+            else:
+                classes = self._declared(classes, y, sample_weight)
             labels = class_labels(y)
             columns, z, present, weight = self._rows(X, labels, sample_weight)
             self.classes_, codes = class_codes(present, classes)
             self._check_classes(classes)
+            check_all_shared(codes, self.classes_, weight)
             warn_of_weightless(labels, self.classes_, sample_weight)
-            if len((far := find(z, codes)).row):
+            if len((far := find(z, most(codes))).row):
                 places = counted_rows(len(labels), sample_weight)
                 tell(far, z * self.scale_ + self.centre_, columns, places, self.schema_.dates)
             if isinstance(inference, NUTS) and z.size > _LONG:
@@ -73,7 +82,10 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
                     f"NUTS over {z.shape[0]} rows of {z.shape[1]} columns may take minutes; inference='map' takes "
                     "seconds, and with so many rows its probabilities are close"
                 )
-            self._tell(self._learn(inference, self._model_of(columns), z, codes, weight))
+            row, code, votes = stacked(codes, weight)
+            self._tell(self._learn(inference, self._model_of(columns), z[row], code, votes))
+            if codes.ndim == 2:
+                self.statistics_ = replace(self.statistics_, decayed=True)
         return self
 
     def fit_batches(

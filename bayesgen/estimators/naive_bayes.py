@@ -22,6 +22,7 @@ from bayesgen.numerics.pieces import select_rows, taken
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_labels
 from bayesgen.tables.schema import Schema, warn_of_two
+from bayesgen.tables.shares import Shares
 
 _MOST = 1000  # rows that are left out to choose an exponent
 
@@ -124,8 +125,10 @@ class NaiveBayesClassifier(LabelledClassifier):
                 raise ValueError(f"exponent must be a number > 0 or 'loo', got {self.exponent!r}")
             check_positive("exponent", self.exponent)
             self.exponent_ = float(self.exponent)
-        elif not rows:
-            raise ValueError("exponent='loo' is chosen by leaving out rows: give all of them to fit, or a number")
+        elif not rows or isinstance(rows[1], Shares):
+            raise ValueError(
+                "exponent='loo' is chosen by leaving out rows of one class: give all of them to fit, or a number"
+            )
         else:
             self.exponent_ = best_exponent(self, *rows)
 

@@ -22,6 +22,7 @@ from bayesgen.numerics.sums import by_label
 from bayesgen.tables.dates import times_of
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, codes_of, existing
+from bayesgen.tables.shares import labels_or_shares, stacked
 
 _PLURAL = {"count": "observed values", "mean": "means", "scatter": "sums of squares", "sum": "sums"}
 
@@ -97,7 +98,7 @@ def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOn
     Parameters
     ----------
     X, y, sample_weight
-        The rows of the fit.
+        The rows of the fit; of shares of the classes times their ``label_weight``.
     groups : array, shape (n,), optional
         Label of what a row belongs to (a patient, a batch, a day): a row is then predicted from the rows of all
         other groups.
@@ -120,13 +121,14 @@ def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOn
     array([1.  , 0.99, 0.  , 0.01])
     """
     check_is_fitted(classifier)
-    y = class_labels(y)
+    y = class_labels(labels_or_shares(y, default=classifier.classes_))
     group = group_codes(groups, len(y), sample_weight)
     rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "leave_one_out() is exact")
     model, whole = classifier.model_, classifier.statistics_
 
     def summed(held):
-        return model.statistics(select_rows(rows, held), codes[held], taken(weight, held))
+        row, code, votes = stacked(codes[held], taken(weight, held))
+        return model.statistics(select_rows(select_rows(rows, held), row), code, votes)
 
     check_rows(classifier, whole, summed(slice(None)))
     log_joint = np.empty((len(codes), len(classifier.classes_)))
@@ -172,8 +174,8 @@ class LeaveOneOut:
     ----------
     log_joint : array, shape (n, K)
         Log p(x_i, t = k | all other rows).
-    codes : int array, shape (n,)
-        Class of each row.
+    codes : int array, shape (n,), or array, shape (n, K)
+        Class of each row, or its shares of the classes: scores are then their means by share.
     group : int array, shape (n,), or None
         Group of each row, with which it was left out; None where each row was left out by itself.
     """
@@ -194,6 +196,8 @@ class LeaveOneOut:
     @property
     def joint(self) -> np.ndarray:
         """Return log p(x_i, t_i | all other rows) of each row, (n,); their sum is the joint elpd."""
+        if self.codes.ndim == 2:
+            return np.where(self.codes > 0, self.codes * self.log_joint, 0.0).sum(1)
         return self.log_joint[np.arange(len(self.codes)), self.codes]
 
     @property

@@ -38,7 +38,7 @@ class ClassStatistics(Statistics):
         Fingerprint of the columns, categories and classes that were summed, where known. Statistics of two schemas
         cannot be added: one code would stand for two categories.
     decayed : bool
-        True if the weight of some rows was lowered after they were summed.
+        True if the weight of some rows was lowered after they were summed, or their labels were shares.
     """
 
     classes: SumStatistics

@@ -3,6 +3,7 @@
 import enum
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from bayesgen.core.errors import Argument, InputError, InputWarning, listed, warn
 from bayesgen.numerics.checks import check_weight
+from bayesgen.tables.shares import Shares
 from bayesgen.tables.text import alike, tell_alike
 
 
@@ -40,9 +42,9 @@ def counted_rows(rows: int, weight) -> np.ndarray:
     return np.arange(rows) if weight is None else np.flatnonzero(np.asarray(weight))
 
 
-def class_labels(y, name: str = "y") -> np.ndarray:
-    """Return class labels as an array (n,), or raise an error that calls them ``name``."""
-    if type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biu":
+def class_labels(y, name: str = "y") -> Any:
+    """Return class labels as an array (n,), or raise an error that calls them ``name``; `Shares` stay shares."""
+    if isinstance(y, Shares) or (type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biu"):
         return y  # whole numbers are labels, none of them missing
     masked = np.ma.is_masked(y)
     y = _array(y)
@@ -68,7 +70,7 @@ def class_labels(y, name: str = "y") -> np.ndarray:
 
 def warn_of_weightless(y, classes, weight) -> None:
     """Warn of labels that only rows of weight 0 have: they are no classes of the fit."""
-    if weight is None:
+    if weight is None or isinstance(y, Shares):
         return
     known = set(classes.tolist())
     if lost := [label for label in _distinct(y)[0].tolist() if label not in known]:
@@ -179,7 +181,10 @@ def _check_kinds(y, name) -> None:
 
 
 def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the classes, by default those found in ``y``, and the code of each label among them."""
+    """Return the classes, by default those found in ``y``, and the code of each label among them; of shares (n, K)."""
+    if isinstance(y, Shares):
+        classes = declared_classes(y.names) if classes is None else classes
+        return classes, y.among(classes.tolist())
     found, codes = _distinct(y)
     if classes is None:
         return found, codes

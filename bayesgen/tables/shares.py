@@ -1,0 +1,125 @@
+r"""Labels that are shares of the classes: of raters, of votes, or another model's probabilities.
+
+A row that is worth w_i votes, a share P_ik of them for class k, counts w_i P_ik times in class k, as a row of unknown
+class does under its expected label (`bayesgen.models.unknown_labels`):
+
+.. math:: \prod_i \prod_k p(x_i, k)^{w_i P_{ik}}
+
+With P = votes/w this is the likelihood of one row a vote, to the last digit. It is a weighted likelihood and no
+probability of the data: there is no evidence of it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesgen.core.errors import listed
+from bayesgen.core.names import names_along, places
+from bayesgen.numerics.checks import check_weight
+
+_OFF = 1e-6  # by which the shares of a row may miss 1
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Shares of the classes, (n, K), in the place of one label a row, with the names of their columns."""
+
+    values: np.ndarray
+    names: list
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Number of rows."""
+        return (len(self.values),)
+
+    def __len__(self):
+        return len(self.values)
+
+    def copy(self) -> "Shares":
+        """Return the shares themselves, which are never the user's array."""
+        return self
+
+    def __getitem__(self, rows):
+        return Shares(self.values[rows], self.names)
+
+    def among(self, classes) -> np.ndarray:
+        """Return the shares (n, K) with columns in the order of the classes, or raise where these are others."""
+        return self.values[:, places("y", self.names, list(classes), "one column of shares for each of the classes")]
+
+
+def labels_or_shares(y, classes=None, default: Any = None) -> Any:
+    """Return shares with the names of their columns; one label a row stays as it is.
+
+    Parameters
+    ----------
+    y : array or DataFrame, shape (n,) or (n, K)
+        Labels, or shares.
+    classes, default : sequence, shape (K,), optional
+        Class of each column; ``default`` where neither a DataFrame nor ``classes`` says it.
+    """
+    shape: Any = getattr(y, "shape", ())
+    if isinstance(y, list | tuple) and y and isinstance(y[0], list | tuple | np.ndarray):
+        shape = np.shape(y[0]) and (len(y), len(y[0]))
+    if isinstance(y, Shares) or len(shape) != 2 or shape[1] < 2:
+        return y
+    names = (names_along(y)[1:] or (None,))[0]
+    if names is None and (names := default if classes is None else classes) is None:
+        raise ValueError(
+            "y should be a 1d array of labels; of shares of the classes, (rows, classes), say which class each column "
+            "is: by classes=, or by the columns of a DataFrame"
+        )
+    names, values = np.asarray(names).tolist(), np.asarray(y)
+    if len(names) != shape[1] or len(set(names)) < len(names):
+        raise ValueError(f"classes must name each of the {shape[1]} columns of shares once, got {listed(names)}")
+    if values.dtype.kind not in "biuf":
+        raise TypeError(f"y must hold shares, numbers that sum to 1 in each row; got dtype {values.dtype}")
+    values = values.astype(float)
+    wrong = np.flatnonzero(~((values >= 0).all(1) & (np.abs(values.sum(1) - 1) <= _OFF)))
+    if wrong.size:
+        raise ValueError(
+            f"y must hold shares >= 0 that sum to 1 in each row; not so in {wrong.size} rows, first row {wrong[0]}: "
+            f"{listed(values[wrong[0]])}. Of counts give counts divided by their sum, and the sum as label_weight="
+        )
+    return Shares(values, names)
+
+
+def vote_weight(y, sample_weight, label_weight):
+    """Return the weight of each row times the votes that its shares are worth; None where each counts once."""
+    if label_weight is None:
+        return sample_weight
+    if not isinstance(y, Shares):
+        raise ValueError("label_weight is of shares of the classes, (rows, classes); of one label a row there are none")
+    check_weight(votes := np.broadcast_to(label_weight, y.shape), len(y), "label_weight")
+    check_weight(sample_weight, len(y), "sample_weight")
+    return votes if sample_weight is None else votes * np.asarray(sample_weight, float)
+
+
+def for_fit(y, classes, sample_weight, label_weight):
+    """Return labels or `Shares`, and the weight of each row, of the arguments of a fit that learns its classes."""
+    y = labels_or_shares(y, classes)
+    if classes is not None and not isinstance(y, Shares):
+        raise ValueError("classes= of fit names the columns of shares (n, K); y has one label a row")
+    return y, vote_weight(y, sample_weight, label_weight)
+
+
+def check_all_shared(codes, classes, weight) -> None:
+    """Raise where no row has a share of a class, of shares (n, K)."""
+    if codes.ndim == 1:
+        return
+    total = codes.sum(0) if weight is None else weight @ codes
+    if (none := np.flatnonzero(total <= 0)).size:
+        raise ValueError(f"no row has a share of the classes {listed(np.asarray(classes)[none])}: leave them out")
+
+
+def stacked(codes, weight) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return row, class and weight of each pair of a row and a class of which it has a share, or of each row."""
+    if codes.ndim == 1:
+        return np.arange(len(codes)), codes, weight
+    rows, classes = np.nonzero(codes)
+    return rows, classes, codes[rows, classes] * (1.0 if weight is None else weight[rows])
+
+
+def most(codes) -> np.ndarray:
+    """Return the class of each row, (n,), from codes or from shares (n, K): the one of the largest share."""
+    return codes if codes.ndim == 1 else codes.argmax(1)

@@ -1,0 +1,141 @@
+"""Labels that are shares of the classes: equal to a row for each vote, and refused where they cannot be taken."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+import bayesgen as bg
+
+RNG = np.random.default_rng(0)
+X = pd.DataFrame({"length": RNG.normal(size=24), "kind": RNG.choice(["a", "b"], 24), "size": RNG.normal(size=24)})
+X.loc[3, "size"] = np.nan
+VOTES = RNG.multinomial(5, [0.5, 0.3, 0.2], 24)
+P = pd.DataFrame(VOTES / 5, columns=["none", "mild", "bad"])
+ROWS = np.repeat(np.arange(24), 5)
+LABELS = np.concatenate([np.repeat(P.columns.to_numpy(str), votes) for votes in VOTES])
+NUMBERS = ["length", "size"]
+
+CLASSIFIERS = {
+    "naive Bayes": (bg.NaiveBayesClassifier(), list(X)),
+    "discriminant": (bg.GaussianDiscriminantClassifier(covariance="diagonal"), NUMBERS),
+    "map": (bg.NaiveBayesClassifier(inference="map"), list(X)),
+    "softmax": (bg.LogisticClassifier(inference="map", missing="mean"), list(X)),
+    "ordered": (bg.OrderedClassifier(order=["none", "mild", "bad"], inference="map", missing="mean"), list(X)),
+}
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_shares_are_a_row_for_each_vote(name):
+    classifier, columns = CLASSIFIERS[name]
+    shared = clone(classifier).fit(X[columns], P, label_weight=5)
+    voted = clone(classifier).fit(X[columns].iloc[ROWS], LABELS)
+    assert list(shared.classes_) == list(voted.classes_)
+    tolerance = 1e-12 if name in ("naive Bayes", "discriminant", "map") else 1e-9  # where Newton's search ends
+    assert np.allclose(shared.predict_proba(X[columns]), voted.predict_proba(X[columns]), rtol=0, atol=tolerance)
+    assert not hasattr(shared, "log_evidence_") and (name != "naive Bayes" or hasattr(voted, "log_evidence_"))
+
+
+def test_two_classes_of_a_probit_are_a_row_for_each_vote():
+    two = P[["none", "mild"]] + np.array(P[["bad"]]) / 2
+    shared = bg.ProbitClassifier(inference="map").fit(X[["length"]], two, label_weight=10)
+    rows = np.concatenate([np.repeat(two.columns.to_numpy(str), n) for n in (10 * two).round().astype(int).to_numpy()])
+    voted = bg.ProbitClassifier(inference="map").fit(X[["length"]].iloc[np.repeat(np.arange(24), 10)], rows)
+    assert np.allclose(shared.predict_proba(X[["length"]]), voted.predict_proba(X[["length"]]), atol=1e-9)
+
+
+def test_columns_are_matched_by_class():
+    first = bg.NaiveBayesClassifier().fit(X, P).predict_proba(X)
+    turned = bg.NaiveBayesClassifier().fit(X, P[["bad", "none", "mild"]]).predict_proba(X)
+    array = bg.NaiveBayesClassifier().fit(X, P.to_numpy(), classes=["none", "mild", "bad"]).predict_proba(X)
+    assert np.array_equal(first, turned) and np.array_equal(first, array)
+
+
+def test_certain_shares_are_labels():
+    labels = np.array(["a", "b"] * 12)
+    certain = np.eye(2)[(labels == "b").astype(int)]
+    shared = bg.NaiveBayesClassifier().fit(X, certain, classes=["a", "b"], sample_weight=np.arange(24))
+    whole = bg.NaiveBayesClassifier().fit(X, labels, sample_weight=np.arange(24))
+    assert np.allclose(shared.predict_proba(X), whole.predict_proba(X), atol=1e-12)
+
+
+def test_pieces_add_and_are_forgotten():
+    whole = bg.NaiveBayesClassifier(inference="exact").fit(X, P)
+    pieces = bg.NaiveBayesClassifier().partial_fit(X[:10], P[:10]).partial_fit(X[10:], P[10:])
+    assert np.allclose(pieces.predict_proba(X), whole.predict_proba(X), atol=1e-12)
+    pieces.partial_fit(X[:5], P[:5].to_numpy()[:, [2, 1, 0]]).forget(X[:5], P[:5])  # classes_ are bad, mild, none
+    assert np.allclose(pieces.predict_proba(X), whole.predict_proba(X), atol=1e-9)
+    assert not hasattr(pieces, "log_evidence_")
+
+
+def test_the_score_is_the_mean_share_of_what_is_predicted():
+    classifier = bg.NaiveBayesClassifier().fit(X, P)
+    predicted = classifier.predict(X)
+    by_hand = np.mean([row[label] for (_, row), label in zip(P.iterrows(), predicted, strict=True)])
+    assert classifier.score(X, P) == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_a_row_is_left_out_with_all_its_shares():
+    classifier = bg.NaiveBayesClassifier().fit(X, P, label_weight=5)
+    found = classifier.leave_one_out(X, P, sample_weight=np.full(24, 5.0))
+    voted = bg.NaiveBayesClassifier().fit(X.iloc[ROWS], LABELS).leave_one_out(X.iloc[ROWS], LABELS, groups=ROWS)
+    assert np.allclose(found.log_joint[ROWS], voted.log_joint, atol=1e-9)
+    assert found.elpd == pytest.approx(voted.elpd / 5, abs=1e-9)
+    assert found.conditional.sum() == pytest.approx(voted.conditional.sum() / 5, abs=1e-9)
+
+
+def test_the_log_loss_is_the_mean_by_share():
+    p = bg.NaiveBayesClassifier().fit(X, P).predict_proba(X)
+    labels = ["bad", "mild", "none"]
+    whole = bg.evaluation.log_loss(LABELS, p[ROWS], labels=labels)
+    assert bg.evaluation.log_loss(P, p, labels=labels) == pytest.approx(whole, abs=1e-12)
+    assert bg.evaluation.log_loss(P, pd.DataFrame(p, columns=labels)) == pytest.approx(whole, abs=1e-12)
+    with pytest.raises(ValueError, match="one column of shares for each of the classes"):
+        bg.evaluation.log_loss(P, p)  # nothing says which column is which
+
+
+def test_the_average_learns_from_shares(few_members):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(40, 2))
+    votes = rng.binomial(5, 1 / (1 + np.exp(-2 * x[:, 0]))) / 5
+    shares = np.column_stack([1 - votes, votes])
+    found = bg.AveragedClassifier().fit(x, shares, classes=["no", "yes"])
+    row, code = np.nonzero(shares)
+    by_hand = bg.AveragedClassifier().fit(x[row], np.array(["no", "yes"])[code], shares[row, code], row)
+    assert np.allclose(found.predict_proba(x), by_hand.predict_proba(x), rtol=0, atol=1e-9)
+    with pytest.raises(ValueError, match="exponent='loo' is chosen by leaving out rows of one class"):
+        bg.NaiveBayesClassifier(exponent="loo").fit(x, shares, classes=["no", "yes"])
+
+
+def test_a_saved_fit_knows_that_it_has_no_evidence(tmp_path):
+    for name in ("naive Bayes", "softmax"):
+        classifier, columns = CLASSIFIERS[name]
+        clone(classifier).fit(X[columns], P).save(tmp_path / "m.safetensors")
+        assert not hasattr(bg.load(tmp_path / "m.safetensors"), "log_evidence_")
+    with pytest.raises(AttributeError, match="shares of the classes as labels"):
+        bg.compare_evidence({"one": bg.NaiveBayesClassifier().fit(X, P)})
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "message"),
+    [
+        (P.to_numpy(), {}, "y should be a 1d array of labels; of shares"),
+        (P.to_numpy(), {"classes": ["a", "b"]}, "classes must name each of the 3 columns"),
+        (P * 5, {}, "sum to 1 in each row; not so in 24 rows, first row 0"),
+        (P.assign(none=P["none"] - 1, mild=P["mild"] + 1), {}, "shares >= 0"),
+        (P.drop(index=7).reindex(range(24)), {}, "in 1 rows, first row 7"),
+        (P[:20], {}, "X has 24 rows and y has 20"),
+        (LABELS[:24], {"label_weight": 5}, "label_weight is of shares"),
+        (P, {"label_weight": -np.ones(24)}, "label_weight"),
+        (P.assign(none=P["none"] + P["bad"], bad=0.0), {}, "no row has a share of the classes"),
+    ],
+)
+def test_shares_that_cannot_be_taken_are_refused(y, options, message):
+    with pytest.raises(ValueError, match=message):
+        bg.NaiveBayesClassifier().fit(X, y, **options)
+
+
+def test_other_classes_are_refused():
+    classifier = bg.NaiveBayesClassifier().fit(X, P)
+    with pytest.raises(ValueError, match="lacks \\['none'\\] and has \\['well'\\] besides"):
+        classifier.partial_fit(X, P.rename(columns={"none": "well"}))
