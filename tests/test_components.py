@@ -17,7 +17,7 @@ from bayesgen.averaging.member import IndependentScorers, SingleFactor, SingleSc
 from bayesgen.core.program import Record
 from bayesgen.inspection import impute, next_measurement, typicality
 from bayesgen.numerics.student_gaps import conditional_student, fill_student, log_density_with_gaps
-from bayesgen.posterior.component import Components, Density, Factor, gaps
+from bayesgen.posterior.component import Components, Factor, gaps
 from bayesgen.posterior.conditional import Line, Listed
 
 # -- a mixture that SciPy works out ----------------------------------------------------------------------------------
@@ -172,7 +172,6 @@ def select(row):
 
 def test_what_factors_scorers_and_families_of_them_lack_is_named():
     assert Factor.__abstractmethods__ == {"log_density", "conditionals", "fill"}
-    assert Density.__abstractmethods__ == {"log_density"}
     assert SingleFactor.__abstractmethods__ == {"blocks", "family", "propose", "settle"}
     assert SingleScorer.__abstractmethods__ == {"family", "propose", "settle", "log_score"}
     assert not SingleScorer.blocks and not IndependentScorers.generates

@@ -24,9 +24,9 @@ from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMembers, Product
 from bayesgen.core.registry import saveable
 from bayesgen.core.shapes import shaped
+from bayesgen.numerics import tempering
 from bayesgen.numerics.pieces import grouped_patterns, one_blas_thread, pieces, split_rows, taken
 from bayesgen.numerics.special import log_mixture
-from bayesgen.numerics.tempering import sharpened
 from bayesgen.posterior.posterior import generator
 from bayesgen.posterior.predictive import Predictive
 
@@ -136,35 +136,24 @@ class Average(Predictive):
     def probability(self, x, c, e=None) -> np.ndarray:
         """Return p(k | x) of rows, shape (n, K)."""
         result, used = np.empty((len(x), len(self.class_weight))), self.weights > 0
-        least, exponents = self.roster.least[used], self.exponents[used, None, None]
-        weights, prior = self.weights[used] / (1 + least), np.exp(self.log_class_prior)
         for batch in self._batches(x, used):
             density = self.log_density(x[batch], c[batch], used, taken(e, batch))
-            q = density.swapaxes(1, 2)  # (M, K, n): over few classes of many rows
-            q *= exponents
-            q += self.log_class_prior[:, None]
-            q -= q.max(1, keepdims=True)
-            np.exp(q, out=q)
-            result[batch] = np.einsum("mkn,mn->nk", q, weights[:, None] / q.sum(1)) + weights @ least * prior
-        result = sharpened(result, prior, self.sharpening)
-        if self.given is not None:
-            result *= self.given / prior
-        return result / result.sum(1, keepdims=True)
+            result[batch] = self._of_density(density.swapaxes(1, 2), used).T  # over few classes of many rows
+        return result
 
     @np.errstate(under="ignore")
     def of_density(self, density, members) -> np.ndarray:
         """Return p(k | x), (K, ...), from log p(x | k), (m, K, ...), under members that have nearly all weight."""
-        least, prior = self.roster.least[members], np.exp(self.log_class_prior)
-        weights, axes = self.weights[members] / (1 + least), (1,) * (density.ndim - 2)
-        q = density * self.exponents[members].reshape(-1, 1, *axes)
-        q += self.log_class_prior.reshape(-1, *axes)
-        q -= q.max(1, keepdims=True)
-        np.exp(q, out=q)
-        q /= q.sum(1, keepdims=True)
-        prior = prior.reshape(-1, *axes)
-        result = sharpened(np.tensordot(weights, q, 1) + weights @ least * prior, prior, self.sharpening)
+        return self._of_density(density.reshape(*density.shape[:2], -1).copy(), members).reshape(density.shape[1:])
+
+    def _of_density(self, density, members) -> np.ndarray:
+        """Return `of_density` of rows, (K, n), from (m, K, n), which is written over."""
+        log_prior = self.log_class_prior[:, None]
+        prior, of_members = np.exp(log_prior), (self.exponents, self.weights, self.roster.least)
+        result = tempering.mixture(density, log_prior, *(values[members] for values in of_members))
+        result = tempering.sharpened(result, prior, self.sharpening)
         if self.given is not None:
-            result *= self.given.reshape(-1, *axes) / prior
+            result *= self.given[:, None] / prior
         return result / result.sum(0)
 
     @one_blas_thread()
@@ -222,7 +211,7 @@ class Average(Predictive):
         result += np.log(rng.dirichlet(self.class_weight + self.concentration, size))[:, None]
         least, prior = self.roster.least[chosen, None, None], np.exp(self.log_class_prior)
         result = np.exp(result - logsumexp(result, axis=2, keepdims=True))
-        result = sharpened((result + least * prior) / (1 + least), prior, self.sharpening)
+        result = tempering.sharpened((result + least * prior) / (1 + least), prior, self.sharpening)
         return result / result.sum(2, keepdims=True)
 
     def parameters(self, member: Product, size: tuple[int, ...], rng) -> dict[str, Any]:

@@ -76,8 +76,8 @@ class LeftOut:
     def average(self, exponents, weights) -> np.ndarray:
         """Return the average over the members, (n, K)."""
         used = weights > 0
-        log_q = tempering.log_probability(self.density[used], self.log_prior, exponents[used], self.least[used])
-        return np.tensordot(weights[used], np.exp(log_q, out=log_q), 1)
+        of_members = exponents[used], weights[used], self.least[used]
+        return tempering.mixture(self.density[used].swapaxes(1, 2), self.log_prior.T, *of_members).T
 
     def log_sharpened(self, probability, sharpening: float) -> np.ndarray:
         """Return log probabilities of the classes, (n, K), when probabilities (n, K) are sharpened."""

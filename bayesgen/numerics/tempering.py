@@ -36,6 +36,26 @@ _LAST = 1e-7  # relative size of the last step of Newton's method, after which t
 _CELLS = 1 << 16  # densities worked on at a time, that they stay in the cache
 
 
+def mixture(density, log_prior, exponents, weights, least) -> np.ndarray:
+    """Return the sum over members of w (q + s π)/(1 + s), (K, n).
+
+    Parameters
+    ----------
+    density : array, shape (M, K, n)
+        Log p(x | k) of each member; it is written over.
+    log_prior : array, shape (K, n) or (K, 1)
+        Log π.
+    exponents, weights, least : array, shape (M,)
+        τ, w and s of each member.
+    """
+    density *= exponents[:, None, None]
+    density += log_prior
+    density -= density.max(1, keepdims=True)
+    np.exp(density, out=density)
+    share = weights / (1 + least)
+    return np.einsum("mkn,mn->kn", density, share[:, None] / density.sum(1)) + share @ least * np.exp(log_prior)
+
+
 def log_probability(density, log_prior, exponents, least=None) -> np.ndarray:
     """Return log q(k | x) under every member, (M, n, K), from log p(x | k) and log π (n, K) or (K,).
 

@@ -73,11 +73,11 @@ class Along(NamedTuple):
     log_density: np.ndarray  # (G, E, Q) or (G, 1, Q): log density of the values under each group
 
 
-class Density(abc.ABC):
-    """The density of some blocks of columns under groups.
+class Factor(abc.ABC):
+    """The density of some blocks of columns under groups, by which missing entries are known and rows can be drawn.
 
-    A subclass must write `blocks`, `owner` and `log_density`. It may write `alternative` and `log_share`; by default
-    both are 0, as where each class is a group.
+    A subclass must write `blocks`, `owner`, `log_density`, `conditionals` and `fill`. It may write `alternative` and
+    `log_share`; by default both are 0, as where each class is a group.
 
     Attributes
     ----------
@@ -134,13 +134,6 @@ class Density(abc.ABC):
         with np.errstate(under="ignore"):
             terms -= np.repeat(top, np.diff(first, append=len(terms)), axis=0)
             return (np.log(np.add.reduceat(np.exp(terms, out=terms), first)) + top).reshape(shape)
-
-
-class Factor(Density):
-    """A density under which missing entries are known and rows can be drawn.
-
-    A subclass must write `conditionals` and `fill` besides what a `Density` asks for.
-    """
 
     @abc.abstractmethod
     def conditionals(self, rows: Rows, block: str) -> Iterator[tuple[Gap, Conditional]]:
