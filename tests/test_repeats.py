@@ -98,6 +98,12 @@ def test_whole_weights_say_how_often_a_row_is_there_and_others_do_not():
         assert found(NOISE, CODES, weight).count == 0
 
 
+def test_the_order_of_the_rows_changes_no_number():
+    X, y = bools(60, 3)
+    numbers = {found(X.iloc[order], y[order]).chance for order in map(RNG.permutation, [60] * 9)}
+    assert len(numbers) == 1
+
+
 def test_few_columns_are_read_where_these_tell_the_rows_apart():
     read = []
     columns = (read.append(j) or np.arange(1000.0) for j in range(500))

@@ -13,7 +13,7 @@ from bayesgen.comparison import compare
 N = 120
 RNG = np.random.default_rng(0)
 Y = RNG.choice(["no", "yes"], N)
-Z = RNG.normal(size=N).round(3)
+Z = RNG.normal(size=N).round(6)
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_fit_and_compare_print_the_record_and_hold_copies_together(tmp_path):
         "- X left out: a row number, it seems: it counts the rows; --number keeps it",
         "- smoke ambiguous: only 0 and 1, taken as numbers: --bernoulli smoke has them as True and False",
         "- 120 of 240 rows repeat another, class and all; by chance 0 would: taken for copies, which are held out "
-        "together; --group says what rows belong together",
+        "together unless --group says what rows belong to",
     )
     lines = " ".join(record)
     code, out, err = run(tmp_path / "t.csv", "--target", "y", "--output", tmp_path / "m", command="fit")

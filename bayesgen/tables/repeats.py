@@ -25,7 +25,7 @@ from bayesgen.core.errors import counted
 from bayesgen.tables.table import Table
 
 _hash: Any = pandas.util.hash_array  # which the stubs do not declare
-_SHUFFLES, _ROWS = 5, 50_000  # of a table, and fewer from so many rows together on
+_SHUFFLES, _ROWS = 20, 50_000  # of a table, and fewer from so many rows together on
 _FEW = 0.05  # of the rows, and of the repeats: fewer are almost none
 _VALUES = 20  # of a column; where all have fewer, rows may agree for want of values
 _TIMES = 20  # as often as rows are, on average, up to which weights are times
@@ -52,7 +52,7 @@ class Repeats:
         rows = counted(self.rows, "row") + " by weight" * self.weighted
         text = f"{self.count} of {rows} {verb} another, class and all; by chance {chance} would"
         if self.copies is not None:
-            return f"{text}: taken for copies, which are held out together; {groups} says what rows belong together"
+            return f"{text}: taken for copies, which are held out together unless {groups} says what rows belong to"
         if self.count < _FEW * self.rows:
             return text
         return f"{text}: if they are copies of one measurement, scores are too good; {groups} holds them out together"
@@ -102,7 +102,7 @@ def repeats(columns: Iterable[np.ndarray], codes, weight=None) -> Repeats:
 
 def _by_chance(cells, rng) -> float:
     """Return the mean number of repeats among rows (n, 1 + C), classes first, shuffled within the class by column."""
-    cells = cells[np.argsort(cells[:, 0])]
+    cells = cells[np.lexsort((cells.sum(1), cells[:, 0]))]  # whatever the order of the rows
     ends = np.flatnonzero(np.diff(cells[:, 0])) + 1
     found = []
     for _ in range(max(1, min(_SHUFFLES, _ROWS // len(cells)))):
