@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 
 import bayesgen as bg
 
@@ -105,6 +107,27 @@ def test_the_average_learns_from_shares(few_members):
     assert np.allclose(found.predict_proba(x), by_hand.predict_proba(x), rtol=0, atol=1e-9)
     with pytest.raises(ValueError, match="exponent='loo' is chosen by leaving out rows of one class"):
         bg.NaiveBayesClassifier(exponent="loo").fit(x, shares, classes=["no", "yes"])
+
+
+def test_models_are_compared_on_shares():
+    outside = LogisticRegression()  # knows no shares: it gets a row for each class, with weights
+    models = {"shares": bg.NaiveBayesClassifier(), "rows": outside, "neither": KNeighborsClassifier()}
+    numbers = X[["length"]]
+    result = bg.compare_models(numbers, P, models, folds=3)
+    assert list(result.classes) == ["bad", "mild", "none"] and "neither shares" in result.notes[0].text
+    test = np.flatnonzero(result.fold == 1)
+    train = np.setdiff1d(np.arange(24), test)
+    fitted = bg.NaiveBayesClassifier().fit(numbers.iloc[train], P.iloc[train])
+    assert np.allclose(result.probability["shares"][test], fitted.predict_proba(numbers.iloc[test]), atol=1e-12)
+    row, code = np.nonzero(P.to_numpy()[train])
+    peer = clone(outside).fit(numbers.iloc[train[row]], P.columns[code], P.to_numpy()[train][row, code])
+    assert np.allclose(result.probability["rows"][test], peer.predict_proba(numbers.iloc[test]), atol=1e-6)
+    losses = -(P[result.classes].to_numpy() * np.log(result.probability["shares"])).sum(1)
+    assert np.allclose(result.log_losses("shares"), losses, atol=1e-12)
+    assert result.scores("shares").log_loss == pytest.approx(losses.mean(), abs=1e-12)
+    assert result.table.loc["shares", "log_loss"] == pytest.approx(losses.mean(), abs=1e-12)
+    with pytest.raises(ValueError, match="order takes one label a row"):
+        bg.compare_models(numbers, P, models, order=np.arange(24))
 
 
 def test_a_saved_fit_knows_that_it_has_no_evidence(tmp_path):

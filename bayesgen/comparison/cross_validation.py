@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
@@ -20,10 +20,12 @@ from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.explain import by_group, importance
 from bayesgen.inspection.probabilities import FewDrawsWarning
+from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import taken
 from bayesgen.tables.dates import taken_out, times_of
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.repeats import columns_of, repeats
+from bayesgen.tables.shares import Shares, labels_or_shares, stacked
 
 _Result = TypeVar("_Result", bound=Comparison)
 
@@ -104,8 +106,9 @@ def compare_models(
     ----------
     X : DataFrame or array, shape (n, columns)
         Rows: numbers, bools and categories, NaN, None or NA where missing.
-    y : array, shape (n,)
-        Class labels.
+    y : array, shape (n,), or DataFrame, shape (n, K)
+        Class labels; or the share of each class, which names its column. Scores are then means by share, folds are not
+        stratified, there is no ``order``, and classifiers that know no shares get a row for each class, with weights.
     models : sequence of names, or mapping from name to classifier, optional
         Names among "base rate", "naive Bayes", "shared", "full" (Gaussian discriminants), "averaged" and "logistic"
         (MAP); default: all that can take some column. Or classifiers of your own, which get the rows as they are.
@@ -198,6 +201,8 @@ def held_out_importance(
     """
     if name not in comparison.estimators:
         raise ValueError(f"no fitted classifiers of {name!r}: compare with return_estimators=True")
+    if comparison.shares is not None:
+        raise ValueError("held_out_importance() needs one label a row, and the rows of this comparison have shares")
     y, progress = comparison.classes[comparison.y_true], progress or (lambda done, total, text: None)
     fitted, found, columns = comparison.estimators[name], [], None
     for fold, one in enumerate(fitted):
@@ -269,11 +274,19 @@ def _cross_validate(result: _Result, chosen, y, places, progress, keep: bool, in
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                lacking = np.setdiff1d(np.arange(len(result.classes)), result.y_true[train])
+                indicators = np.eye(len(result.classes))[result.y_true] if result.shares is None else result.shares
+                lacking = np.flatnonzero(indicators[train].sum(0) == 0)
                 if len(lacking):
                     raise ValueError(f"the rows to fit hold no row of the classes {listed(result.classes[lacking])}")
                 options = {"groups": taken(result.group, train)} if grouped else {}
-                classifier = classifier.fit(_safe_indexing(rows, train), y[train], **options)
+                learned, labels = train, y[train]
+                if result.shares is not None and not has_fit_parameter(classifier, "label_weight"):
+                    if not has_fit_parameter(classifier, "sample_weight"):
+                        raise ValueError("it takes neither shares of the classes nor weights of rows")
+                    row, code, votes = stacked(result.shares[train], None)
+                    learned, labels, options = train[row], result.classes[code], {"sample_weight": votes}
+                    options |= {"groups": taken(result.group, learned)} if grouped else {}
+                classifier = classifier.fit(_safe_indexing(rows, learned), labels, **options)
                 if in_time:
                     probability = predict_block(classifier, rows, y, result.time, result.group, train, test)
                 else:
@@ -332,9 +345,15 @@ def _planned(X, y, folds, seed: int, groups, order):
     Where a number of folds alone is given copies of a row are of one group, told by a warning.
     """
     X, order = taken_out(X, order)
-    y = np.asarray(y)
+    y = labels_or_shares(y)
+    if isinstance(y, Shares):
+        if order is not None:
+            raise ValueError("order takes one label a row, and y has shares of the classes")
+        truth = y.values.argmax(1)
+    else:
+        y = truth = np.asarray(y)
     if groups is None and order is None and not isinstance(folds, Iterable):
-        found = repeats(columns_of(X), np.unique(y, return_inverse=True)[1])
+        found = repeats(columns_of(X), np.unique(truth, return_inverse=True)[1])
         groups = found.copies
         if found.unlikely:
             warn(found.told("groups="))
@@ -354,6 +373,11 @@ def splits(y, folds: Any, seed: int, groups=None, order=None) -> list[tuple[np.n
         return blocks_in_order(y, order, folds, group_codes(groups, len(y)))
     if isinstance(folds, Iterable):
         return _given(folds, len(y))
+    if isinstance(y, Shares):
+        check_count("folds", folds)
+        if (group := group_codes(groups, len(y))) is None:
+            return list(KFold(folds, shuffle=True, random_state=seed).split(y.values))
+        return list(GroupKFold(folds, shuffle=True, random_state=seed).split(y.values, groups=group))
     truth, folds = np.unique(y, return_inverse=True)[1], usable_folds(y, folds)
     if (group := group_codes(groups, len(y))) is None:
         return list(StratifiedKFold(folds, shuffle=True, random_state=seed).split(truth, truth))

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from bayesgen import evaluation
 from bayesgen.comparison.blocks import mean_of_rows
 from bayesgen.numerics.pieces import taken
+from bayesgen.tables.labels import class_codes
+from bayesgen.tables.shares import Shares, most, stacked
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,15 @@ class Scores:
     calibration_error: float
 
 
-def scores_of(truth, probability) -> dict[str, float]:
+def scores_of(truth, probability, weight=None) -> dict[str, float]:
     """Return the mean scores of class probabilities by name, as in `Scores`."""
-    return {
-        "accuracy": evaluation.accuracy(truth, probability),
-        "log_loss": evaluation.log_loss(truth, probability),
-        "brier_score": evaluation.brier_score(truth, probability),
-        "calibration_error": evaluation.expected_calibration_error(truth, probability),
+    measures = {
+        "accuracy": evaluation.accuracy,
+        "log_loss": evaluation.log_loss,
+        "brier_score": evaluation.brier_score,
+        "calibration_error": evaluation.expected_calibration_error,
     }
+    return {name: measure(truth, probability, sample_weight=weight) for name, measure in measures.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +70,7 @@ class Comparison:
     classes : array, shape (K,)
         Class labels.
     y_true, fold : int arrays, shape (n,)
-        Class code of every row, and the fold that held it out, from 1.
+        Class code of every row, of shares the largest, and the fold that held it out, from 1.
     probability : dict from inference to array, shape (n, K)
         Held-out class probabilities, NaN in folds that could not be learned.
     seconds : dict from inference to float
@@ -83,6 +86,8 @@ class Comparison:
         then has the first rows, which are predicted by nothing.
     estimators : dict from inference to list of Fitted
         The classifier of each fold that could be learned, if ``return_estimators`` asked for it.
+    shares : array, shape (n, K), or None
+        Shares of the classes, where rows have these as labels: scores are then their means by share.
     """
 
     classes: np.ndarray
@@ -95,14 +100,16 @@ class Comparison:
     group: np.ndarray | None = field(default=None, kw_only=True)
     time: np.ndarray | None = field(default=None, kw_only=True)
     estimators: dict[str, list[Fitted]] = field(default_factory=dict, kw_only=True)
+    shares: np.ndarray | None = field(default=None, kw_only=True)
 
     @classmethod
     def begin(cls, y, names: Collection[str], **others) -> Self:
         """Return a comparison of ``names`` on rows with classes ``y`` before the first fold, without probabilities."""
-        classes, truth = np.unique(y, return_inverse=True)
+        classes, codes = class_codes(y) if isinstance(y, Shares) else np.unique(y, return_inverse=True)
         return cls(
             classes=classes,
-            y_true=truth,
+            y_true=most(codes),
+            shares=codes if codes.ndim == 2 else None,
             fold=np.zeros(len(y), int),
             probability={name: np.full((len(y), len(classes)), np.nan) for name in names},
             seconds=dict.fromkeys(names, 0.0),
@@ -126,6 +133,9 @@ class Comparison:
         if not rows.any():
             return Scores(0, *[float("nan")] * 4)
         held = self.y_true[rows], self.probability[inference][rows]
+        if self.shares is not None:
+            row, code, votes = stacked(self.shares[rows], None)
+            held = code, held[1][row], votes
         return Scores(len(np.unique(self.fold[rows])), **scores_of(*held))
 
     def best_first(self) -> list[str]:
@@ -176,8 +186,11 @@ class ModelComparison(Comparison):
 
     def log_losses(self, model: str) -> np.ndarray:
         """Return the log loss of every row, NaN where there is none, shape (n,)."""
-        with np.errstate(divide="ignore"):
-            return -np.log(self.probability[model][np.arange(len(self.y_true)), self.y_true])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_p = np.log(self.probability[model])
+            if self.shares is not None:
+                return -np.where((self.shares > 0) | np.isnan(log_p), self.shares * log_p, 0.0).sum(1)
+            return -log_p[np.arange(len(self.y_true)), self.y_true]
 
     @property
     def best(self) -> str:
