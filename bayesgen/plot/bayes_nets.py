@@ -148,4 +148,14 @@ def _places(parents: Mapping[str, Collection[str]], plates: Collection[frozenset
             places.append(max(wished[name], places[-1] + 1 if places else -np.inf))
         shift = np.mean([wished[name] for name in order]) - np.mean(places)
         across |= {name: float(x + shift) for name, x in zip(order, places, strict=True)}
+    for plate in plates:  # what is outside stands beside its box
+        right = max(across[name] for name in plate)
+        for level in {depth[name] for name in plate}:
+            beside = [name for name in parents if depth[name] == level and name not in plate]
+            within = [
+                across[name] for name in beside if min(across[one] for one in plate) - 1 < across[name] < right + 1
+            ]
+            if within:
+                shift = right + 1 - min(within)
+                across |= {name: across[name] + shift for name in beside if across[name] >= min(within)}
     return {name: (across[name], -float(depth[name])) for name in parents}
