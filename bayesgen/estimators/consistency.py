@@ -159,13 +159,13 @@ def check_average(estimator) -> None:
     classes, levels = len(estimator.classes_), arrays.levels(schema)
     dim = len(arrays.numbers(schema, left_out))
     require_fit(all(family.members for family in fitted.parts), "a part has no members")
-    e = _check_own_leaves(fitted.leaves, arrays.leaves(schema), estimator.classes_.tolist())
-    check_shapes(fitted, table_sizes(dim, tuple(levels), classes) | {"averaged": len(fitted.members)})
     density = np.any(fitted.density_weights)  # of all columns
     for kind, count, what in (("numbers", dim, "numeric columns"), ("categories", len(levels), "categories")):
         known = bool(fitted.modelling(kind))
         right = bool(count) == known if density else count or not known
         require_fit(right, f"the members are not of {count} {what}")
+    e = _check_own_leaves(fitted.leaves, arrays.leaves(schema), estimator.classes_.tolist())
+    check_shapes(fitted, table_sizes(dim, tuple(levels), classes) | {"averaged": len(fitted.members)})
     with np.errstate(all="ignore"):
         rows = np.concatenate([np.zeros((1, dim)), np.full((1, dim), np.nan)]), np.zeros((2, len(levels)), np.intp)
         probability = fitted.probability(*rows, None if e is None else np.concatenate([e, e]))
