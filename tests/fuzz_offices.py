@@ -1,12 +1,14 @@
 """Tables in the styles of offices: ``python tests/fuzz_inputs.py offices 2000`` writes docs/reliability/offices.csv.
 
 Of each seed 0, 1, 2 ... a table is drawn and two styles: the signs before fractions and between thousands, the minus,
-percent signs, five ways of dates, words for gaps, the encoding, the order of columns. The command line learns from the
-table in one style, with its options, and predicts other rows of it
+percent signs, units of money and measure, five ways of dates, words for gaps, the encoding, the order of columns. The
+command line learns from the table in one style, with its options, and predicts other rows of it (and `read_table` reads
+it as it comes)
 
 - in the same style without an option, by the command line and by ``predict_batches``: right, and neither refused nor
   told, but where a value truly has two readings (each is listed);
 - in the other style with the options that say it, and without any: right, or refused or told by column and value;
+- without any option at the fit either: right, or told by column and value;
 - in the same style but for one entry: refused or told by column and value, or right in every other row. In the table of
   the fit, too, every other row must hold the numbers that it holds without that entry.
 
@@ -37,7 +39,12 @@ DATES = ["%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y"]
 COLUMNS = ["amount", "size", "rate", "when", "colour"]
 OUTCOMES = ["right", "told", "refused", "wrong"]
 WAYS = ["the style of the fit, command line", "the style of the fit, predict_batches", "another style, said by options"]
-WAYS += ["another style, without options", "one entry of another style", "one entry of another style, at the fit"]
+WAYS += [
+    "the style of the fit, nothing said",
+    "another style, without options",
+    "one entry of another style",
+    "one entry of another style, at the fit",
+]
 ODD = [
     "12.5",
     "0,5",
@@ -68,6 +75,7 @@ class Style:
     date: str
     gap: str
     encoding: str
+    unit: str  # beside the sizes
 
     @classmethod
     def drawn(cls, rng) -> "Style":
@@ -76,7 +84,8 @@ class Style:
         percent, gap = str(rng.choice(["", "%", " %"], p=[0.8, 0.1, 0.1])), str(rng.choice(["", "", "NA", "n/a"]))
         encoding = str(rng.choice(["utf-8", "utf-8-sig", "utf-16"]))
         minus = str(rng.choice(["-", "\u2212", "()", "behind"], p=[0.5, 0.3, 0.1, 0.1]))
-        return cls(sep, decimal, thousands, minus, percent, DATES[rng.integers(len(DATES))], gap, encoding)
+        unit = str(rng.choice(["", "$", "\u20ac", "EUR", "kg", "mg/l"], p=[0.75, 0.05, 0.05, 0.05, 0.05, 0.05]))
+        return cls(sep, decimal, thousands, minus, percent, DATES[rng.integers(len(DATES))], gap, encoding, unit)
 
     def number(self, value: float, digits: int) -> str:
         text = f"{abs(value):,.{digits}f}"
@@ -84,6 +93,12 @@ class Style:
         if value >= 0:
             return text
         return {"()": f"({text})", "behind": f"{text}-"}.get(self.minus, self.minus + text)
+
+    def size(self, value: float, digits: int) -> str:
+        text = self.number(value, digits)
+        if not self.unit or not any(sign in text for sign in "123456789"):
+            return text
+        return self.unit + text if self.unit == "$" and value >= 0 else f"{text} {self.unit}"
 
     def rate(self, share: float) -> str:
         return self.number(100 * share, 1) + self.percent if self.percent else self.number(share, 3)
@@ -93,7 +108,7 @@ class Style:
         written = pd.DataFrame(
             {
                 "amount": [self.number(v, 0) for v in table["amount"]],
-                "size": [self.number(v, digits) for v in table["size"]],
+                "size": [self.size(v, digits) for v in table["size"]],
                 "rate": [self.rate(v) for v in table["rate"]],
                 "when": table["when"].dt.strftime(self.date),
                 "colour": table["colour"],
@@ -115,6 +130,11 @@ class Style:
     def options(self) -> list[str]:
         blank = " " if self.thousands.isspace() else self.thousands  # any blank is meant
         return [f"--sep={self.sep}", f"--decimal={self.decimal}", f"--thousands={blank}"]
+
+
+def unit_of(style: Style, fit: Style) -> list[str]:
+    """The option for the unit of a table, or where it has none for that of the fit, in which its sizes are too."""
+    return [f"--unit=size={unit}"] if (unit := style.unit or fit.unit) else []
 
 
 def drawn(rng, rows: int, digits: int) -> pd.DataFrame:
@@ -196,9 +216,12 @@ def odd_entry(rng, other: Style, rows: int) -> tuple[int, str, str]:
     return int(rng.integers(rows)), str(rng.choice(COLUMNS[:3])), str(rng.choice([*ODD, written, other.rate(0.321)]))
 
 
-def read_with(file: Path, style: Style, want: pd.DataFrame, row: int) -> tuple[str, str]:
-    """The outcome of reading a table to learn from, with an odd entry in a row, and what was told."""
-    how = {"sep": style.sep, "decimal": style.decimal, "thousands": " " * style.thousands.isspace() or style.thousands}
+def read_with(file: Path, style: Style | None, want: pd.DataFrame, row: int | None = None) -> tuple[str, str]:
+    """The outcome of reading a table to learn from, in a style that is said, perhaps with an odd entry in a row."""
+    how, aside = {}, [] if row is None else [row]
+    if style is not None:
+        thousands = " " * style.thousands.isspace() or style.thousands
+        how = {"sep": style.sep, "decimal": style.decimal, "thousands": thousands}
     try:
         table, account = bg.read_table(file, "kind", date="when", **how)
     except ValueError as error:
@@ -208,7 +231,7 @@ def read_with(file: Path, style: Style, want: pd.DataFrame, row: int) -> tuple[s
         for name in COLUMNS[:3]
         if name not in table
         or not pd.api.types.is_numeric_dtype(table[name])
-        or not np.allclose(table[name].drop(row).astype(float), want[name].drop(row), equal_nan=True)
+        or not np.allclose(table[name].drop(aside).astype(float), want[name].drop(aside), equal_nan=True)
     ]
     text = "; ".join(account.notes)
     return ("right" if not wrong else "told" if all(name in text for name in wrong) else "wrong"), text
@@ -233,7 +256,8 @@ def one(seed: int, folder: Path) -> dict[str, tuple[str, str]]:
     found = [
         predict(model, same, folder, want),
         batches(model, same, want),
-        predict(model, strange, folder, want, other.options),
+        predict(model, strange, folder, want, [*other.options, *unit_of(other, style)]),
+        read_with(file, None, of_numbers(table, percent)),
         predict(model, strange, folder, want),
         predict(model, style.write(later, digits, folder / "odd.csv", rng, odd), folder, want, aside=[odd[0]]),
         read_with(

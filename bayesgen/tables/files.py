@@ -130,11 +130,15 @@ def _found(table: dict, missing: set, kinds: Mapping, reading: Reading) -> tuple
     units = units_in({name: fields for name, fields in table.items() if name not in reading.units}, missing)
     reading, notes = replace(reading, units={**reading.units, **units}), []
     if not reading.decimal and (found := way_of(table, missing, reading.units, reading.limits)):
-        how, plain = found
-        signs = " ".join(f"--{a.name} {a.value!r}" for a in how.given(Numerals(limits=reading.limits)))
-        but = f", but for {named(plain)}, which programs wrote" if plain else ""
-        notes.append(f"numbers read as the file leaves no other way: {signs}{but}")
-        reading = replace(reading, decimal=how.decimal, thousands=how.thousands, plain=plain)
+        usual = Numerals(limits=reading.limits)
+        signs = [" ".join(f"--{a.name} {a.value!r}" for a in how.given(usual)) for how in found.ways]
+        if len(signs) > 1:
+            doubt = f"{quoted(found.column)} ambiguous: {found.entry!r} may be read in two ways"
+            return reading, [*notes, f"{doubt}, by {' or by '.join(signs)}"]
+        but = f", but for {named(found.plain)}, which programs wrote" if found.plain else ""
+        notes.append(f"numbers read as the file leaves no other way: {signs[0]}{but}")
+        how = found.ways[0]
+        reading = replace(reading, decimal=how.decimal, thousands=how.thousands, plain=found.plain)
     return reading, notes
 
 

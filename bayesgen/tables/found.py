@@ -6,7 +6,7 @@ Each is taken where the file leaves one reading, and told with the option that s
 import csv
 import itertools
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -84,13 +84,23 @@ def _one_unit(texts: list[str]) -> str:
     return first if first and all(unit_in(text) == first or not text.strip("0.,") for text in texts) else ""
 
 
+@dataclass(frozen=True)
+class Way:
+    """A way in which all numbers of a file can be read, or two of which nothing tells which is meant."""
+
+    ways: tuple[Numerals, ...]
+    plain: tuple[str, ...] = ()  # columns that programs wrote beside them
+    column: str = ""  # one that the two read otherwise
+    entry: str = ""  # of that column
+
+
 def way_of(
     table: Mapping[str, "pa.Array"], missing: Collection[str], units: Mapping[str, str], limits: bool
-) -> tuple[Numerals, tuple[str, ...]] | None:
-    """Return the one way in which all numbers of a file can be read, and the columns that programs wrote beside them.
+) -> Way | None:
+    """Return the way in which all numbers of a file can be read; None where they are plain, or none reads them all.
 
-    None where they are plain, and where two ways, or none, read them. A column of fractions with a point is one that a
-    program wrote where most of its points cannot stand between thousands.
+    A column of fractions with a point is one that a program wrote where most of its points cannot stand between
+    thousands.
     """
     ways = [replace(how, limits=limits) for how in WAYS]
     looks = {name: undressed(_sample(fields), units.get(name, "")) for name, fields in table.items()}
@@ -108,12 +118,14 @@ def way_of(
     found = [place for place in range(len(ways)) if all(_value(read, place, ways) for read in values.values())]
     if not found or not any(name in values for name in odd):
         return None
-    for read in values.values():
-        first, *others = (_numbers(_value(read, place, ways)) for place in found)
-        if any(not np.array_equal(first, other) for other in others):
-            return None
     how = ways[found[0]]
-    return how, tuple(name for name, read in values.items() if how.thousands == "." and read[found[0]] is None)
+    for name, read in values.items():
+        first, *others = (_numbers(_value(read, place, ways)) for place in found)
+        for place, other in zip(found[1:], others, strict=True):
+            if (apart := ~np.equal(first, other)).any():
+                entry = _texts(table[name], missing)[int(apart.argmax())]
+                return Way((how, ways[place]), column=name, entry=entry)
+    return Way((how,), tuple(name for name, read in values.items() if how.thousands == "." and read[found[0]] is None))
 
 
 def _sample(fields: "pa.Array") -> "pa.Array":
