@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesgen.core.errors import counted
 from bayesgen.numerics.checks import available
+from bayesgen.tables.account import redated
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import Source, located
 from bayesgen.tables.columns import check_named, is_number
@@ -219,7 +220,7 @@ def batches(file: str, estimator, others: Sequence[str], reading: Reading, work:
         with located(job.place):
             for batch in job.read():
                 frame = _frame(batch, reading.missing)
-                yield work(frame.reindex(columns=list(schema.columns)), frame)
+                yield work(redated(frame.reindex(columns=list(schema.columns)), schema, reading), frame)
 
 
 class Cleaned(Source):

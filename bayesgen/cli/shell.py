@@ -118,6 +118,9 @@ class Csv:
         list[str] | None,
         typer.Option(help="What stands beside the numbers of a column, such as price=€, and is taken away."),
     ] = None
+    date_order: Annotated[
+        str | None, typer.Option(help="Order of day, month and year in dates, where nothing tells it: dmy, mdy or ymd.")
+    ] = None
 
     def first(self) -> Reading:
         """Return how a file is written to learn from."""

@@ -24,7 +24,7 @@ class Symbols:
         code: dict[Any, float] = {label: float(v) for v, label in enumerate(self.categories)}
         coded = []
         for place, row in enumerate(rows):
-            if not isinstance(row, str | list | tuple | np.ndarray) and _nothing(row):
+            if not isinstance(row, Iterable) and _nothing(row):
                 coded.append(None)
                 continue
             try:

@@ -14,6 +14,7 @@ from bayesgen.core.errors import counted, named
 from bayesgen.tables import files
 from bayesgen.tables.cleaning import Prepared, Roles, how_read, prepare, split
 from bayesgen.tables.columns import check_named, is_number
+from bayesgen.tables.dates import moments
 from bayesgen.tables.numerals import unread
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.sources import kinds_of
@@ -76,6 +77,7 @@ def read_table(
     thousands: str | None = None,
     limits: bool | None = None,
     units: Mapping[str, str] | None = None,
+    date_order: str | None = None,
     like: Any = None,
 ) -> tuple[pd.DataFrame, Account]:
     r"""Read a CSV or Parquet file as the command line does, with its options and its account of the columns.
@@ -99,7 +101,8 @@ def read_table(
     categorical, count, bernoulli, log : str or collection of str
         Columns of numbers that are categories; counts; 0 or 1; positive and skewed.
     date : str or collection of str
-        Columns of dates to be used as numbers of days since 1970-01-01.
+        Columns of dates to be used as numbers of days since 1970-01-01; months, quarters and weeks (2024-01, Jan 2024,
+        2024-Q1, 2024-W05) are their first day.
     missing : str or collection of str
         Words for a gap, beside an empty field.
     sep : str, optional
@@ -116,6 +119,8 @@ def read_table(
     units : mapping from column to str, optional
         What stands beside the numbers of a column, such as ``{"price": "€"}``, and is taken away; numbers without it
         are in this unit too. Where each number of a column has the same of the usual units it needs no word.
+    date_order : {"dmy", "mdy", "ymd"}, optional
+        Order of day, month and year in dates, where nothing in their column tells it.
     like : fitted estimator, optional
         Read a later file as the table of its fit: the same columns, written in the same way unless an argument says
         otherwise; all rows, and no roles of columns but ``id``.
@@ -164,6 +169,7 @@ def read_table(
     given = {role: _several(columns) for role, columns in roles.items()}
     words = tuple(_several(missing))
     options = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits, missing=words, units=units)
+    options |= dict(date_order=date_order)
     if like is not None:
         if said := [role for role, columns in given.items() if columns and role != "id"]:
             raise ValueError(f"{said[0]}= is of a fit; with like= the columns are those of the fit")
@@ -213,7 +219,7 @@ def read_like(
         raise ValueError(f"{name}: it has columns, but no rows")
     for column in others:
         check_named(column, read.table.columns)
-    X = read.table.reindex(columns=list(schema.columns))  # one that the fit left out may be absent
+    X = redated(read.table.reindex(columns=list(schema.columns)), schema, reading)  # one left out may be absent
     numeric = [c for b in schema.blocks if b.categories is None for c, kind in b.kinds.items() if kind != "O"]
     for column in numeric:
         seen = X[column].dropna()
@@ -227,6 +233,12 @@ def read_like(
         row, word = next(words, (seen.index[0], seen.iloc[0]))
         raise ValueError(f"column {column!r}: {str(word)!r} in row {row} is no number, and the fit had numbers there")
     return read, X
+
+
+def redated(X: pd.DataFrame, schema, reading: Reading) -> pd.DataFrame:
+    """Return rows with dates in place of text, where these are said to be written in another order than at the fit."""
+    others = [c for c, form in reading.dates.items() if form != schema.reading.dates.get(c) and c in X]
+    return X.assign(**{c: moments(reading.days_of(X[c].to_numpy(dtype=object), c)) for c in others})
 
 
 def cleaned(

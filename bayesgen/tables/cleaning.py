@@ -141,7 +141,7 @@ def prepare(
     X = X.drop(columns=[*roles.drop, *roles.id])
     told, kept, forms = defaultdict(list), dict[str, _Look](), {}
     for column, values in X.items():
-        look, form = _in_its_role(values, str(column), rows, roles, (reading or Reading()).numerals())
+        look, form = _in_its_role(values, str(column), rows, roles, reading or Reading())
         if form is not None:
             forms[look.name] = form
         if why := next(_reasons(look, model), ""):
@@ -188,18 +188,15 @@ def prepare(
     return Prepared(X, y, rows, tuple(suspicions), tuple(notes), names, families, repeated.copies)
 
 
-def _in_its_role(values, column: str, rows, roles: Roles, how: Numerals) -> tuple["_Look", str | None]:
-    """Return a look at a column in the role that the user gave it, and the format of dates that are to be numbers.
-
-    ``how`` is the way in which the numbers of its file were read.
-    """
+def _in_its_role(values, column: str, rows, roles: Roles, reading: Reading) -> tuple["_Look", str | None]:
+    """Return a look at a column in the role that the user gave it, and the format of dates that are to be numbers."""
     role = next((field.name for field in fields(roles) if column in getattr(roles, field.name)), "")
     family, form = "", None
     if role == "categorical":
         values = values.astype("category")
     elif role == "date":
         dated = values.to_numpy(dtype=object)
-        form = dates.format_of(dates.formats_of(dated, column), column)
+        form = dates.form_of(dated, column, reading.date_order)
         values = pd.Series(dates.days(dated, column, form), values.index)
     elif role:
         seen = values.dropna()
@@ -212,7 +209,7 @@ def _in_its_role(values, column: str, rows, roles: Roles, how: Numerals) -> tupl
             values = values.astype("boolean" if values.isna().any() else bool)
         elif role != "number":
             family = "poisson" if role == "count" else "log1p" if (seen == 0).any() else "log"
-    return _Look.of(values, column, rows, how, role, family), form
+    return _Look.of(values, column, rows, reading.numerals(), role, family), form
 
 
 @dataclass(frozen=True)

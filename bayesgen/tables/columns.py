@@ -98,6 +98,13 @@ def check_present(names, there) -> None:
         raise ValueError(f"lacks the columns {listed(absent)}; it has {listed(there)}")
 
 
+def dense(X):
+    """Return a DataFrame of pandas with its sparse columns, whose zeros are values like others, written out."""
+    if type(X) is not pd.DataFrame or not any(isinstance(dtype, pd.SparseDtype) for dtype in X.dtypes.array):
+        return X
+    return X.astype({c: d.subtype for c, d in X.dtypes.items() if isinstance(d, pd.SparseDtype)})
+
+
 def block_of(X) -> np.ndarray | None:
     """Return the rows of a pandas DataFrame of NumPy numbers of one type, mostly as a view; else None."""
     if not isinstance(X, pd.DataFrame) or not X.size or not X.columns.is_unique:

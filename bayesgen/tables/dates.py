@@ -1,26 +1,41 @@
 """Dates as numbers, days since 1970-01-01, from columns of dates and from text written one way; and back.
 
-A column of text has one of `FORMATS`: it is found in all of its texts together and kept with the fit, by which later
-rows are read. So 3/4/2024 never begins with the day in one row and with the month in another. The times of rows, by
-which they are put in order, are such dates too, or plain numbers.
+A column of text has one of `FORMATS`, of days or of months, quarters and weeks, which stand for their first day: it is
+found in all of its texts together and kept with the fit, by which later rows are read. So 3/4/2024 never begins with
+the day in one row and with the month in another. The times of rows, by which they are put in order, are such dates too,
+or plain numbers.
 """
 
 import datetime
 import functools
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import InputError, counted, named
+from bayesgen.core.errors import Argument, InputError, counted, named
 from bayesgen.tables.columns import first_texts, frame_of, to_float
 from bayesgen.tables.labels import unwrapped
 from bayesgen.tables.text import GAP_WORDS
 
 YEAR_FIRST = "%Y-%m-%d"  # 2024/01/31 too
-FORMATS = (YEAR_FIRST, *(sign.join(order) for sign in "./-" for order in (("%d", "%m", "%Y"), ("%m", "%d", "%Y"))))
+_ORDERS = {"dmy": ("%d", "%m", "%Y"), "mdy": ("%m", "%d", "%Y")}
+_DAYS = (YEAR_FIRST, *(sign.join(order) for sign in "./-" for order in _ORDERS.values()))
+_COMPACT = "%Y%m%d"  # a code as well, so only where a date is asked for
+_PERIODS = {  # formats of days without signs, and of months, quarters and weeks
+    _COMPACT: r"(?P<Y>\d{4})(?P<m>\d\d)(?P<d>\d\d)",
+    "%Y-%m": r"(?P<Y>\d{4})[-/](?P<m>\d{1,2})",
+    "%m/%Y": r"(?P<m>\d{1,2})[./](?P<Y>\d{4})",
+    "%b %Y": r"(?P<b>[A-Za-z]{3,9})\.?[ -](?P<Y>\d{4})",
+    "%Y-Q%q": r"(?P<Y>\d{4})[- ]?Q(?P<q>[1-4])",
+    "Q%q %Y": r"Q(?P<q>[1-4])[- /]?(?P<Y>\d{4})",
+    "%G-W%V": r"(?P<Y>\d{4})-?W(?P<V>\d\d)",
+}
+FORMATS = (*_DAYS, *_PERIODS)
+_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october")
+_MONTHS = (*_MONTHS, "november", "december")
 _TIME = r"(?:[T ](?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2}(?:\.\d+)?))?\s*(?P<zone>Z|[+-]\d{2}:?\d{2})?)?$"
 _LOCAL = re.compile(rf"(\d{{1,2}})([./-])(\d{{1,2}})\2\d{{4}}{_TIME}")
 _SHORT = re.compile(rf"(\d{{1,2}})([./-])(\d{{1,2}})\2\d{{2}}{_TIME}")  # 31.12.24
@@ -32,7 +47,9 @@ _CALENDAR = 700_000  # days from 1970 to the last year that is written as a date
 
 @functools.cache
 def _pattern(form: str) -> re.Pattern:
-    """Return the regular expression that matches dates of a format, with a time or without."""
+    """Return the regular expression that matches dates of a format, those of days with a time or without."""
+    if form in _PERIODS:
+        return re.compile(f"{_PERIODS[form]}$")
     text = "%Y[-/]%m[-/]%d" if form == YEAR_FIRST else re.escape(form)
     for name, digits in (("Y", "4"), ("m", "1,2"), ("d", "1,2")):
         text = text.replace(f"%{name}", rf"(?P<{name}>\d{{{digits}}})")
@@ -44,22 +61,45 @@ def _possible(text: str) -> frozenset[str]:
     if _pattern(YEAR_FIRST).match(text):
         return frozenset([YEAR_FIRST])
     if not (local := _LOCAL.match(text)):
-        return frozenset()
-    forms = [form for form in FORMATS if form[2] == local[2] and form != YEAR_FIRST]
+        return frozenset(form for form in _PERIODS if _parts(text, form) is not None)
+    forms = [form for form in _DAYS if form[2] == local[2] and form != YEAR_FIRST]
     second = {form: int(local[3 if form[1] == "d" else 1]) for form in forms}  # the month in each
     return frozenset(form for form, month in second.items() if month <= 12) or frozenset(forms)
+
+
+def _parts(text: str, form: str) -> dict[str, str] | None:
+    """Return the year, month and day of a text, and its time, by their letters; None where it is not of the format."""
+    if (found := _pattern(form).match(text)) is None:
+        return None
+    usual = {"m": "1", "d": "1", "H": "0", "M": "0", "S": "0", "zone": "Z"}
+    parts = usual | {name: value for name, value in found.groupdict().items() if value is not None}
+    if "b" in parts:
+        months = [place for place, name in enumerate(_MONTHS, 1) if name.startswith(parts["b"].lower())]
+        if len(months) != 1:
+            return None
+        parts["m"] = str(months[0])
+    if "q" in parts:
+        parts["m"] = str(3 * int(parts["q"]) - 2)
+    if "V" in parts:
+        try:
+            first = datetime.date.fromisocalendar(int(parts["Y"]), int(parts["V"]), 1)
+        except ValueError:
+            return None
+        parts |= {"Y": str(first.year), "m": str(first.month), "d": str(first.day)}
+    return parts if form not in _PERIODS or (1 <= int(parts["m"]) <= 12 and 1 <= int(parts["d"]) <= 31) else None
 
 
 def written(texts) -> bool:
     """Return True if all texts are dates: 2024-01-31, 31.01.2024, 31/01/2024 or 01/31/2024, with a time or not.
 
-    Of the distinct values of a column the first thousand are looked at.
+    So are months, quarters and weeks: 2024-01, Jan 2024, 2024-Q1, 2024-W05. Of the distinct values of a column the
+    first thousand are looked at.
 
     >>> written(["2024-01-31", "2024-02-01 12:30"]), written(["31.1.2024"]), written(["1-800-2024"])
     (True, True, False)
     """
     texts = first_texts(texts)  # a column of dates is written one way throughout
-    return bool(texts) and all(map(_possible, texts))
+    return bool(texts) and all(_possible(text) - {_COMPACT} for text in texts)
 
 
 def formats_of(values, column: str) -> frozenset[str]:
@@ -105,20 +145,71 @@ def _distinct(values) -> tuple[np.ndarray, Any, list[int]]:
     return codes, distinct, known[np.unique(codes[known], return_index=True)[1]].tolist()
 
 
-def format_of(forms: Collection[str], column: str) -> str:
+def form_of(values, column: str, order: str = "") -> str:
+    """Return the format in which all texts of a column are read, as `format_of` does, by the order that a user gave.
+
+    Where the day is the month in every date the order makes no difference. Raise `InputError` where a text contradicts
+    the order.
+
+    >>> form_of(np.array(["3/4/2024", "5/6/2024"], dtype=object), "seen", "mdy")
+    '%m/%d/%Y'
+    """
+    forms = formats_of(values, column)
+    if len(forms) == len(FORMATS) or (not order and len(forms) == 1):
+        return format_of(forms, column)
+    _, distinct, rows = _distinct(values)
+    texts = [(text.strip(), row) for text, row in zip(distinct, rows, strict=True) if isinstance(text, str)]
+    if order and not forms.isdisjoint((*_DAYS, _COMPACT)):
+        wanted = frozenset(form for form in (*_DAYS, _COMPACT) if _order(form) == order)
+        if not forms & wanted:
+            text, row = next((text, row) for text, row in texts if not _possible(text) & wanted)
+            raise InputError(
+                f"column {column!r}: {text!r} in row {row} is not written in the order {order}",
+                column=column,
+                row=row,
+                value=text,
+            )
+        forms = forms & wanted
+    return format_of(forms, column, _doubtful(text for text, _ in texts))
+
+
+def _doubtful(texts: Iterable[str]) -> str:
+    """Return the first date whose day and month differ, and may change places; "" where there is none."""
+    local = ((text, _LOCAL.match(text)) for text in texts)
+    return next((text for text, found in local if found and int(found[1]) != int(found[3])), "")
+
+
+def _order(form: str) -> str:
+    """Return the order of day, month and year in a format of days."""
+    return "ymd" if form in (YEAR_FIRST, _COMPACT) else "dmy" if form[1] == "d" else "mdy"
+
+
+def reordered(form: str, order: str) -> str:
+    """Return the format of days, with the same sign, in another order; other formats as they are."""
+    if form not in _DAYS or form == YEAR_FIRST or not order:
+        return form
+    return form[2].join(_ORDERS[order]) if order in _ORDERS else YEAR_FIRST
+
+
+def check_order(order: str) -> None:
+    """Raise an error unless an order of day, month and year is known, or none is given."""
+    if order not in ("", *_ORDERS, "ymd"):
+        raise ValueError(f"the order of a date is one of dmy, mdy and ymd, not {order!r}")
+
+
+def format_of(forms: Collection[str], column: str, example: str = "") -> str:
     """Return the one format that a column is read in, by those that are possible; "" where it has no text.
 
-    With points the day comes first where nothing tells. Raise ValueError where nothing tells otherwise.
+    With points the day comes first where nothing tells, and it may where no ``example`` has two readings. Raise
+    ValueError, which names it, where nothing tells otherwise.
     """
     if len(forms) == len(FORMATS):
         return ""
-    if len(forms) > 1 and "%d.%m.%Y" not in forms:
-        example = next(iter(forms))[2].join(("03", "04", "2024"))
-        raise ValueError(
-            f"column {column!r}: nothing tells whether dates such as {example} begin with the day or with the month; "
-            "write dates as 2024-01-31"
-        )
-    return "%d.%m.%Y" if len(forms) > 1 else next(iter(forms))
+    if len(forms) > 1 and "%d.%m.%Y" not in forms and example:
+        cure = Argument("date_order", "dmy", "read_table(path, date_order='dmy')")
+        what = f"column {column!r}: nothing tells whether dates such as {example} begin with the day or with the month"
+        raise InputError(what, "; give ", cure, " or mdy, or write dates as 2024-01-31", column=column, value=example)
+    return next(form for form in FORMATS if form in forms)
 
 
 def days(values, column: str, form: str = "", numbers: bool = True) -> np.ndarray:
@@ -186,14 +277,14 @@ def _found_anew(form: str, forms, texts: list[str], rows: list[int], column: str
             row=rows[place],
             value=texts[place],
         )
-    return format_of(forms, column)
+    return format_of(forms, column, _doubtful(texts))
 
 
 def _of_texts(texts: list[str], form: str, column: str, rows) -> np.ndarray:
     """Convert texts of one format to days."""
-    found = pd.DataFrame([_pattern(form).match(text).groupdict() for text in texts])  # pyright: ignore[reportOptionalMemberAccess]
-    y, m, d, hour, minute = (found[name].fillna("0").astype(int).to_numpy() for name in ("Y", "m", "d", "H", "M"))
-    second = found["S"].fillna("0").astype(float).to_numpy()
+    found = pd.DataFrame([_parts(text, form) for text in texts])
+    y, m, d, hour, minute = (found[name].astype(int).to_numpy() for name in ("Y", "m", "d", "H", "M"))
+    second = found["S"].astype(float).to_numpy()
     month = ((y - 1970) * 12 + m - 1).astype("datetime64[M]")
     first, following = (one.astype("datetime64[D]").astype(int) for one in (month, month + np.timedelta64(1, "M")))
     wrong = (
@@ -202,7 +293,7 @@ def _of_texts(texts: list[str], form: str, column: str, rows) -> np.ndarray:
     if wrong.any():
         place = int(wrong.argmax())
         raise _no_date(texts[place], column, rows[place], _BEYOND)
-    zones = found["zone"].fillna("Z").str.replace("Z", "+0000").str.replace(":", "")
+    zones = found["zone"].str.replace("Z", "+0000").str.replace(":", "")
     shift = np.array([int(zone[:1] + "1") * (int(zone[1:3]) * 60 + int(zone[3:])) for zone in zones])
     return first + d - 1 + ((hour * 60 + minute - shift) * 60 + second) / 86_400
 

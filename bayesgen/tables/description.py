@@ -32,7 +32,7 @@ _NUMBERED, _DENSE = 20, 2  # rows from which numbers may number them, by their v
 class Verdict:
     """A finding on a column: dates or numbers as text; hardly a text twice; it counts rows, or may; it names people."""
 
-    kind: Literal["dates", "numbers", "names", "counts", "numbered", "ids"]
+    kind: Literal["dates", "durations", "numbers", "names", "counts", "numbered", "ids"]
     distinct: int = 0  # number of distinct values of text
     seen: int = 0  # and of rows that have one
     unread: Unread | None = field(default=None, repr=False)  # how the numbers would be read

@@ -18,7 +18,7 @@ from bayesgen.tables.batches import located
 from bayesgen.tables.columns import is_number
 from bayesgen.tables.fields import ENDINGS, Fields, Opened, opened
 from bayesgen.tables.found import units_in, way_of
-from bayesgen.tables.numerals import Column, Numerals, proves, read_column, without_unit
+from bayesgen.tables.numerals import DURATION, Column, Numerals, proves, read_column, without_unit
 from bayesgen.tables.reading import Reading, limit_of
 from bayesgen.tables.text import NO_GAPS, column_of, plain_columns
 
@@ -87,6 +87,8 @@ def read(
         typed = {name: _parquet_column(v, name in declared, missing, (kinds or {}).get(name)) for name, v in table}
         columns, gaps = ({name: found[place] for name, found in typed.items()} for place in (0, 1))
         notes, account = list(_lost_levels(columns, declared)), Reading()
+        if spans := [name for name, values in table if values.dtype.kind == "m"]:
+            notes.append(f"{named(spans)}: durations taken as numbers of days")
         if reading.numerals() != Numerals() and not later:
             notes.append("Parquet, whose columns have types: --decimal, --thousands and --limits are for CSV")
     else:
@@ -99,7 +101,7 @@ def read(
         notes = [*fields.notes, *told, *notes]
         signs = {"decimal": reading.decimal or ".", "thousands": reading.thousands, "limits": bool(limits)}
         account = replace(account, sep=reading.sep or fields.sep, plain=reading.plain, **signs)
-    account = replace(account, missing=reading.missing)
+    account = replace(account, missing=reading.missing, date_order=reading.date_order)
     notes += [] if content is not None else _misnamed(path, file)
     rows = len(table[0][1]) if table else 0
     return TableFile(
@@ -181,8 +183,11 @@ def _of_fields(
         notes.insert(0, f"{named(new)}: read as numbers below 0, such as {minus[new[0]]!r}")
     if percent and like.percent is None:
         notes.insert(0, f"{named(percent)}: % dropped, as in {next(iter(percent.values()))!r}")
-    if new := [name for name in units if name not in like.units]:
-        notes.insert(0, f"{named(new)}: the unit dropped, as in {units[new[0]]!r}")
+    clocks = [name for name in units if reading.units[name] == DURATION]
+    beside = [name for name in units if name not in clocks]
+    for what, names in (("the unit dropped", beside), ("durations read as days, hours before the colon", clocks)):
+        if new := [name for name in names if name not in like.units]:
+            notes.insert(0, f"{named(new)}: {what}, as in {units[new[0]]!r}")
     known = {name: unit for name, unit in reading.units.items() if later or name in fractions}
     bare = tuple(name for name in reading.bare if name in known)
     account = Reading(percent=tuple(percent), minus=tuple(minus), fractions=fractions, units=known, bare=bare)
@@ -257,6 +262,8 @@ def _parquet_column(column, declared: bool, missing: set, kind: Kind | None) -> 
     holds = "" if categories else pd.api.types.infer_dtype(column, skipna=True)
     if holds == "decimal":
         column = column.astype(float)
+    if column.dtype.kind == "m":
+        column = column / pd.Timedelta(days=1)
     if holds == "string" and not declared:
         return column_of(column.astype(object).where(~gone, ""), missing, "number" if kind == "number" else "text")
     named = named_gaps(column, missing) & ~gone

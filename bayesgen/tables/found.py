@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.tables.arrow import compute, pa
-from bayesgen.tables.numerals import WAYS, Numerals, thousands_apart, undressed, unit_in
+from bayesgen.tables.numerals import DURATION, WAYS, Numerals, thousands_apart, undressed, unit_in
 from bayesgen.tables.text import gaps_among_numbers, matches, sample_places
 
 SEPARATORS = ",;\t|"
@@ -25,7 +25,9 @@ _USUAL = """
     m/s bpm kcal kJ J cal IU U/l U/L IU/l IU/L mIU/l g/l g/L g/dl g/dL mg/l mg/L mg/dl mg/dL \u00b5g/l
     \u03bcg/l ng/ml ng/mL mmol/l mmol/L \u00b5mol/l \u03bcmol/l \u00b5mol/L
 """
-_UNITS = frozenset(_USUAL.split())  # of money, mass, length, volume, temperature, time, power and what is dissolved
+_UNITS = frozenset(
+    (*_USUAL.split(), DURATION)
+)  # of money, mass, length, volume, temperature, time, power and what is dissolved
 
 
 def separator(lines: Callable[[], Any]) -> str:
@@ -103,6 +105,7 @@ def way_of(
     thousands.
     """
     ways = [replace(how, limits=limits) for how in WAYS]
+    table = {name: fields for name, fields in table.items() if units.get(name) != DURATION}
     looks = {name: undressed(_sample(fields), units.get(name, "")) for name, fields in table.items()}
     odd = [name for name, look in looks.items() if not _reads(ways[0], look, missing)]
     if not (odd := [name for name in odd if any(_reads(how, looks[name], missing) for how in ways[1:])]):

@@ -27,6 +27,10 @@ _DRESSED = re.compile(  # $7.5, EUR 7.5, 7.5 kg
     rf"[-+\u2212\u2013]?(?P<before>[$\u20ac\u00a3\u00a5\u20b9]{_BLANK}*|[A-Z]{{3}}{_BLANK}+)?[-+\u2212\u2013]?[.,]?[0-9]"
     rf"(?:[0-9.,'\u2019]|{_BLANK}(?=[0-9]))*(?P<behind>{_BLANK}*(?:[^\W\d_]|[$\u20ac\u00a3\u00a5\u20b9\u00b0])[^\d.,]{{0,7}})?$"
 )
+DURATION = "h:mm"  # in place of a unit, of durations such as 1:30 or 1 days 02:30:00, which are days
+_CLOCK = re.compile(
+    r"([+-]?\d+) days? ()\+?(\d\d):(\d\d):(\d\d(?:\.\d+)?)$|()(-?)(\d{1,4}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?$"
+)
 _LIMIT, _BELOW = "[<>\u2264\u2265]=?", "[<\u2264]"
 _LONGEST = 100  # characters of a number: some patterns take time that grows with the square of a text
 FEW = 10  # texts that may well be categories, such as <18, 18 and 19
@@ -135,7 +139,8 @@ def _beside_unit(fields: "pa.Array", missing, kind: Kind | None, how: Numerals, 
     encoded, unlike = fields.dictionary_encode(), replace(how, unit="")
     distinct = encoded.dictionary
     without = undressed(distinct, how.unit)
-    found = read_column(without.take(encoded.indices), missing, kind, unlike, name)
+    read = Numerals() if how.unit == DURATION else unlike
+    found = read_column(without.take(encoded.indices), missing, kind, read, name)
     if found.values.dtype.kind not in "iuf":
         return read_column(fields, missing, kind, unlike, name)
     dressed = compute.not_equal(without, distinct).to_numpy(zero_copy_only=False)
@@ -153,7 +158,9 @@ def without_unit(name: str, fields: "pa.Array", missing, how: Numerals) -> Input
 
 
 def undressed(fields: "pa.Array", unit: str) -> "pa.Array":
-    """Return fields without a unit before or behind their number."""
+    """Return fields without a unit before or behind their number; durations as days."""
+    if unit == DURATION:
+        return pa.array(map(_days_of, fields.to_pylist()), fields.type)
     word = re.escape(unit).replace(r"\ ", " ")  # which Arrow takes for no escape
     bare = compute.replace_substring_regex(fields, f"^({_BLANK}*(?:[+(]|{_MINUS})?){_BLANK}*{word}{_BLANK}*", r"\1")
     bare = compute.replace_substring_regex(bare, f"{_BLANK}*{word}({_BLANK}?(?:[)]|{_MINUS})?{_BLANK}*)$", r"\1")
@@ -305,12 +312,23 @@ def _found(ways: tuple[Numerals, ...], entry: str, every: list, pattern: str) ->
     return Unread(ways, entry, words, (len(texts) - len(words), len(texts)))
 
 
+def _days_of(text: str) -> str:
+    """Return a duration as a number of days; another text as it is."""
+    if not (found := _CLOCK.match(text.strip())):
+        return text
+    days, sign, hours, minutes, seconds = (found[place] or found[place + 5] or "0" for place in range(1, 6))
+    clock = (int(hours) * 60 + int(minutes) + float(seconds) / 60) / 1440
+    return repr(-clock if sign == "-" else int(days) + clock)
+
+
 def unit_in(text: str) -> str:
     """Return the unit before or behind a number; "" where there is none.
 
-    >>> unit_in("$ 7.50"), unit_in("-7,5 mg/l"), unit_in("7.5"), unit_in("A7")
-    ('$', 'mg/l', '', '')
+    >>> unit_in("$ 7.50"), unit_in("-7,5 mg/l"), unit_in("7.5"), unit_in("A7"), unit_in("1:30")
+    ('$', 'mg/l', '', '', 'h:mm')
     """
+    if _CLOCK.match(text.strip()):
+        return DURATION
     found = _fits(_DRESSED, text.strip(" ()"))
     return "" if found is None else (found["before"] or found["behind"] or "").strip()
 

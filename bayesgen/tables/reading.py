@@ -12,7 +12,7 @@ import numpy as np
 from bayesgen.core.errors import Argument, InputError, quoted
 from bayesgen.core.registry import saveable
 from bayesgen.tables.arrow import compute, pa
-from bayesgen.tables.dates import FORMATS, days
+from bayesgen.tables.dates import FORMATS, check_order, days, reordered
 from bayesgen.tables.marks import holds, joined, marks_of
 from bayesgen.tables.numerals import Column, Numerals, thousands_apart
 
@@ -57,12 +57,14 @@ class Reading:
     # columns that are days since 1970-01-01: read from dates, shown and given back as dates. Each with the format of
     # its dates, "" where they were no text.
     dates: Mapping[str, str] = field(default_factory=dict)
+    date_order: str = ""  # dmy, mdy or ymd, where it was said
     days: tuple[str, ...] = ()  # those of them that came as such numbers, so that later numbers may be days too
     # columns that the fit had in other values than the file: nothing else is known of them
     changed: tuple[str, ...] = ()
 
     def __post_init__(self):
         self.numerals()
+        check_order(self.date_order)
         if unknown := [form for form in self.dates.values() if form not in ("", *FORMATS)]:
             raise ValueError(f"dates are written in one of {FORMATS}, not as {unknown[0]!r}")
 
@@ -96,6 +98,8 @@ class Reading:
         if "units" in known:
             known["bare"] = tuple(dict.fromkeys([*self.bare, *known["units"]]))
             known["units"] = {**self.units, **known["units"]}
+        if order := known.get("date_order"):
+            known["dates"] = {column: reordered(form, order) for column, form in self.dates.items()}
         if {"decimal", "thousands"} & known.keys():
             signs = {"decimal": self.decimal, "thousands": self.thousands} | known
             if signs["decimal"] == signs["thousands"] and "thousands" not in known:

@@ -27,6 +27,7 @@ DROP = "drop"  # in place of a family: the column is left out
 _RESERVED = "classes"
 _DOUBTS = {
     "dates": "holds dates as text, which would be categories",
+    "durations": "holds durations, which are taken as numbers of days",
     "numbers": "holds numbers as text",
     "names": "seems to name the rows, with {distinct} distinct values in {seen} rows; names say nothing",
     "counts": "seems to number the rows, which says nothing of new rows",

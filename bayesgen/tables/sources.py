@@ -31,7 +31,7 @@ from bayesgen.tables.batches import (
     parts_of,
     without_index,
 )
-from bayesgen.tables.columns import check_present, check_same
+from bayesgen.tables.columns import check_present, check_same, dense
 from bayesgen.tables.fields import PARQUET_HEAD, Fields, opened
 from bayesgen.tables.files import CSV, PARQUET, check_once, declared_categories
 from bayesgen.tables.numerals import office_column, read_column
@@ -277,6 +277,7 @@ def source_of(data: Any, reading: Reading | None = None, used: Collection[str] =
     if hasattr(data, "collect_batches") and hasattr(data, "collect_schema"):  # a LazyFrame of polars
         return Stream(functools.partial(_of_lazy, data), True)
     if isinstance(data, pd.DataFrame):
+        data = dense(data)
         try:
             table = pa.Table.from_pandas(data)
         except pa.ArrowException:  # a column holds values of several types, which Arrow has not

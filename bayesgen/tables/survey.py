@@ -106,7 +106,11 @@ class Survey(Columns):
 
     def date_form(self, column: str) -> str | None:
         """Return the format of dates; "" as well while no pass over the rows has looked it up."""
-        return format_of(self.forms[column], column) if column in self.forms else super().date_form(column)
+        return (
+            format_of(self.forms[column], column, self.words.get(column, ""))
+            if column in self.forms
+            else super().date_form(column)
+        )
 
     def categories(self, column: str) -> tuple | None:
         """Return the levels of a categorical column; None where no pass over the rows has looked them up."""
@@ -124,7 +128,7 @@ def kind_of_type(kind) -> str:
     types = pa.types
     if types.is_boolean(kind):
         return "b"
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_duration(kind):
         return "f"
     if types.is_null(kind):
         return ""

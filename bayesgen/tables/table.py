@@ -18,6 +18,7 @@ from bayesgen.tables.columns import (
     block_of,
     check_distinct,
     declared_levels,
+    dense,
     factorize,
     frame_of,
     object_kind,
@@ -26,7 +27,7 @@ from bayesgen.tables.columns import (
     to_float,
     twins,
 )
-from bayesgen.tables.dates import format_of, formats_of
+from bayesgen.tables.dates import form_of
 from bayesgen.tables.description import Columns, Verdict, of_labels, of_whole
 from bayesgen.tables.reading import Reading, changed_after
 
@@ -55,6 +56,7 @@ class Table(Columns):
         self._array: Any = None  # the rows where they do not: mostly a view, which nobody writes to
         self._known: dict[Any, Any] = {}  # by column: the series, kind of values, codes and distinct values
         self._dates: Reading | None = None  # the account of a fit that had dates
+        X = dense(X)
         if sparse.issparse(X):
             rows = X if _is_csr(X) else check_array(X, accept_sparse="csr", ensure_all_finite=False)  # pyright: ignore[reportArgumentType]  # no stubs
             rows = rows if isinstance(rows, sparse.csr_array) else sparse.csr_array(rows)
@@ -155,7 +157,7 @@ class Table(Columns):
             return plain
         series = self._series(column)
         dtype = series.dtype
-        if dtype == nw.Boolean or dtype.is_numeric():
+        if dtype == nw.Boolean or dtype.is_numeric() or dtype == nw.Duration:
             return "b" if dtype == nw.Boolean else "f"
         if dtype in _TEXT or _nothing(series):
             return "O"
@@ -174,10 +176,12 @@ class Table(Columns):
         if self.kind(column) == "f":
             return None
         values = self.labels(column)
-        return "" if values.dtype.kind == "M" else format_of(formats_of(values, column), column)
+        return "" if values.dtype.kind == "M" else form_of(values, column)
 
     def doubt(self, column: str) -> Verdict | None:
         """Return the verdict on a column of a DataFrame that may be no feature, else None; ten rows do not tell."""
+        if self._mixed and self._series(column).dtype == nw.Duration:
+            return Verdict("durations")
         if self.names is None or len(self) <= 10:
             return None
         if not self._mixed:  # numbers of one type
@@ -240,6 +244,8 @@ class Table(Columns):
         if self._taken(column) != "O" and self._mixed:
             series = self._series(column)
             dtype = series.dtype
+            if dtype == nw.Duration:
+                return series.to_numpy() / np.timedelta64(1, "D")
             if dtype != nw.Object:
                 return (series if dtype == nw.Float64 else series.cast(nw.Float64)).to_numpy()
         return to_float(self.labels(column), column)

@@ -21,6 +21,7 @@ _OPTIONS: dict[str, str | dict] = {  # arguments of the library that are no opti
     "categories": "fit anew, with rows of every category; `bayesgen predict --unseen missing` takes it as missing",
     "classes": "fit anew, with rows of every class",
     "covariance": "",
+    "date_order": "--date-order dmy",
     "features": {
         "categorical": "make it a category by --categorical",
         "log1p": ", which --log takes",
