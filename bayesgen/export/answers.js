@@ -13,7 +13,7 @@ function predictProba(row, options) {
 }
 
 // As many draws as some tenths of a second allow: 200,000 of all parameters, and 1,000 to 10,000 rounds of them.
-const drawnAtOnce = factors.map((f) => Math.max(...Object.values(KINDS[f.kind].fields).map((size) => SIZES[size](f))));
+const drawnAtOnce = factors.map((f) => f.groups * f.columns.length * (f.size || 1));
 const DRAWS = Math.round(Math.min(1e4, Math.max(1e3, 2e5 / drawnAtOnce.reduce((sum, size) => sum + size, K))));
 let posterior = null; // draws of the parameters, kept for the next row
 
@@ -25,9 +25,10 @@ function drawnMixture(draws, seed) {
   const share = new Float64Array(draws * K);
   for (let s = 0; s < draws; s++) share.set(dirichlet(members.share, model.members.total, random), s * K);
   const copies = factors.map((f) => {
-    const { fields, drawn, prepare } = KINDS[f.kind];
+    const { fields, drawn, densitiesOfDraws, prepare } = KINDS[f.kind];
     const copy = { ...f, groups: f.groups * draws, alternatives: draws };
     copy.cell = Array.from({ length: copy.groups }, (_, g) => g);
+    if (densitiesOfDraws) return { ...copy, densities: densitiesOfDraws(f, draws, random) };
     for (const [field, size] of Object.entries(fields)) copy[field] = new Float64Array(SIZES[size](copy)).fill(Infinity);
     drawn(f, copy, random);
     if (prepare) prepare(copy);

@@ -5,7 +5,8 @@
 //   whole     log p(x | group g) of all entries of a row, where they do not
 //   line      location, spread and degrees of freedom of an unknown entry, where it is a number
 //   values    how many values of an unknown entry are listed, where it is a count or a category
-//   drawn     parameters under groups that are drawn from the posterior
+//   drawn     parameters under groups that are drawn from the posterior; or
+//   densitiesOfDraws  the function of a row that returns log p(x | g) under such groups
 //   prepare   what does not depend on rows;  check  whether entries fit each other
 // Where parameters are known, the rows that they are worth (total, kappa, rate, dof) are infinite.
 
@@ -85,29 +86,41 @@ const KINDS = {
       const location = z.reduce((sum, v, o) => sum + v * last[o], f.location[g * f.columns.length + i]);
       return conditional(location, last[seen.length], f.dof[g], z);
     },
-    drawn(f, copy, random) {
-      const D = f.columns.length;
-      let turn = null; // of Bartlett's decomposition: the inverse of a factor of a Wishart matrix
-      for (let g = 0; g < copy.groups; g++) {
-        const from = g % f.groups;
-        const share = 1 / (f.kappa[from] + 1);
-        const { root } = rootOf(f, from, f.columns.map((_, i) => i));
-        if (from === 0 || !f.tied) {
-          turn = Array.from({ length: D }, (_, r) => Array.from({ length: r }, () => random.normal()));
-          turn.forEach((row, r) => row.push(Math.sqrt(2 * random.gamma((f.dof[from] + r) / 2))));
-          turn = inverse(turn);
-        }
-        const spread = Math.sqrt(f.dof[from] * (1 - share));
-        const factor = root.map((row, r) => row.map((_, c) => spread * dot(r - c + 1, (s) => row[c + s] * turn[c + s][c])));
-        const noise = factor.map(() => random.normal());
-        for (let r = 0; r < D; r++) {
-          const move = Math.sqrt(share / (1 - share)) * dot(r + 1, (s) => factor[r][s] * noise[s]);
-          copy.location[g * D + r] = f.location[from * D + r] + move;
-          for (let c = 0; c < D; c++) {
-            copy.scale[(g * D + r) * D + c] = dot(Math.min(r, c) + 1, (s) => factor[r][s] * factor[c][s]);
+    // A row asks a draw for |A'z - u / sqrt(kappa)|^2 and the determinant of A alone, A Bartlett's factor of a Wishart
+    // matrix, z whitened distances, u normal. The law of A is that of A in every basis: in one whose first directions
+    // hold z of the groups that share A, few entries of A matter beside its diagonal.
+    densitiesOfDraws(f, draws, random) {
+      const [D, G, sets] = [f.columns.length, f.groups, f.tied ? 1 : f.groups];
+      const some = (size, draw) => Float64Array.from({ length: size }, (_, place) => draw(place));
+      const chi = some(draws * sets * D, (c) => Math.sqrt(2 * random.gamma((f.dof[Math.floor(c / D) % sets] + (c % D)) / 2)));
+      const beside = some(draws * sets * (G / sets) ** 2, random.normal);
+      const u = some(draws * G * D, random.normal);
+      return (x) => {
+        const [result, seen] = [new Float64Array(draws * G), entriesOf(f, x)];
+        const d = seen.length;
+        for (let set = 0; d && set < sets; set++) {
+          const groups = Array.from({ length: G / sets }, (_, place) => set + place);
+          const spread = groups.map((g) => Math.sqrt((f.dof[g] * f.kappa[g]) / (f.kappa[g] + 1)));
+          const z = coordinates(groups.map((g, o) => away(f, g, seen, x, rootOf(f, g, seen).root).map((v) => v / spread[o])));
+          for (let m = 0; m < draws; m++) {
+            const [first, aside] = [(m * sets + set) * D, (m * sets + set) * (G / sets) ** 2];
+            let logs = 0;
+            for (let r = 0; r < d; r++) logs += Math.log(chi[first + r]);
+            groups.forEach((g, o) => {
+              let square = 0;
+              for (let i = 0; i < d; i++) {
+                let v = -u[(m * G + g) * D + i] / Math.sqrt(f.kappa[g]);
+                if (i < z[o].length) v += chi[first + d - 1 - i] * z[o][i];
+                for (let t = i + 1; t < z[o].length; t++) v += beside[aside + (t * G) / sets + i] * z[o][t];
+                square += v * v;
+              }
+              const level = -d * (LOG_2PI / 2 + Math.log(spread[o])) - rootOf(f, g, seen).logDet;
+              result[m * G + g] = Number.isNaN(square) ? -Infinity : level + logs - square / 2;
+            });
           }
         }
-      }
+        return result;
+      };
     },
   },
   // the values 0, 1, ..., size - 1 by their probabilities, of a Dirichlet of this total
@@ -260,13 +273,20 @@ const dot = (count, term) => {
   return sum;
 };
 
-/** Return the inverse of a lower triangle, given by its rows. */
-function inverse(rows) {
-  const result = [];
-  rows.forEach((row, r) => {
-    result.push(row.map((_, c) => (c === r ? 1 / row[r] : -dot(r - c, (s) => row[c + s] * result[c + s][c]) / row[r])));
+/** Return the coordinates of vectors in a basis that they span themselves, one more with each vector. */
+function coordinates(vectors) {
+  const basis = [];
+  return vectors.map((vector) => {
+    const rest = [...vector];
+    const found = basis.map((b) => {
+      const along = dot(b.length, (s) => b[s] * rest[s]);
+      b.forEach((v, s) => (rest[s] -= along * v));
+      return along;
+    });
+    const size = Math.sqrt(dot(rest.length, (s) => rest[s] ** 2));
+    if (basis.length < rest.length && size > 0) found[basis.push(rest.map((v) => v / size)) - 1] = size;
+    return found;
   });
-  return result;
 }
 
 /** Return Cholesky's factor of the scale matrix of some columns under a group, by rows; kept for the next row. */

@@ -17,6 +17,7 @@ members.choice = (m, f) => (model.members.choice ? model.members.choice[m][f] : 
 
 /** Return log p(x | g) of a row under every group of a factor; 0 for a row without entries. */
 function densities(f, x) {
+  if (f.densities) return f.densities(x); // under draws of the parameters
   const kind = KINDS[f.kind];
   const result = new Float64Array(f.groups);
   if (f.joint || !kind.density) return result.map((_, g) => kind.whole(f, g, x));
