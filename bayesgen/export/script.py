@@ -16,16 +16,9 @@ from bayesgen.numerics.checks import check_count
 
 DRAWS = 400
 _PARTS = ("numbers", "rows", "kinds", "mixture", "regression", "answers", "questions")  # files, in this order
-_FUNCTIONS = (
-    "predictProba",
-    "predictLogProba",
-    "predictProbaInterval",
-    "explain",
-    "nextMeasurement",
-    "nextMeasurements",
-    "typicality",
-    "decide",
-    "remarks",
+_EXPORTS = (
+    "export { model, predictProba, predictLogProba, predictProbaInterval, explain, nextMeasurement, nextMeasurements, "
+    "typicality, decide, remarks };"
 )
 
 
@@ -70,8 +63,7 @@ def source(made: Mapping[str, Any]) -> str:
         shipped, of = about["draws"]
         head += f"\n// Its probabilities are averages over {counted(shipped, 'draw')} of {of}."
     model = ",\n".join(f"  {name}: {_literal(value)}" for name, value in made.items())
-    names = f"export {{ model, {', '.join(_FUNCTIONS)} }};"
-    return f'{head}\n"use strict";\n\nconst model = {{\n{model},\n}};\n\n{scorer}\n{names}\n'
+    return f'{head}\n"use strict";\n\nconst model = {{\n{model},\n}};\n\n{scorer}\n{_EXPORTS}\n'
 
 
 def _literal(value: Any) -> str:
