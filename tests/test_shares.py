@@ -70,6 +70,14 @@ def test_pieces_add_and_are_forgotten():
     assert not hasattr(pieces, "log_evidence_")
 
 
+@pytest.mark.parametrize("name", ["naive Bayes", "softmax"])
+def test_batches_of_shares_are_the_whole(name):
+    classifier, x = CLASSIFIERS[name][0], X[["length"]].to_numpy()
+    whole = clone(classifier).fit(x, P).predict_proba(x)
+    found = clone(classifier).fit_batches([(x[:9], P[:9]), (x[9:], P[9:])], progress=False)
+    assert np.allclose(found.predict_proba(x), whole, atol=1e-9) and not hasattr(found, "log_evidence_")
+
+
 def test_the_score_is_the_mean_share_of_what_is_predicted():
     classifier = bg.NaiveBayesClassifier().fit(X, P)
     predicted = classifier.predict(X)

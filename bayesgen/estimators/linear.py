@@ -27,9 +27,10 @@ from bayesgen.posterior.arviz import add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.posterior import ParameterDraws, generator
 from bayesgen.tables import design
 from bayesgen.tables.batches import Source
-from bayesgen.tables.labels import class_codes, existing
-from bayesgen.tables.rows import distinct_labels, split
+from bayesgen.tables.labels import existing
+from bayesgen.tables.rows import codes_among, split
 from bayesgen.tables.schema import Schema
+from bayesgen.tables.shares import stacked
 from bayesgen.tables.sources import source_like
 from bayesgen.tables.table import Table
 
@@ -287,10 +288,10 @@ def fit_classes(estimator, data, target, sample_weight, schema, classes, missing
 
     def read(function, add):
         def work(x, y, w):
-            distinct, places = distinct_labels(y)
-            codes = class_codes(distinct, labels)[1][places]
-            x = design.filled(batches.schema, x, centre if fills else None)
-            return function({"x": (x - centre) / scale, "t": codes, "weight": w})
+            codes, x = codes_among(y, labels), design.filled(batches.schema, x, centre if fills else None)
+            row, code, votes = stacked(codes, w)
+            x = x if codes.ndim == 1 else x[row]
+            return function({"x": (x - centre) / scale, "t": code, "weight": votes})
 
         return batches.total(work, progress, workers, functools.partial(added, add=add))
 

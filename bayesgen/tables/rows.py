@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,13 @@ from bayesgen.core.errors import quoted
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.classifier import ClassConditional
 from bayesgen.numerics.checks import check_weight
-from bayesgen.numerics.pieces import scratch
+from bayesgen.numerics.pieces import scratch, select_rows
 from bayesgen.numerics.sums import Grouping
 from bayesgen.tables.arrow import is_arrow, pa
 from bayesgen.tables.columns import check_present, frame_of
 from bayesgen.tables.labels import class_codes, class_labels
 from bayesgen.tables.schema import Schema
+from bayesgen.tables.shares import Shares, labels_or_shares, stacked
 from bayesgen.tables.table import Table, numbered
 
 
@@ -77,11 +78,8 @@ class RowSchema:
         return self.schema.used()
 
     def codes(self, labels) -> np.ndarray:
-        """Return the code of each label, (n,)."""
-        distinct, places = distinct_labels(labels)
-        if np.array_equal(distinct, self.classes):
-            return places
-        return class_codes(distinct, self.classes)[1][places]
+        """Return the code of each label, (n,), or shares (n, K)."""
+        return codes_among(labels, self.classes)
 
     def statistics(self, batch) -> ClassStatistics | None:
         """Return the statistics of a batch of rows; None where it has no row."""
@@ -89,7 +87,11 @@ class RowSchema:
         X, labels, weight = split(batch, self.target, self.weight, schema.columns)
         if not len(labels):
             return None
-        rows = Grouping(self.codes(labels), len(self.classes), weight, (len(self.classes),))
+        codes = self.codes(labels)
+        row, code, votes = stacked(codes, weight)
+        rows = Grouping(code, len(self.classes), votes, (len(self.classes),))
+        if codes.ndim == 2:
+            return replace(self._summed(schema, X, rows, row), decayed=True)
         if all_numbers(X):
             with contextlib.suppress(ValueError, TypeError):  # told below, with the rows as they came
                 order, beside = rows.side_by_side()
@@ -116,8 +118,8 @@ class RowSchema:
         found = self.statistics(batch)
         return nothing(self) if found is None else found
 
-    def _summed(self, schema, X, rows: Grouping) -> ClassStatistics:
-        blocks = schema.read(Table(X).renamed(schema.columns))
+    def _summed(self, schema, X, rows: Grouping, places: Any = slice(None)) -> ClassStatistics:
+        blocks = select_rows(schema.read(Table(X).renamed(schema.columns)), places)
         by_leaf = {name: blocks[name] for name in self.template.leaves}
         return self.template.sum_rows(by_leaf, rows, self.fingerprint)
 
@@ -221,10 +223,18 @@ def in_order(X, order) -> np.ndarray:
     return result.T
 
 
+def codes_among(labels, classes) -> np.ndarray:
+    """Return the code of each label among the classes, (n,), or the shares of these, (n, K)."""
+    if isinstance(labels := labels_or_shares(labels, default=classes), Shares):
+        return labels.among(classes.tolist())
+    distinct, places = distinct_labels(labels)
+    return places if np.array_equal(distinct, classes) else class_codes(distinct, classes)[1][places]
+
+
 def distinct_labels(labels) -> tuple[np.ndarray, np.ndarray]:
     """Return the distinct labels, checked, and the place of each row's label; text of pyarrow is never unpacked."""
     if not is_arrow(labels, "ChunkedArray", "Array") or labels.null_count:
-        return class_codes(class_labels(labels))
+        return class_codes(class_labels(labels_or_shares(labels)))
     if is_arrow(labels, "ChunkedArray"):
         labels = labels.combine_chunks()
     if pa.types.is_integer(labels.type) or pa.types.is_boolean(labels.type):
