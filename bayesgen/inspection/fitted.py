@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,9 +10,6 @@ from bayesgen.models import ClassConditional
 from bayesgen.models.categorical import KnownCategorical
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
-
-if TYPE_CHECKING:
-    from bayesgen.inspection.missing import Joint
 
 
 class Fitted(abc.ABC):
@@ -56,8 +53,8 @@ class FittedDensity(FittedClassifier):
     """A fitted classifier under which rows have a density. A subclass must write `joint`."""
 
     @abc.abstractmethod
-    def joint(self) -> "Joint":
-        """Return the joint density of rows and classes."""
+    def joint(self) -> Any:
+        """Return the joint density of rows and classes, a `bayesgen.inspection.missing.Joint`."""
 
 
 class FittedModel(FittedDensity):

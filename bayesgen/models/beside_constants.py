@@ -34,9 +34,7 @@ class BesideConstants(ExponentialFamily):
 
     family: Any  # the family of the leaf without a prior: it checks and sums rows of all columns
     leaf: Any  # model of the columns that vary, prior or posterior
-    # (D,): value of each constant column on the scale that the leaf models, NaN where it has no entry; 0 where it
-    # varies
-    constant: np.ndarray
+    constant: np.ndarray  # (D,): value of each on the scale that the leaf models; NaN where it has no entry, or varies
     kept: tuple[int, ...] = static()  # places of the columns that vary
 
     @classmethod
@@ -47,7 +45,7 @@ class BesideConstants(ExponentialFamily):
             return make(statistics)
         wide, kept = pooled.constant.ndim > 0, tuple(np.flatnonzero(~pooled.constant).tolist())
         part = statistics.select(np.array(kept or (0,))) if wide else statistics
-        value = np.where(pooled.constant, np.where(statistics.observed, pooled.mean, np.nan), 0.0)
+        value = np.where(pooled.constant & statistics.observed, pooled.mean, np.nan)
         return cls(family, make(part if kept else part.scaled(0.0)), np.atleast_1d(value), kept)
 
     # -- rows, statistics and parameters of all columns, and of those that vary ----------------------------------------
