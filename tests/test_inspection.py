@@ -115,7 +115,6 @@ def test_intervals_narrow_with_data_and_hold_the_predictive():
     assert ((many[:, 0] <= probability) & (probability <= many[:, 1])).mean() > 0.8
 
 
-@pytest.mark.compiles
 def test_a_discriminative_model_averages_its_draws():
     classifier = bg.LogisticClassifier(inference=bg.Laplace(1000, 10_000), random_state=0).fit(X[50:], Y[50:])
     posterior = classifier.posterior_
