@@ -26,6 +26,7 @@ collect_ignore = ["typing"]  # for type checkers; `test_typing` runs them where 
 
 # Examples that sample, or fit an average, for seconds; the second command runs them (`compiles` in pyproject.toml).
 LONG_EXAMPLES = {
+    "bayesgen.inference.laplace.Laplace",
     "bayesgen.inspection.probabilities.draw_reliability",
     "bayesgen.inspection.leave_one_out.loo_given_x",
     "bayesgen.models.pooled.Pooled",

@@ -301,7 +301,7 @@ def killer(folder: Path, suite: str) -> tuple[str, float]:
     chosen = " or ".join([*(f for f in files if f != "test_laws"), f"(test_laws and ({laws}))"])
     selection = f"({chosen}) and not ({' or '.join(SLOW)})"
     command = ["pytest", "-x", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", "-k", selection]
-    paths = [f"tests/{name}.py" for name in dict.fromkeys([*files, "test_laws"])]
+    paths = [str(path) for name in dict.fromkeys([*files, "test_laws"]) for path in folder.glob(f"tests/**/{name}.py")]
     start = time.time()
     result = subprocess.run([sys.executable, "-m", *command, *paths], cwd=folder, capture_output=True, text=True)
     if result.returncode in (4, 5):

@@ -261,6 +261,7 @@ def test_a_softmax_regressions_likelihood(softmax):
         logistic.to_arviz(X)
 
 
+@pytest.mark.compiles
 def test_discriminative_and_generative_models_compare(softmax):
     generative = bg.GaussianDiscriminantClassifier(shared=True, random_state=0).fit(X, Y)
     trees = {"logistic": softmax[1], "lda": generative.to_arviz(X, Y)}

@@ -47,6 +47,7 @@ def test_posterior_is_that_of_a_quadrature(apart):
     assert y.mean() == pytest.approx(found.mean[1], abs=3 * sd + 0.02)
 
 
+@pytest.mark.compiles
 def test_intervals_hold_the_true_share():
     classifier, inside = fitted(classes=3, apart=3.0), []
     rng = np.random.default_rng(2)

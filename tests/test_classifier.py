@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from bayesgen import NUTS, AveragedClassifier, GaussianDiscriminantClassifier, NaiveBayesClassifier
-from bayesgen.inference.base import Exact
+from bayesgen.inference import Exact
 from bayesgen.models import (
     BetaBernoulli,
     DirichletCategorical,

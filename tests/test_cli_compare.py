@@ -149,6 +149,7 @@ def test_ml_that_fails_in_a_fold_is_told_and_the_rest_goes_on(tmp_path):
     assert pd.read_csv(tmp_path / "predictions.csv")["ml_class"].isna().sum() == 12
 
 
+@pytest.mark.compiles
 def test_gda_takes_the_numbers_and_says_what_it_leaves_out(tmp_path):
     code, out, _ = run(
         "penguins", "--target", "species", "--model", "gda", "--inference", "exact", "--folds", 2, "--output", tmp_path

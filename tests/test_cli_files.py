@@ -190,6 +190,7 @@ def test_a_report_is_there_whole_or_the_one_before_is(birds):
         assert "posterior" in tree
 
 
+@pytest.mark.compiles
 def test_a_report_without_netcdf_names_the_extra(birds, monkeypatch):
     monkeypatch.setitem(sys.modules, "h5netcdf", None)
     code, out, err = run(*COMPARE)

@@ -89,6 +89,7 @@ def test_a_category_that_is_new_is_told_once_for_the_row_that_is_explained(room,
     assert code == 0 and out.count("taken as missing") == out.count("['violet'] in 1 row.") == 1
 
 
+@pytest.mark.compiles
 def test_fit_says_how_well_it_predicts_and_compare_how_to_keep_the_best(room, monkeypatch):
     monkeypatch.chdir(room)
     code, out, _ = run("a.csv", "--target", "grade", "--output", "averaged.model", command="fit")

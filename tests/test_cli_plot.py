@@ -33,7 +33,7 @@ def birds(tmp_path_factory):
         "--of confusion",
         "--of confusion --loss costs.csv --reject-cost 0.5",
         "--of importance",
-        "--of decision_regions --columns bill_length_mm,body_mass_g",
+        pytest.param("--of decision_regions --columns bill_length_mm,body_mass_g", marks=pytest.mark.compiles),
     ],
 )
 def test_plot_draws_how_a_classifier_does_on_rows(birds, tmp_path, monkeypatch, given):

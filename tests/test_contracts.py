@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import functools
 import inspect
 import pickle
 import re
@@ -256,6 +257,11 @@ MODULES = {
 }
 
 
+@functools.cache
+def code(module) -> ast.Module:
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
 def imports(tree) -> Iterator[str]:
     """The modules of this package that a piece of code imports, in functions too."""
     for node in ast.walk(tree):
@@ -278,7 +284,7 @@ def test_a_file_name_stands_in_one_room():
 
 
 def test_every_import_is_of_a_floor_below():
-    pairs = [(m, other) for m, path in MODULES.items() for other in imports(ast.parse(path.read_text("utf-8")))]
+    pairs = [(m, other) for m in MODULES for other in imports(code(m))]
     rooms = [(m, other, m.split(".")[0], other.split(".")[0]) for m, other in pairs]
     up = [f"{m} imports {other}" for m, other, here, there in rooms if here != there and FLOOR[there] >= FLOOR[here]]
     assert not up
@@ -286,7 +292,7 @@ def test_every_import_is_of_a_floor_below():
 
 def test_no_room_uses_a_private_name_of_another():
     """What another room needs is public; names of no room are those of other libraries."""
-    trees = {module: [*ast.walk(ast.parse(path.read_text("utf-8")))] for module, path in MODULES.items()}
+    trees = {module: [*ast.walk(code(module))] for module in MODULES}
     members: dict[str, set] = {}  # of classes, and what is set on them, by room
     for module, nodes in trees.items():
         inner = [item for node in nodes if isinstance(node, ast.ClassDef) for item in ast.walk(node)]
@@ -306,8 +312,8 @@ def test_no_room_uses_a_private_name_of_another():
 def test_no_circle_within_a_room():
     """Imports at the head of modules make no circle anywhere."""
     graph = {}
-    for module, path in MODULES.items():
-        head = [n for n in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(n, ast.ImportFrom)]
+    for module in MODULES:
+        head = [n for n in code(module).body if isinstance(n, ast.ImportFrom)]
         graph[module] = {other for node in head for other in imports(node)} - {module}
     done: set[str] = set()
 

@@ -1,6 +1,7 @@
 """Every leaf that the package exports, as NumPyro's tools use it: bare, in naive Bayes, in a plate, enumerated."""
 
 import jax
+import laws
 import numpy as np
 import numpyro
 import pytest
@@ -8,7 +9,6 @@ from numpyro.contrib.funsor import config_enumerate
 from numpyro.infer import Predictive
 
 from bayesgen import models
-from bayesgen.core import program
 from bayesgen.models import DirichletCategorical, NaiveBayes
 from bayesgen.models.leaf import Leaf
 
@@ -58,7 +58,7 @@ def test_a_leaf_runs_in_every_program(name):
             leaf(x)
 
     model = NaiveBayes(DirichletCategorical(2.0, 2), {"x": leaf})
-    with program.x64():
+    with laws.x64():
         assert np.isfinite(Predictive(leaf, num_samples=2)(key, rows)["x"]).all()
         assert Predictive(in_plate, num_samples=2)(key, np.stack([rows, rows]))["x"].shape[0] == 2
         draws = {k: np.array(v) for k, v in Predictive(model, num_samples=3)(key, {"x": rows}, T).items()}

@@ -100,6 +100,7 @@ def test_points(name):
     check(classifier, name, X, 300)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", CASES)
 def test_draws_are_averaged_as_in_python(name):
     classifier, X = fitted(name)
@@ -107,6 +108,7 @@ def test_draws_are_averaged_as_in_python(name):
     check(classifier, name, X, 100)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", ["gaussian", "log1p", "full False", "diagonal True", "isotropic False"])
 def test_a_column_that_is_constant_says_nothing(name):
     cls, options, X = CASES[name]

@@ -9,7 +9,7 @@ from scipy.special import log_ndtr
 from scorers import records, scorer
 
 import bayesgen as bg
-from bayesgen.posterior.posterior import ParameterDraws
+from bayesgen.posterior import ParameterDraws
 
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 3, 120)

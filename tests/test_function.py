@@ -71,6 +71,7 @@ def grid():
     return common, marginal
 
 
+@pytest.mark.compiles
 def test_nuts_is_the_posterior_by_quadrature(sampled, grid):
     common, marginal = grid
     density = marginal()

@@ -78,6 +78,7 @@ def test_neither_names_of_groups_nor_the_order_of_rows_change_anything():
     np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
+@pytest.mark.compiles
 def test_a_weight_of_two_is_a_row_twice_in_its_group_and_of_zero_is_none():
     X, y, patient = clinic(20, 3, 0, 1.0)
     weight = np.arange(60) % 3
@@ -87,6 +88,7 @@ def test_a_weight_of_two_is_a_row_twice_in_its_group_and_of_zero_is_none():
     np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore:no member predicts rows left out better")
 def test_equal_rows_of_two_patients_stay_two():
     X, y, patient = clinic(30, 2, 0, 1.0)
@@ -141,6 +143,7 @@ def test_groups_of_one_row_leave_as_rows():
     np.testing.assert_array_equal(alone.log_joint, whole.leave_one_out(IRIS, SPECIES).log_joint)
 
 
+@pytest.mark.compiles
 def test_an_exponent_is_chosen_for_new_patients():
     base, losses = NaiveBayesClassifier(exponent="loo"), []
     for seed in range(5):

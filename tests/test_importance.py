@@ -97,6 +97,7 @@ def test_held_out_rows_have_the_folds_of_a_comparison():
     assert isinstance(worse, pd.DataFrame)
 
 
+@pytest.mark.compiles
 def test_of_many_columns_those_are_asked_that_tell_most_alone():
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 30)

@@ -6,6 +6,7 @@ import laws
 import numpy as np
 import numpyro
 import pytest
+from laws import compiled, sampled
 from numpyro import handlers
 from numpyro.contrib.funsor import config_enumerate, enum, infer_discrete
 from numpyro.contrib.funsor import log_density as enumerated_log_density
@@ -18,7 +19,6 @@ from scipy.stats import multivariate_normal
 import bayesgen as bg
 from bayesgen.models import BetaBernoulli, DirichletCategorical, GammaPoisson, NaiveBayes, NormalInverseGamma
 from bayesgen.posterior import ParameterDraws
-from bayesgen.testing.case import compiled, sampled
 
 CASES = {case.name: case for case in laws.CASES}
 

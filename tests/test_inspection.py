@@ -142,6 +142,7 @@ def test_a_point_estimate_has_one_probability_and_no_interval():
 # -- why ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 def test_rows_that_no_class_explains_get_the_class_prior_in_every_draw():
     X, y = np.array([[0, 1], [0, 1], [1, 0]]), ["a", "a", "b"]
     classifier = bg.NaiveBayesClassifier("bernoulli", inference="ml").fit(X, y)

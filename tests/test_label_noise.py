@@ -155,6 +155,7 @@ def test_which_labels_look_wrong():
     np.testing.assert_allclose(p, posterior.model.labels(point, classifier.statistics_), atol=1e-12)
 
 
+@pytest.mark.compiles
 def test_what_users_do_with_it(tmp_path):
     X, y = load_iris(return_X_y=True, as_frame=True)
     names = np.array(["p", "q", "r"])

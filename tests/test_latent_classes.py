@@ -7,6 +7,7 @@ import arviz_stats
 import numpy as np
 import pandas as pd
 import pytest
+from laws import near
 from scipy import stats
 from scipy.special import logsumexp
 from sklearn.metrics import adjusted_rand_score
@@ -24,7 +25,6 @@ from bayesgen.models import (
     latent_classes,
 )
 from bayesgen.posterior import ParameterDraws
-from bayesgen.testing.case import near
 
 # Table 1 of Dawid and Skene: three readings of the first anaesthetist, one of each of four others
 PATIENTS = """111 1 1 1 1|333 4 3 3 4|112 2 1 2 2|222 3 1 2 1|222 3 2 2 2|222 3 3 2 2|122 2 1 1 1|333 3 4 3 3

@@ -13,9 +13,8 @@ COMPILED = (
 COMPILED += ("ml_maximises", "map_maximises", "missing_at_fit_is_marginal", "is_a_pytree")
 # Lines whose leaves stand in "naive Bayes", or whose structure in "full" and "gaussian plane", in the default run.
 AGAIN = (*laws.LIKE_ANOTHER, "full shared", "normals", "dice", "gauges", "skewed from 0", "linear through 0")
+AGAIN += ("coin", "die", "full", "ordered, probit")
 IN_LOOPS = ("pieces_make_the_whole", "target_has_probability_one")  # of calls of JAX, where sums are no sums of rows
-
-
 ALONE = (("full shared", "map_maximises"), ("separation", "prior_program_is_the_prior"))  # notice a formula of theirs
 
 
@@ -24,7 +23,7 @@ def marks(case, law):
     if law in case.slow:
         return pytest.mark.slow
     again = law.__name__ in COMPILED and case.name in AGAIN
-    again |= law.__name__ in IN_LOOPS and case.name in laws.LIKE_ANOTHER
+    again |= law.__name__ in IN_LOOPS and case.name in (*laws.LIKE_ANOTHER, "outliers", "ordered, probit")
     return pytest.mark.compiles if again and (case.name, law.__name__) not in ALONE else ()
 
 

@@ -142,6 +142,7 @@ except ImportError as error:
 """
 
 
+@pytest.mark.compiles
 def test_fit_and_predict_in_memory_need_no_arrow(tmp_path):
     """Arrow reads files and streams; where it is refused, everything but these answers."""
     code = [sys.executable, "-W", "ignore", "-c", IN_MEMORY, str(tmp_path / "bayes.safetensors")]

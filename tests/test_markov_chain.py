@@ -3,10 +3,12 @@
 import itertools
 from collections import Counter
 
+import jax
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from laws import compiled, near, x64
 from numpyro.contrib.funsor import config_enumerate, enum
 from numpyro.contrib.funsor import log_density as summed_density
 from numpyro.infer.util import log_density
@@ -14,11 +16,9 @@ from scipy import stats
 from scipy.special import betaln, gammaln, logsumexp
 
 import bayesgen as bg
-from bayesgen.core import program
 from bayesgen.inference.whitening import whitened
 from bayesgen.inspection import predict_set
 from bayesgen.models import BetaBernoulli, DirichletCategorical, MarkovChain, NaiveBayes, NormalInverseGamma
-from bayesgen.testing.case import compiled, near
 
 WORDS = ["abca", "cab", "b", "aabbcc", "cccab", "ba"]
 
@@ -144,7 +144,7 @@ def test_unknown_classes_are_enumerated():
     x = {"word": leaf.check(["ab", "b?ba", "a", "bbb?b"])}
     rng = np.random.default_rng(0)
     params = model.sample_parameters(rng)
-    with program.x64():
+    with x64():
         summed = enum(config_enumerate(model), -4)
         found = compiled(lambda v: summed_density(summed, (x,), {}, v)[0], params)(params)
         prior = compiled(lambda v: log_density(model.latents, (), {}, v)[0], params)(params)
@@ -261,8 +261,8 @@ def test_draws_have_the_probabilities_of_the_chain():
     chain = MarkovChain("ab", 2, length=3)
     p = chain.sample_parameters(np.random.default_rng(5))["probability"]
     drawn = chain.draw({"probability": np.broadcast_to(p, (20_000, *p.shape))}, np.random.default_rng(0))
-    with program.x64():
-        by_program = np.asarray(chain.likelihood({"probability": p}).sample(program.jax.random.PRNGKey(0), (20_000,)))
+    with x64():
+        by_program = np.asarray(chain.likelihood({"probability": p}).sample(jax.random.PRNGKey(0), (20_000,)))
     every = ["".join(w) for w in itertools.product("ab", repeat=3)]
     expected = np.array([probability(chain, p, word) for word in every])
     for rows in (drawn, by_program):

@@ -6,6 +6,7 @@ import mutants
 import pytest
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda mutant: mutant.what)
 def test_a_wrong_formula_can_be_made(mutant):
     path, text = mutants.mutate(mutant)

@@ -34,7 +34,11 @@ CLASSIFIERS = [
     bg.GaussianDiscriminantClassifier(),
     bg.AveragedClassifier(members=["gaussian", "softmax"]),
 ]
-by_classifier = pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda own: type(own).__name__)
+by_classifier = pytest.mark.parametrize(
+    "classifier",
+    [*CLASSIFIERS[:2], pytest.param(CLASSIFIERS[2], marks=pytest.mark.compiles)],
+    ids=lambda own: type(own).__name__,
+)
 
 
 # -- class probabilities

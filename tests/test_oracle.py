@@ -124,13 +124,14 @@ def cells():
     """Every cell; slow are NUTS, points of the mixed model, whose parts have theirs, and points of complete rows.
 
     A point from rows with gaps comes from the columns without them too; the oracle's search takes seconds. The second
-    command has those of the structures that are a full covariance with fewer parameters.
+    command has those of structures that are a full covariance with fewer parameters, and of leaves like another.
     """
     for name, gaps in itertools.product(TABLE, ["complete at fit", "missing at fit"]):
         for inference in INFERENCES:
             points = inference in ("ml", "map") and name != "gda, isotropic"
             slow = inference == "nuts" or (points and (name == "naive Bayes, mixed" or gaps == "complete at fit"))
-            again = points and name.startswith("gda") and name != "gda, full"
+            again = name.startswith("gda") and name != "gda, full" and (points or "shared" in name)
+            again |= name in ("naive Bayes, binomial", "naive Bayes, Gaussian mean")
             yield pytest.param(name, gaps, inference, marks=[pytest.mark.slow] * slow + [pytest.mark.compiles] * again)
 
 

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from laws import SAMPLER
+from laws import SAMPLER, x64
 from scipy import optimize, stats
 from sklearn.base import clone
 from sklearn.ensemble import VotingClassifier
@@ -78,13 +78,12 @@ def test_classes_far_away_or_thin_keep_their_digits(link):
 
 def test_prior_of_class_shares_is_uniform_under_the_probit():
     """Shares of N(0, 1) between sorted draws from it are Dirichlet(1, 1, 1, 1): mean 1/4, variance 3/80."""
+    import jax
     from numpyro.infer import Predictive
 
-    from bayesgen.core import program
-
     model = OrderedRegression([1.0], 1.0, classes=tuple("abcd"), link="probit")
-    with program.x64():
-        cuts = np.asarray(Predictive(model.latents, num_samples=4000)(program.jax.random.PRNGKey(0))["cuts"])
+    with x64():
+        cuts = np.asarray(Predictive(model.latents, num_samples=4000)(jax.random.PRNGKey(0))["cuts"])
     assert (np.diff(cuts) > 0).all()
     params = {"cuts": cuts, "coefficients": np.ones((4000, 1))}
     share = np.exp(model.log_likelihood_rows(params, np.zeros((1, 1))))[..., 0]
@@ -283,6 +282,7 @@ def test_coefficients_are_told_of_the_columns_as_given(link):
     np.testing.assert_allclose(batches.predict_proba(frame), classifier.predict_proba(frame), atol=1e-8)
 
 
+@pytest.mark.compiles
 def test_gaps_categories_files_decisions_and_arviz(tmp_path):
     frame = pd.DataFrame({"x": X[:, 0], "z": X[:, 1], "city": np.resize(["a", "b", "c"], 120)})
     gaps = frame.mask(np.random.default_rng(1).random(frame.shape) < 0.1)

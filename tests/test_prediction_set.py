@@ -96,6 +96,7 @@ def test_the_true_class_has_every_rank_once(name, by_class):
             np.testing.assert_allclose(np.sort(p[group]), ranks, rtol=1e-12)
 
 
+@pytest.mark.compiles
 def test_a_wrong_model_keeps_the_promise_where_its_own_probabilities_break_it():
     """One column, there five times: naive Bayes is much too sure. New fits and new rows, 60 times."""
     rng, held, sure = np.random.default_rng(0), 0, 0

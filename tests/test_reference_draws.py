@@ -3,12 +3,13 @@
 import json
 import zipfile
 
+import jax
+import laws
 import numpy as np
 import pytest
 from laws.priors import log_prior
 
 import bayesgen as bg
-from bayesgen.core import program
 
 reference = pytest.importorskip("benchmarks.reference")  # a source distribution has the tests alone
 programs = pytest.importorskip("benchmarks.programs")
@@ -31,7 +32,7 @@ def test_program_has_the_density_of_the_model(name):
         draws = {
             site: np.stack([np.asarray(v), 1.1 * np.asarray(v), 0.8 * np.asarray(v)])[None] for site, v in mode.items()
         }
-    with program.x64():
+    with laws.x64():
         sites = reference.latent_sites(name, own.data, draws)
         for i in range(3):
             params = {site: np.asarray(values)[0, i] for site, values in draws.items()}
@@ -63,9 +64,9 @@ def test_written_draws_are_those_of_the_written_program(tmp_path):
     namespace = {}
     exec(code, namespace)
     data = read(tmp_path / "data" / "data" / f"{about['data_name']}.json.zip")
-    with program.x64():
+    with laws.x64():
         sampler = MCMC(NUTS(namespace["normal"]), num_warmup=300, num_samples=1000, progress_bar=False)
-        sampler.run(program.jax.random.PRNGKey(0), **reference.arrays(data))
+        sampler.run(jax.random.PRNGKey(0), **reference.arrays(data))
     for site, values in sampler.get_samples().items():
         exact, values = np.concatenate([chain[site] for chain in chains]), np.asarray(values)
         for power in (1, 2):

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import bayesgen as bg
-from bayesgen.inference.base import Exact
+from bayesgen.inference import Exact
 from bayesgen.models.leaf import DataError, Hyperparameter, hyperparameter
 from bayesgen.models.row_leaf import RowLeaf, RowsByGroup
 from bayesgen.testing import check_leaf

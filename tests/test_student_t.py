@@ -9,9 +9,8 @@ from scipy import integrate, stats
 from scipy.optimize import approx_fprime
 
 import bayesgen as bg
-from bayesgen.inference import NUTS
-from bayesgen.inference.base import Exact
-from bayesgen.inspection.missing import impute
+from bayesgen.inference import NUTS, Exact
+from bayesgen.inspection import impute
 from bayesgen.models import NormalInverseGamma, NormalInverseWishart, StudentT
 
 NIG = NormalInverseGamma(mean=0.5, kappa=0.5, alpha=2.0, beta=3.0)

@@ -4,6 +4,7 @@ import functools
 import itertools
 import warnings
 
+import laws
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +17,6 @@ from scipy.special import logsumexp, softmax
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 import bayesgen as bg
-from bayesgen.core import program
 from bayesgen.inspection import unlabelled_weight
 from bayesgen.models import BetaBernoulli, DirichletCategorical, LabelNoise, NaiveBayes, SeparationPrior, UnknownClasses
 from bayesgen.models.unknown_labels import PartlyLabelled
@@ -67,7 +67,7 @@ def test_the_likelihood_is_that_of_a_mixture(covariance, shared):
     np.testing.assert_allclose(unknown.labels(params, statistics), softmax(joint[~known], axis=1), atol=1e-9)
     if bool(shared) != (covariance == "full"):
         return  # to compile takes seconds
-    with program.x64():
+    with laws.x64():
         traced = compiled(unknown.log_likelihood, dict(params), statistics)(dict(params), statistics)
     assert float(traced) == pytest.approx(expected, rel=1e-10)
 
@@ -171,7 +171,7 @@ def test_the_program_row_by_row_is_the_likelihood_of_the_statistics(noise):
     statistics = model.statistics(x, t)
     point = bg.fit(model, statistics, "map").params
     unknown = t < 0 if noise is None else np.ones(4, bool)
-    with program.x64():
+    with laws.x64():
         prior = log_density(model.latents, (), {}, dict(point))[0]
         seen = []
         for classes in itertools.product([0, 1], repeat=int(unknown.sum())):

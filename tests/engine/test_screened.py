@@ -180,6 +180,7 @@ CASES = {
 }
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.filterwarnings("ignore:no member predicts", "ignore:columns .* hold one value")
 def test_any_table(case):

@@ -151,6 +151,7 @@ def test_order_of_columns_and_names_of_classes_change_nothing(fitted):
     np.testing.assert_allclose(again.predict_proba(X[:, other])[:, ::-1], fitted.predict_proba(X), rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*(rows|by weight) repeat another:UserWarning")
 def test_a_weight_of_two_is_two_rows_and_a_group_leaves_as_a_whole():

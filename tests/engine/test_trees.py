@@ -180,6 +180,7 @@ def test_a_class_that_a_fold_lacks_is_rare_in_it():
     assert 0 < probability[:, 3].max() < 0.01
 
 
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
 def test_boosted_trees_take_part_from_a_number_of_rows_on(tmp_path, monkeypatch):
     monkeypatch.setattr(ensembles, "_FEWEST", 200)  # 1,000 take longer to fit

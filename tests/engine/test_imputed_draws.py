@@ -89,6 +89,7 @@ def test_half_of_the_draws_lie_below_the_median_of_the_average():
     assert abs((values < impute(classifier, ODD[None])[0, 3]).mean() - 0.5) / np.sqrt(0.25 / 4000) < 5
 
 
+@pytest.mark.compiles
 def test_categories_of_the_average_are_drawn_in_proportion_to_the_density_of_the_row():
     table = bg.data.load("penguins").sample(80, random_state=0)
     classifier = bg.AveragedClassifier(members=["gaussian", "category"]).fit(table, table.pop("species"))

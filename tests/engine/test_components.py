@@ -118,6 +118,7 @@ def test_entries_are_those_of_rows_with_the_entry_and_sum_to_rows_without():
     assert seen == {(name, int(j), int(i)) for name, own in ROWS.items() for i, j in np.argwhere(np.isnan(own))}
 
 
+@pytest.mark.compiles
 def test_expected_values_are_integrals():
     entries = ((entry.gap, entry.expected()) for entry in MIXTURE.given(ROWS).entries())
     found = {(block, int(j), int(i)): v for (block, j, rows), own in entries for i, v in zip(rows, own, strict=True)}

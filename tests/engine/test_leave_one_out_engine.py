@@ -302,7 +302,7 @@ def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, mon
     np.testing.assert_allclose(q, p, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("columns", [4, 9, 40])
+@pytest.mark.parametrize("columns", [4, 9, pytest.param(40, marks=pytest.mark.compiles)])
 @pytest.mark.parametrize("count", [1, 2])
 def test_what_rows_lack_is_eliminated_for_all_groups_at_once(count, columns, monkeypatch):
     x, codes, weight = vectors(300, columns, seed=5)

@@ -85,6 +85,7 @@ def test_many_priors_at_once(case):
     np.testing.assert_allclose(values, [m.log_evidence(statistics) for m in (case.model, other)], rtol=1e-11)
 
 
+@pytest.mark.compiles
 @each
 def test_single_precision(case):
     """In a float32 program the evidence is float32, right to 1e-4 of the sum of its terms' sizes."""
