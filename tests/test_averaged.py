@@ -101,6 +101,7 @@ def test_pickle_keeps_every_bit(fitted_mixed):
     np.testing.assert_array_equal(again.predict_proba(X), fitted_mixed.predict_proba(X))
 
 
+@pytest.mark.compiles
 def test_what_is_loaded_is_what_was_saved(fitted_mixed, tmp_path):
     X, _ = mixed(6, seed=1)
     fitted_mixed.save(tmp_path / "model.safetensors")
@@ -367,6 +368,7 @@ def test_rows_of_one_pattern_of_gaps_predict_as_alone(fitted):
     np.testing.assert_allclose(together[::20], alone, rtol=1e-8)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     ("X", "y"),
     [

@@ -53,6 +53,7 @@ def test_plot_draws_how_a_classifier_does_on_rows(birds, tmp_path, monkeypatch, 
     assert (tmp_path / "a.svg").read_text().startswith("<?xml")
 
 
+@pytest.mark.compiles
 def test_plot_draws_what_was_learned(birds, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, err = run(birds / "birds.safetensors", command="plot")

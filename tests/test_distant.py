@@ -39,6 +39,7 @@ def equal(a, b):
         np.testing.assert_allclose(a.predict(own, return_std=True), b.predict(X, return_std=True), rtol=1e-10)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("case", CASES)
 def test_batches_and_partitions_teach_what_the_rows_would(case, tmp_path):
     estimator, y = CASES[case]

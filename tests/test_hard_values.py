@@ -104,7 +104,7 @@ HARD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", HARD)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.compiles] * ("far away" in n)) for n in HARD])
 def test_hard_values(name):
     """Nine digits of evidence and predictive: tiny priors, 1e5 rows, unit spread at an offset of 1e8.
 

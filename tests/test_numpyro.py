@@ -254,9 +254,14 @@ def test_programs_are_kept_for_later_processes(tmp_path):
 
 
 @pytest.mark.compiles
-def test_importing_and_sampling_change_nothing_of_jax():
-    """JAX loaded by the user first, a model built, then jit over it: the class is a pytree by then."""
-    run("""
+def test_a_process_in_which_a_user_has_jax_in_single_precision():
+    """JAX loaded by the user first, a model built, then jit over it: the class is a pytree by then, and JAX as before.
+
+    Neither poisons the other in one process, whichever comes first, nor in threads. JAX remembers a read-only array as
+    first converted: a part of a model in a user's own program is such a use, and so is a user's own MCMC. The x64 scope
+    is of one thread: two fits side by side, a float32 computation between them.
+    """
+    out = run("""
         import jax, numpyro
         before = dict(jax.config.values), numpyro.__version__, jax.default_backend(), jax.device_count()
         from bayesgen.models import BetaBernoulli, NaiveBayes, DirichletCategorical
@@ -271,24 +276,13 @@ def test_importing_and_sampling_change_nothing_of_jax():
         from bayesgen.core import program
         bayesgen.fit(BetaBernoulli(), [0, 1], bayesgen.NUTS(10, 10, 1), seed=0)
         assert (dict(jax.config.values), numpyro.__version__, jax.default_backend(), jax.device_count()) == before
-    """)
 
-
-@pytest.mark.compiles
-def test_a_user_in_single_precision_beside_us():
-    """Neither poisons the other in one process, whichever comes first, nor in threads.
-
-    JAX remembers a read-only array as first converted: a part of a model in a user's own program is such a use, and so
-    is a user's own MCMC. The x64 scope is of one thread: two fits side by side, a float32 computation between them.
-    """
-    out = run("""
         import threading
-        import numpy as np, jax, jax.numpy as jnp, numpyro, numpyro.distributions as dist
+        import numpy as np, jax.numpy as jnp, numpyro.distributions as dist
         from jax import random
         from numpyro.infer import MCMC, NUTS
         from numpyro.infer.util import log_density
-        import bayesgen
-        from bayesgen.models import BetaBernoulli, NormalKnownVariance  # a gamma's sampler compiles for long
+        from bayesgen.models import NormalKnownVariance  # a gamma's sampler compiles for long
 
         x = np.random.default_rng(0).normal(size=(30, 2))
 

@@ -58,6 +58,7 @@ START = {
 }
 MODULES = ["numpy", "pandas", "scipy.special", "sklearn.base", "bayesgen.models", "typer", "bayesgen.cli.plot"]
 BETWEEN = ["scipy.special", "bayesgen.models", "typer"]  # imported as the ones around them are
+LATE = ["pandas", "bayesgen.cli.plot"]  # after others that take seconds
 INTERRUPT = """
 import os, signal, sys
 
@@ -76,8 +77,8 @@ sys.meta_path.insert(0, Finder())
 @pytest.mark.parametrize(
     ("start", "module"),
     [
-        *(("module", name) for name in MODULES[:-1] if name not in BETWEEN),
-        pytest.param("module", MODULES[-1], marks=pytest.mark.compiles),
+        *(("module", name) for name in MODULES if name not in [*BETWEEN, *LATE]),
+        *(pytest.param("module", name, marks=pytest.mark.compiles) for name in LATE),
         *(pytest.param("module", name, marks=pytest.mark.slow) for name in BETWEEN),
         ("script", MODULES[0]),
         pytest.param("script", MODULES[-1], marks=pytest.mark.slow),

@@ -134,6 +134,7 @@ def test_names_that_would_be_two_things_and_columns_that_name_the_rows(complete)
 # -- rows in pieces ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("source", ["parquet", "csv", "frames", "tuples", "once"])
 @pytest.mark.parametrize("estimator", [FILLS, LOGIT, LINE], ids=["fills", "logistic", "line"])
 def test_batches_teach_what_the_table_would(birds, complete, estimator, source, tmp_path):

@@ -215,6 +215,7 @@ def test_leaving_out_a_group_is_a_refit():
         np.testing.assert_allclose(left[here], refit.log_density(rows.e[here]), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore:all rows of the labels:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*(rows|by weight) repeat another:UserWarning")
 def test_order_of_rows_changes_nothing_and_a_weight_of_two_is_two_rows():

@@ -64,8 +64,8 @@ def told():
         ("generative", {"mixture"}),
         (["gaussian"], set()),
         (["gaussian", "softmax"], {"softmax"}),
-        (["generative", "forest"], {"mixture", "forest"}),
-        ("all", {"mixture", "softmax", "forest"}),
+        pytest.param(["generative", "forest"], {"mixture", "forest"}, marks=pytest.mark.compiles),
+        pytest.param("all", {"mixture", "softmax", "forest"}, marks=pytest.mark.compiles),
         (["gaussian", ("tree", DecisionTreeClassifier())], {"tree"}),
     ],
 )
@@ -126,6 +126,7 @@ def test_a_member_gets_the_rows_as_they_are_given(told):
     pd.testing.assert_frame_equal(told.given[-1][0], frame[::-1].reset_index(drop=True))
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     ("kind", "later"),
     [
