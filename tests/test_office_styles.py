@@ -1,5 +1,7 @@
 """Files as offices write them, read at the first or second try: what a file tells by itself, what it leaves open."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -181,3 +183,65 @@ def test_what_was_found_is_filled_into_the_command(tmp_path, monkeypatch):
     assert (account.sep, account.decimal, account.units) == (";", ",", {"v": "€"})
     said = Reading.said(sep=";", decimal=",", units={"v": "€"})
     assert said.numerals("v").unit == "€" and said.numerals("w").unit == ""
+
+
+def excel(path, **sheets):
+    """Write sheets of rows, each a list of cells, to an Excel file; return its path."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    book.save(path)
+    return path
+
+
+def cells(count=60):
+    """The cells of a sheet: a title, a header, numbers, sums as text, days, durations, words and a class."""
+    rng, day = np.random.default_rng(0), datetime.datetime(2024, 1, 1)
+    rows = [["Report of 2024"], [], ["size", "sum", "seen", "took", "name", "y"]]
+    for i, size in enumerate(rng.normal(size=count).round(3).tolist()):
+        took = datetime.timedelta(minutes=17 * (i % 7) + 5)
+        rows.append(
+            [size, f"{1 + i}.{100 + i},5 €", day + i * datetime.timedelta(1), took, "NA"[: i % 3], "uvv"[i % 3]]
+        )
+    rows[10][0] = None
+    return rows
+
+
+def test_a_sheet_of_excel_is_read_as_csv_is(tmp_path):
+    rows = cells()
+    path = excel(tmp_path / "book.xlsx", empty=[], Data=[*rows, rows[2]])
+    table, account = bg.read_table(path, "y", date="seen")
+    assert len(table) == 60 and list(table) == ["size", "sum", "seen", "took", "name", "y"]
+    np.testing.assert_array_equal(table["size"], [np.nan if row[0] is None else row[0] for row in rows[3:]])
+    np.testing.assert_array_equal(table["sum"], [1000 * (1 + i) + 100 + i + 0.5 for i in range(60)])
+    np.testing.assert_array_equal(table["seen"], 19723 + np.arange(60))
+    np.testing.assert_allclose(table["took"], [row[3].total_seconds() / 86400 for row in rows[3:]], rtol=1e-12)
+    assert {*table["name"].dropna()} == {"N", "NA"}
+    for words in ("Report of 2024", "header size, sum", "unit dropped", "programs wrote", "durations read as days"):
+        assert words in str(account)
+    model = NB(account.features).fit(table.drop(columns="y"), table["y"])
+    later = excel(tmp_path / "later.xlsx", Data=rows)
+    pd.testing.assert_frame_equal(bg.read_table(later, like=model)[0], table.drop(columns="y"))
+    with pytest.warns(UserWarning, match="size, sum, seen, took, name again"), pytest.warns(UserWarning, match="above"):
+        batches = pd.concat(model.predict_batches(path, progress=False)).filter(like="p_")
+    np.testing.assert_allclose(batches, model.predict_proba(table.drop(columns="y")), rtol=1e-9)
+
+
+def test_a_sheet_is_named_where_there_are_several(tmp_path):
+    path = excel(tmp_path / "book.xlsx", A=cells(), B=cells(30))
+    with pytest.raises(ValueError, match=r"several sheets, \['A', 'B'\]: give sheet='A' or another"):
+        bg.read_table(path, "y")
+    assert len(bg.read_table(path, "y", sheet="B")[0]) == 30
+    code, out = run("fit", path, "--target", "y", "--sheet", "C", "--model", "nb")
+    assert code == 2 and "without a sheet 'C'; it has ['A', 'B']" in out
+    code, _ = run("fit", path, "--target", "y", "--sheet", "A", "--model", "nb", "--output", tmp_path / "m.safetensors")
+    assert code == 0
+    assert run("predict", tmp_path / "m.safetensors", path, "--output", tmp_path / "p.csv")[0] == 0
+    assert len(pd.read_csv(tmp_path / "p.csv")) == 60
+    (tmp_path / "cut.xlsx").write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(ValueError, match="damaged"):
+        bg.read_table(tmp_path / "cut.xlsx", "y")

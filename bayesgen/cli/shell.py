@@ -21,15 +21,15 @@ from bayesgen.tables.reading import Reading
 File = Annotated[
     str,
     typer.Argument(
-        help="A CSV or Parquet file, a folder or pattern of them, or - for the standard input; or the name of a "
+        help="A CSV, Excel or Parquet file, a folder or pattern of them, or - for the standard input; or the name of a "
         "built-in data set: penguins, anes96. A file of that name wins. Large files are sampled."
     ),
 ]
 Rows = Annotated[
     str,
     typer.Argument(
-        help="A CSV or Parquet file with the columns of the fit, a folder or pattern of them, or - for the standard "
-        "input. Large files are read in batches."
+        help="A CSV, Excel or Parquet file with the columns of the fit, a folder or pattern of them, or - for the "
+        "standard input. Large files are read in batches."
     ),
 ]
 Target = Annotated[str, typer.Option(help="Column of the classes.")]
@@ -121,6 +121,9 @@ class Csv:
     date_order: Annotated[
         str | None, typer.Option(help="Order of day, month and year in dates, where nothing tells it: dmy, mdy or ymd.")
     ] = None
+    sheet: Annotated[str | None, typer.Option(help="Sheet of an Excel file; by default the one that is not empty.")] = (
+        None
+    )
 
     def first(self) -> Reading:
         """Return how a file is written to learn from."""

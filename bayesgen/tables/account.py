@@ -78,9 +78,10 @@ def read_table(
     limits: bool | None = None,
     units: Mapping[str, str] | None = None,
     date_order: str | None = None,
+    sheet: str | None = None,
     like: Any = None,
 ) -> tuple[pd.DataFrame, Account]:
-    r"""Read a CSV or Parquet file as the command line does, with its options and its account of the columns.
+    r"""Read a CSV, Excel or Parquet file as the command line does, with its options and its account of the columns.
 
     Columns of text that name the rows, row numbers, constants and dates that are not asked for are left out, and all
     that is done is told. Percent signs are dropped; a gap is an empty field, and in a column of numbers NA, NaN and
@@ -121,6 +122,8 @@ def read_table(
         are in this unit too. Where each number of a column has the same of the usual units it needs no word.
     date_order : {"dmy", "mdy", "ymd"}, optional
         Order of day, month and year in dates, where nothing in their column tells it.
+    sheet : str, optional
+        Sheet of an Excel file, by default the one that is not empty. Such files need the extra ``excel``.
     like : fitted estimator, optional
         Read a later file as the table of its fit: the same columns, written in the same way unless an argument says
         otherwise; all rows, and no roles of columns but ``id``.
@@ -169,7 +172,7 @@ def read_table(
     given = {role: _several(columns) for role, columns in roles.items()}
     words = tuple(_several(missing))
     options = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits, missing=words, units=units)
-    options |= dict(date_order=date_order)
+    options |= dict(date_order=date_order, sheet=sheet)
     if like is not None:
         if said := [role for role, columns in given.items() if columns and role != "id"]:
             raise ValueError(f"{said[0]}= is of a fit; with like= the columns are those of the fit")

@@ -1,9 +1,9 @@
 """Files of tables, opened by what their first bytes say, and the fields of CSV as text.
 
-A file is Parquet, or text in UTF-8 or UTF-16, compressed or not, whatever its name says. Others are refused, with a way
-to make a table of each. A named pipe, which can be read once, is read into memory. Arrow reads CSV block by block,
-eight times as fast as pandas. Pandas reads what Arrow does not, as a stream: rows that are too short, a row longer than
-a block, a single column (where a blank line is a gap), and files with faults.
+A file is Parquet, Excel, or text in UTF-8 or UTF-16, compressed or not, whatever its name says. Others are refused,
+with a way to make a table of each. A named pipe, which can be read once, is read into memory. Arrow reads CSV block by
+block, eight times as fast as pandas. Pandas reads what Arrow does not, as a stream: rows that are too short, a row
+longer than a block, a single column (where a blank line is a gap), and files with faults.
 """
 
 import contextlib
@@ -26,6 +26,7 @@ import pandas as pd
 from bayesgen.core.errors import counted, listed, named
 from bayesgen.tables.arrow import arrow_csv, compute, pa
 from bayesgen.tables.columns import is_number
+from bayesgen.tables.excel import sheet_as_csv
 from bayesgen.tables.found import SEPARATORS, separator
 
 _BYTES = 1 << 23  # of a block
@@ -51,7 +52,7 @@ _FOREIGN = {
     b"Rar!\x1a": ("a RAR archive", "unpack it"),
 }
 _JSON = re.compile(rb'(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*"[^"]*"\s*:')  # an object, or a list of them
-_OFFICE = {"xl/": ("an Excel file (xlsx)", _EXCEL), "content.xml": ("an OpenDocument file (ods)", _EXCEL)}
+_OFFICE = {"content.xml": ("an OpenDocument file (ods)", _EXCEL)}
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,10 @@ class Opened:
     compressed: str = ""  # by what, "" where it is not
 
 
-def opened(path: str | Path, content: bytes | None = None) -> Opened:
+def opened(path: str | Path, content: bytes | None = None, sheet: str = "") -> Opened:
     """Tell what a file is by its first bytes, and how to read it; ``content`` are its bytes if they were read.
+
+    A ``sheet`` of an Excel file, by default the one that is not empty, is text too.
 
     Raise ValueError if it is a folder or a kind of file that is not read, or is compressed and damaged.
     """
@@ -94,6 +97,11 @@ def opened(path: str | Path, content: bytes | None = None) -> Opened:
             with raw() as file:
                 return pa.BufferReader(_unpacked(file, how))
 
+        with raw() as file:
+            packed = file.read() if how == "zip" else b""
+        if how == "zip" and _is_excel(packed):
+            text = sheet_as_csv(packed, sheet)
+            return Opened(False, lambda: pa.BufferReader(text))
         with whole() as file:
             head = file.read(_HEAD)
         return _text(head, whole, how)
@@ -123,6 +131,12 @@ def _text(head: bytes, raw: Callable[[], Any], compressed: str = "") -> Opened:
             "it is no text, or text in UTF-16 without the mark that says so: iconv -f utf-16le -t utf-8 converts that"
         )
     return Opened(False, raw, compressed)
+
+
+def _is_excel(content: bytes) -> bool:
+    """Return True if a zip archive is an Excel file."""
+    with _damage("zip"), zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return any(name.startswith("xl/") for name in archive.namelist())
 
 
 def _unpacked(file, how: str) -> bytes:

@@ -74,7 +74,7 @@ def read(
         raise ValueError(f"{name}: no such file, nor a built-in data set; built in are: {', '.join(data.names())}")
     source = "the standard input" if name == "-" else source
     with located(source):
-        file = opened(path, content)
+        file = opened(path, content, reading.sheet)
         if not file.parquet and content is None and path.suffix.lower() in PARQUET:
             raise ValueError("not readable as Parquet: it does not begin as such a file does")
         try:
@@ -101,7 +101,7 @@ def read(
         notes = [*fields.notes, *told, *notes]
         signs = {"decimal": reading.decimal or ".", "thousands": reading.thousands, "limits": bool(limits)}
         account = replace(account, sep=reading.sep or fields.sep, plain=reading.plain, **signs)
-    account = replace(account, missing=reading.missing, date_order=reading.date_order)
+    account = replace(account, missing=reading.missing, date_order=reading.date_order, sheet=reading.sheet)
     notes += [] if content is not None else _misnamed(path, file)
     rows = len(table[0][1]) if table else 0
     return TableFile(

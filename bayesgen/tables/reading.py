@@ -57,6 +57,7 @@ class Reading:
     # columns that are days since 1970-01-01: read from dates, shown and given back as dates. Each with the format of
     # its dates, "" where they were no text.
     dates: Mapping[str, str] = field(default_factory=dict)
+    sheet: str = ""  # of an Excel file, where it was said
     date_order: str = ""  # dmy, mdy or ymd, where it was said
     days: tuple[str, ...] = ()  # those of them that came as such numbers, so that later numbers may be days too
     # columns that the fit had in other values than the file: nothing else is known of them

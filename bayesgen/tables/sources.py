@@ -50,7 +50,7 @@ class CsvFiles(Source):
         self._notes = set[tuple[str, str]]()  # those of files that were told
         for path in self.paths:
             with located(path):
-                self._files.append(Fields(opened(path), reading.sep, reading.percent is not None))
+                self._files.append(Fields(opened(path, None, reading.sheet), reading.sep, reading.percent is not None))
                 names = self._files[-1].names
                 check_once(names)
                 check_same(names, self._files[0].names, self.paths[0])
