@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import counted, listed, quoted
+from bayesgen.core.errors import counted, quoted
 from bayesgen.tables.labels import copies
 from bayesgen.tables.text import GAP_WORDS, alike, numbers, tell_alike
 
@@ -49,7 +49,7 @@ def of_target(target: str, y: np.ndarray) -> Iterator[str]:
             values[isinstance(number[0], bool), number[0]].append(label)
     equal = [label for labels in values.values() if len(labels) > 1 for label in labels]
     if equal:
-        yield f"{name} ambiguous: {listed(equal)} stand for one value, taken as classes apart"
+        yield f"{name} ambiguous: {equal} stand for one value, taken as classes apart"
 
 
 def gap_words(values: pd.Series, signs: Collection[str] = ()) -> str:
@@ -58,7 +58,7 @@ def gap_words(values: pd.Series, signs: Collection[str] = ()) -> str:
     if not found:
         return ""
     count = counted(int(values.isin(found).sum()), "row")
-    return f"{listed(found)} in {count}, taken as text like any other; --missing {','.join(found)!r} makes it missing"
+    return f"{found} in {count}, taken as text like any other; --missing {','.join(found)!r} makes it missing"
 
 
 def of_telling(target: str, columns, codes: np.ndarray, count: int) -> Iterator[str]:
