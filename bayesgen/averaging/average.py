@@ -226,7 +226,6 @@ class Average(Predictive):
         return result
 
     def with_class_prior(self, classes) -> "Average":
-        """Return the average under given class probabilities, which change no exponent or weight."""
         return replace(self, given=np.asarray(classes.probability))
 
     def pieces(self, rows: int, used):

@@ -111,7 +111,6 @@ class FittedView(FittedFactors):
         return self.view.warp
 
     def factor(self, place):
-        """Return a member as a factor, whose groups have the predictive densities of its posterior."""
         return self._leaf_factor(place, None, self.log_share)
 
     def drawn_factor(self, place, rng):

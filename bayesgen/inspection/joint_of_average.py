@@ -69,7 +69,6 @@ class JointOfAverage(Joint):
         return arrays.blocks(self.classifier.schema_, x, rows["categories"], e, self.classifier.constant_, others)
 
     def column(self, gap):
-        """Return the place of a number, a category, or a column with a leaf."""
         schema, constant = self.classifier.schema_, self.classifier.constant_
         names: dict[str, Any] = {LEAF + block.name: block.columns for block in arrays.leaves(schema)}
         names |= {"numbers": arrays.numbers(schema, constant), "categories": arrays.categories(schema)}

@@ -33,7 +33,6 @@ class JointOfModel(Joint):
             self.efficiency = self.posterior.as_draws().efficiency
 
     def read(self, X):
-        """Return the rows by leaf; sparse ones are made dense."""
         rows = self.posterior.model.check(self.classifier.read(X))
         cells = sum(float(np.prod(v.shape)) for v in rows.values() if sparse.issparse(v))
         check_memory("the rows of a sparse matrix, made dense,", int(8 * cells), "give fewer rows at a time")

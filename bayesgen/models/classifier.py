@@ -122,7 +122,6 @@ class ClassConditional(ClassProgram, Conjugate):
         return self.row_density(params)(x)
 
     def row_density(self, params: Params):
-        """Return `log_likelihood_rows` as a function of rows; leaves prepare all that does not depend on rows."""
         with np.errstate(divide="ignore"):
             classes = np.log(params[f"{self.CLASSES}.probability"])[..., None]
         leaves = {name: leaf.row_density(self.site(params, name)) for name, leaf in self.leaves.items()}

@@ -128,7 +128,6 @@ class FunctionModel(Model):
         return {name: site for name, site in trace.items() if site["type"] == "sample" and site["is_observed"]}
 
     def dims(self, site: str) -> tuple[str, ...]:
-        """Return the names of the leading axes of a site, after the axes of the draws: its plates."""
         return dict(self.axes).get(site, ())
 
     def coords(self) -> dict[str, list]:

@@ -300,7 +300,6 @@ class NormalInverseGamma(NormalInverseGammaPrior):
         return cls.unchecked(mean=mean, kappa=np.array(0.01), alpha=np.array(1.0), beta=variance)
 
     def untied(self):
-        """Return the posterior with a variance for every class, all equal where the classes share it."""
         tied = tuple(name for name in self.tied if name != "class")
         return self.revised(tied=tied)
 

@@ -73,7 +73,6 @@ class LeafProgram(Model):
         return self.batch_shape[1:] if self.per_class else self.batch_shape
 
     def dims(self, site: str, *, grouped: bool = False) -> tuple[str, ...]:
-        """Return the names of a parameter's axes, after the axes of the draws; ``grouped`` puts the class first."""
         lead = ("class",) if grouped else ()
         return lead + _feature_names(self.features) + tuple(self.site_dims.get(site, ()))
 

@@ -218,7 +218,6 @@ class LineStatistics(Statistics):
         return cls(np.asarray(n), origin + mean, _positive(factor), np.asarray(np.vdot(weight, weight)))
 
     def scaled(self, factor):
-        """Return the statistics with every row weighted ``factor`` times as before, marked as ``decayed``."""
         squares = np.asarray(self.squares * factor**2)
         return LineStatistics(np.asarray(self.n * factor), self.mean, self.factor * factor**0.5, squares, True)
 

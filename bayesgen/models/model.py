@@ -329,7 +329,6 @@ class Conjugate(Model):
         return True
 
     def start_from(self, statistics) -> "Conjugate | None":
-        """Return the posterior, where it has a closed form."""
         return self.update(statistics) if self.has_closed_form(statistics) else None
 
     def starting_draws(self, statistics, rng: np.random.Generator, size: tuple[int, ...]) -> Params:

@@ -199,7 +199,6 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return self.tie(means) + scales + multivariate_log_gamma_ratio(self.nu, rows, dim)
 
     def untied(self):
-        """Return the posterior with a covariance for every class, all equal where the classes share it."""
         return self.revised(shared=False)
 
     def mean_scores(self):

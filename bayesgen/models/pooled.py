@@ -79,7 +79,6 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
     takes_sparse = property(lambda self: self.leaf.takes_sparse, doc="True if rows may be sparse.")  # type: ignore[assignment]
 
     def dims(self, site, *, grouped=False):
-        """Return the names of the axes of a parameter; the population has no axis of classes."""
         return super().dims(site, grouped=grouped and self.of_member(site))
 
     def repeated(self, columns):

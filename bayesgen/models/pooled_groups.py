@@ -151,12 +151,10 @@ class PooledGroups(Populated):
     # -- names -------------------------------------------------------------------------------------------------------
 
     def dims(self, site, *, grouped=False):
-        """Return the names of the axes of a parameter: "group" and "value", after the class."""
         axes = ("class",) * grouped + ("group",) * self.of_member(site) + self._value_axes
         return axes + tuple(self.site_dims.get(site, ()))
 
     def coords(self):
-        """Return the labels of the groups, and of the leaf's axes."""
         return {**self.leaf.coords(), "group": list(self.groups or ())}
 
     def for_columns(self, columns):

@@ -211,7 +211,6 @@ class Populated(Leaf):
         return self
 
     def for_columns(self, columns):
-        """Return the model with its hyperparameters in the order of ``columns``."""
         ordered = super().for_columns(columns)
         return ordered.revised(leaf=self.leaf.for_columns(columns))
 

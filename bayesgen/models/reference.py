@@ -62,7 +62,6 @@ class ReferencePrior(ConjugateFamily):
         return replace(self, shape=(columns,))
 
     def with_prior(self, statistics: Any):
-        """Return the prior of as many columns as the rows have."""
         shape = statistics.mean.shape[1:] if isinstance(statistics, Moments) else statistics.sums.shape[1:-1]
         return replace(self, shape=shape)
 

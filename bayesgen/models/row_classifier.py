@@ -40,7 +40,6 @@ class RowClassifier(Discriminative):
 
     @property
     def features(self) -> int:
-        """Number of columns D."""
         return self.prior_scale.shape[-1]
 
     def statistics(self, x, t, weight=None) -> Rows:

@@ -96,18 +96,15 @@ class RowLeaf(Leaf):
         return any("rank" in field.metadata for field in dataclasses.fields(self))
 
     def sum_rows(self, x, rows) -> Any:
-        """Keep the rows by group, under a grouping that is already checked; check the entries here."""
         return RowsByGroup.of(self.check(x), rows.codes, rows.weight, rows.lead, self.event_dim == 1)
 
     def log_likelihood(self, params, statistics):
-        """Return the weighted sum of log p(row | params) over all rows. NumPy or JAX."""
         params = self._beside_rows(params)
         density = self._masked(params, statistics.x, statistics.seen)
         weight = statistics.weight
         return (density * weight.reshape(*weight.shape, *[1] * (density.ndim - weight.ndim))).sum()
 
     def log_likelihood_rows(self, params, x) -> np.ndarray:
-        """Return log p(row | params) for every row and every leading index of ``params``: (lead..., n)."""
         params, entries = self._beside_rows(params), math.prod(x.shape[1 : x.ndim - self.event_dim])
         features = x.ndim - 1 - self.event_dim
         lead = np.broadcast_shapes(*(v.shape[: v.ndim - self._trailing(site) - 1] for site, v in params.items()))

@@ -218,7 +218,6 @@ class ChainStatistics(Statistics):
         return ChainStatistics.of(self.sums + sign * other.sums, weights)
 
     def without(self, gone, signed=False):
-        """Return the counts without the rows of ``gone``; a rounding error in place of 0 becomes 0."""
         kept = self - gone
         sums = np.where(np.abs(kept.sums) <= ROUNDED * np.abs(self.sums), 0.0, kept.sums)
         before = self.by_stretch()

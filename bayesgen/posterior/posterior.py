@@ -253,7 +253,6 @@ class ParameterDraws(Posterior):
         return self.draws(seed, size)
 
     def mean(self) -> Params:
-        """Return the averages over the draws."""
         return {site: v.mean((0, 1)) for site, v in self.samples.items()}
 
 

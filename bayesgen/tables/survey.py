@@ -88,7 +88,6 @@ class Survey(Columns):
         return Survey(kinds, levels, self.labels | other.labels, self.sparse, other.words | self.words, forms)
 
     def doubt(self, column: str) -> Verdict | None:
-        """Return the verdict on a column of text whose levels were looked up, else None."""
         levels = self.levels.get(column, ()) if self.kinds[column] == "O" else ()
         return of_labels(levels) if len(levels) > FEW else None
 
@@ -113,7 +112,6 @@ class Survey(Columns):
         )
 
     def categories(self, column: str) -> tuple | None:
-        """Return the levels of a categorical column; None where no pass over the rows has looked them up."""
         return self.levels.get(column)
 
 
