@@ -33,7 +33,7 @@ _UNITS = frozenset(
 def separator(lines: Callable[[], Any]) -> str:
     """Return the sign that alone gives every row as many fields, at least two; a comma where there is no such sign.
 
-    ``lines`` opens the text anew. Where no sign does so, it may be one under lines above the header with fewer fields.
+    ``lines`` opens the text anew. Where no sign does so, it may be one below the fewest lines that have fewer fields.
     """
     with lines() as text:
         head = "".join(itertools.islice(text, _ABOVE))
@@ -41,7 +41,7 @@ def separator(lines: Callable[[], Any]) -> str:
     if not set(signs) - {","}:
         return ","
     above = {sign: count for sign in signs if (count := _lines_above(lines, sign)) is not None}
-    found = [sign for sign, count in above.items() if not count] or list(above)
+    found = [sign for sign, count in above.items() if count == min(above.values())]
     return found[0] if len(found) == 1 else ","
 
 
