@@ -325,6 +325,7 @@ def test_every_leaf_says_what_its_p_of_x_is():
 # -- rows far out ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:column .* as far from the middle:UserWarning")
 @pytest.mark.parametrize(("covariance", "shared"), STRUCTURES)
 def test_leave_one_out_of_a_row_far_out(covariance, shared):
     """1e8 standard deviations out (a full covariance is refused there): a subtraction from the sum leaves no digit."""
@@ -336,6 +337,7 @@ def test_leave_one_out_of_a_row_far_out(covariance, shared):
     np.testing.assert_allclose(left.log_joint[3], expected, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:column .* as far from the middle:UserWarning")
 def test_the_exponent_beside_a_row_far_out():
     """A column of noise holds one row far out: how far does not matter, and no digit of the others is lost."""
     y, rng = np.arange(60) % 2, np.random.default_rng(0)
