@@ -387,7 +387,9 @@ def _parts(classifier) -> list[tuple[str, tuple[str, ...]]]:
 
     Each column stands alone, except for the counts of one observation.
     """
-    schema, leaves = classifier.schema_, getattr(classifier, "_leaves", {})
+    schema, average = classifier.schema_, getattr(classifier, "average_", None)
+    model = getattr(classifier, "model_", None) if average is None or average.leaves is None else average.leaves.model
+    leaves = getattr(model, "leaves", {})
     parts = []
     for block in schema.blocks:
         leaf = leaves.get(block.name)
