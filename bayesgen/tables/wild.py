@@ -74,6 +74,7 @@ def find(x, codes) -> Wild:
     return Wild(*map(np.concatenate, zip(*found, strict=True)))
 
 
+@np.errstate(over="ignore", invalid="ignore")  # sums beyond float64 make a column one to look at; its fit refuses it
 def _suspects(x) -> np.ndarray:
     """Return the columns of numbers (n, D) that may have wild entries, by their sums."""
     n, known, ones = len(x), x, np.ones(len(x))
