@@ -1,14 +1,17 @@
 """Files as offices write them, read at the first or second try: what a file tells by itself, what it leaves open."""
 
 import datetime
+import io
 
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import bayesgen as bg
 from bayesgen.cli import app
+from bayesgen.cli.report import terminal
 from bayesgen.tables.reading import Reading
 
 NB = bg.NaiveBayesClassifier
@@ -322,3 +325,18 @@ def test_ten_offices_come_to_a_comparison_at_the_first_or_second_try(kind, tmp_p
         code, out = run("compare", *given, *second)
     assert code == 0 and "left out: numbers" not in out and "price left out" not in out and "size left out" not in out
     assert "exact 5 of 5" in out
+
+
+def test_columns_that_one_option_reads_share_a_line(tmp_path):
+    columns = {name: [f"{i % 50 + shift},{i % 7}" for i in range(60)] for shift, name in enumerate(("v", "x", "z"))}
+    _, account = bg.read_table(written(tmp_path, columns), "y", decimal=".")
+    assert "v, x, z left out: numbers as text, such as '0,0'; decimal=',' reads them" in account.notes
+
+
+def test_a_table_of_six_classes_fits_a_hundred_columns():
+    out = Console(width=100, file=io.StringIO())
+    names = [f"{kind} of the {place}" for kind in ("penguin", "kingfisher") for place in ("north", "south", "islands")]
+    terminal._print_rows(out, "class", {name: {other: "1234" for other in names} for name in names})
+    lines = out.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 100 and sum(line.count("1234") for line in lines) == 36
+    assert max(line.count("1234") for line in lines) == 6  # side by side

@@ -150,7 +150,7 @@ def prepare(
         kept[look.name] = look
         if not look.role and (doubt := next(_doubts(look, model), "")):
             told[doubt].append(look.name)
-    for what, columns in told.items():
+    for what, columns in _by_cure(told).items():
         if what == _BITS:
             option = f": {as_option('bernoulli', columns, X.columns)} has them as True and False"
             what += "" if model in _NUMBERS_ONLY else option
@@ -186,6 +186,16 @@ def prepare(
     X = written.attached(X.reset_index(drop=True))
     names = names.reset_index(drop=True)
     return Prepared(X, y, rows, tuple(suspicions), tuple(notes), names, families, repeated.copies)
+
+
+def _by_cure(told: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Return what is told of columns, those that one option reads in one line, with the entry of the first of them."""
+    lines: dict[Any, tuple[str, list[str]]] = {}
+    for what, columns in told.items():
+        head, _, cure = what.partition("; --")
+        numbers = cure and "numbers as text" in head
+        lines.setdefault((head.partition(",")[0], cure) if numbers else what, (what, []))[1].extend(columns)
+    return dict(lines.values())
 
 
 def _in_its_role(values, column: str, rows, roles: Roles, reading: Reading) -> tuple["_Look", str | None]:

@@ -141,15 +141,16 @@ def tell_evidence(out: Console, told, row: int, cure: str = "") -> None:
 
 def _print_rows(out: Console, first: str, rows: dict[str, dict[str, str]]) -> None:
     """Print rows of values by heading, side by side where the terminal is wide enough, else below each other."""
-    table = Table(first, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     headings = [visible(heading) for heading in next(iter(rows.values()))]
-    for heading in headings:
-        table.add_column(Text(heading), justify="right", no_wrap=True)
-    for name, values in rows.items():
-        table.add_row(*(Text(visible(text)) for text in (name, *values.values())))
-    if out.measure(table, options=out.options.update(width=1000)).maximum <= out.width:
-        out.print(table)
-        return
+    for between in (" ", "\n"):  # words of names below each other where the table is too wide
+        table = Table(first, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+        for heading in headings:
+            table.add_column(Text(heading.replace(" ", between)), justify="right", no_wrap=True)
+        for name, values in rows.items():
+            table.add_row(Text(visible(name).replace(" ", between)), *(Text(visible(t)) for t in values.values()))
+        if out.measure(table, options=out.options.update(width=1000)).maximum <= out.width:
+            out.print(table)
+            return
     widest = max(map(len, headings))
     for name, values in rows.items():
         say(out, name)
