@@ -329,7 +329,7 @@ def unit_in(text: str) -> str:
     """
     if _CLOCK.match(text.strip()):
         return DURATION
-    found = _fits(_DRESSED, text.strip(" ()"))
+    found = _fits(_DRESSED, re.sub(f"[()]|(?<=[0-9]){_MINUS}", "", text).strip())  # (7.5) kg and 7.5- kg
     return "" if found is None else (found["before"] or found["behind"] or "").strip()
 
 
