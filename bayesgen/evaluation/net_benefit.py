@@ -167,7 +167,7 @@ def net_benefit(
         varied, unit = f"threshold probability of {str(classes[case])!r}", "cases found, net of false alarms"
     else:
         worth, names, varied = _varied(loss, vary, thresholds, positive, classes)
-        value, unit = np.atleast_1d(numbers("thresholds", thresholds)), "cost saved against the best single action"
+        value, unit = np.atleast_1d(np.asarray(thresholds, float)), "cost saved against the best single action"
         action = np.stack([(p @ table).argmax(1) for table in worth], axis=1)
     if drawn:
         total, few = _by_draws(outcome, worth, action, w), np.zeros(len(value), bool)

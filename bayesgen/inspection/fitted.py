@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesgen.models import ClassConditional
 from bayesgen.models.categorical import KnownCategorical
+from bayesgen.posterior.posterior import Posterior
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
 
@@ -65,7 +66,7 @@ class FittedModel(FittedDensity):
 
     model_: ClassConditional
     statistics_: Any
-    posterior_: Any
+    posterior_: Posterior
 
     @abc.abstractmethod
     def template(self, schema: Schema) -> ClassConditional:

@@ -63,7 +63,9 @@ def net_benefit(curves: NetBenefit | Mapping[str, NetBenefit], *, ax: "Axes | No
         ax.plot(found.thresholds, found.model, color=colour, linewidth=0.8, alpha=0.5)
         ax.plot(found.thresholds, np.where(sure, found.model, np.nan), color=colour, label=name)
         if len(curves) == 1:
-            ax.fill_between(found.thresholds, found.lower, found.upper, where=sure, color=colour, alpha=0.15, lw=0)
+            ax.fill_between(
+                found.thresholds, found.lower, found.upper, where=sure.tolist(), color=colour, alpha=0.15, lw=0
+            )
     top = max(1e-9, *(found.model.max() for found in curves.values()), *map(np.max, first.single.values()))
     if len(curves) == 1:
         top = max(top, first.upper[~first.few].max(initial=0.0))
