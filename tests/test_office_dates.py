@@ -116,7 +116,9 @@ def test_sparse_columns_of_pandas_are_columns_like_others():
     np.testing.assert_allclose(batches.predict_proba(sparse), want.predict_proba(dense), rtol=1e-12)
 
 
-@pytest.mark.parametrize("make", [pd.Series, pd.array, lambda row: np.array(row, np.int16)], ids=str)
+@pytest.mark.parametrize(
+    "make", [pd.Series, pd.array, lambda row: np.array(row, np.int16)], ids=["Series", "pandas array", "NumPy array"]
+)
 def test_a_series_in_each_cell_is_a_sequence(make):
     rows, y = [[7, 8], [9, 7, 8], [8], [8, 8]], list("uuvv")
     models = [
