@@ -148,6 +148,7 @@ def test_split_counts_rows_set_aside():
     assert (found.size == found.contains.sum(1)).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*times as far from the middle:UserWarning")
 def test_one_row_far_out_leaves_the_scores_of_the_others():
     """All but one are summed: a difference of sums would lose every digit of what a row of 1e5 leaves behind."""
     x = np.vstack([X[FEW], [[1e5, 2e5, -1e5, 1e5]]])

@@ -50,7 +50,6 @@ FIT = {
     "dates for numbers": case(
         GD(), X.assign(v=pd.Timestamp("2020-01-01")), "column 'v' holds Datetime", error=TypeError
     ),
-    "duration": case(NB(), X.assign(v=pd.Timedelta("1h")), "column 'v' holds Duration", error=TypeError),
     "array of dates": case(NB(), np.full((8, 1), np.datetime64("2020")), "X holds datetime64", error=TypeError),
     "list in a cell": case(NB(), X.assign(v=[[1, 2]] * 8), "column 'v' holds", error=TypeError),
     "dict in a cell": case(NB(), X.assign(v=[{}] * 8), "column 'v' holds .*dict", error=TypeError),

@@ -291,7 +291,7 @@ def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, mon
     assert len(models) == 2
     alone = found.log_density(rows[:1], NONE, some)
     np.testing.assert_allclose(alone, every[:, :1], rtol=0, atol=1e-12)
-    monkeypatch.setattr(NormalInverseWishart, "_quadratic", None)  # whitens, group by group
+    monkeypatch.setattr(NormalInverseWishart, "quadratic", None)  # whitens, group by group
     plain = fit(view, x, codes, weights).log_density(rows, NONE, some)
     np.testing.assert_allclose(every, plain, rtol=1e-9, atol=1e-9)  # rows far out and with gaps among them
     near = RADIUS**2 * 4 >= (found.view.read(x)[0] ** 2).sum(1)

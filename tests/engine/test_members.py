@@ -254,6 +254,7 @@ def test_every_stage_is_named_once(monkeypatch):
     )
 
 
+@pytest.mark.filterwarnings("ignore:51 of 200 rows repeat another:UserWarning")
 def test_the_summary_says_how_many_rows_a_member_learned_from(monkeypatch):
     monkeypatch.setattr(learning, "_FOLDED", 60)
     monkeypatch.setattr(learning, "_LEARN", 60)
