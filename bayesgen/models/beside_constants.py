@@ -16,6 +16,7 @@ A leaf without a column that varies keeps the parameters of its first, as one th
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -26,6 +27,11 @@ from bayesgen.models.leaf import ExponentialFamily, Leaf
 from bayesgen.numerics.special import namespace
 
 _SAME = 1e-12  # relative distance of two numbers that are the same but for rounding, and a scale that stands for 0
+
+
+def _of_leaf(name: str) -> Any:
+    """Return a property that is the leaf's."""
+    return property(attrgetter(f"leaf.{name}"), doc=f"``{name}`` of the leaf.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,12 +113,12 @@ class BesideConstants(ExponentialFamily):
 
     # -- the program ---------------------------------------------------------------------------------------------------
 
-    batch_shape = property(lambda self: self.leaf.batch_shape)  # type: ignore[assignment]
-    event_dim = property(lambda self: self.leaf.event_dim)  # type: ignore[assignment]
-    site_dims = property(lambda self: self.leaf.site_dims)  # type: ignore[assignment]
-    conjugate = property(lambda self: self.leaf.conjugate)  # type: ignore[assignment]
-    smooth = property(lambda self: self.leaf.smooth)  # type: ignore[assignment]
-    bounded = property(lambda self: self.leaf.bounded)  # type: ignore[assignment]
+    batch_shape = _of_leaf("batch_shape")
+    event_dim = _of_leaf("event_dim")
+    site_dims = _of_leaf("site_dims")
+    conjugate = _of_leaf("conjugate")
+    smooth = _of_leaf("smooth")
+    bounded = _of_leaf("bounded")
 
     def parameters(self):
         return self.leaf.parameters()
