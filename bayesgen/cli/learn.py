@@ -101,7 +101,7 @@ def fit_command(context: typer.Context, file: str, target: str, model: str, read
     without = {role for role in _FEW_TAKE if role not in taken}
     begin = ["bayesgen", "fit", file, "--target", target, "--model", model]
     for name in ("sep",) if reading.plain else ("sep", "decimal", "thousands"):  # what is said holds for all columns
-        if context.params[name] is None and (value := getattr(reading, name)) != getattr(Reading(), name):
+        if context.params.get(name) is None and (value := getattr(reading, name)) != getattr(Reading(), name):
             begin += [f"--{name}", "tab" if value == "\t" else value]
     return shell.command_line(context, begin, {"group", "seed", *lists} - without, renamed)
 
