@@ -52,27 +52,27 @@ def check_array(where: str, value, axes: str, sizes: dict[str, Any], kind: str =
     kind : {"f", "i"}
     """
     array = np.asarray(value) if isinstance(value, np.ndarray | float | int) else np.empty(0, object)
-    choices = [choice.split() for choice in axes.split(" or ")]
-    fitting = next((names for names in choices if len(names) == array.ndim and _fits(names, array.shape, sizes)), None)
+    fitting = (_lengths(choice.split(), array.shape, sizes) for choice in axes.split(" or "))
+    found = next((lengths for lengths in fitting if lengths is not None), None)
     known = ", ".join(f"{name} = {sizes[name]}" for name in sorted({*axes.split()} & sizes.keys()))
     what = f"{where} are not {'finite' if kind == 'f' else 'whole'} numbers of the shape ({axes}), {known}"
-    require_fit(array.dtype.kind == kind and fitting is not None and np.isfinite(array).all(), what)
-    for name, length in zip(fitting or (), array.shape, strict=True):
-        if name.isidentifier():
-            sizes.setdefault(name, length)
+    require_fit(array.dtype.kind == kind and found is not None and np.isfinite(array).all(), what)
+    sizes.update(found or {})
 
 
-def _fits(names, shape, sizes) -> bool:
-    """Return True if axes have these lengths; a name that is not known has any, the same each time."""
-    sizes = dict(sizes)
+def _lengths(names, shape, known) -> dict[str, Any] | None:
+    """Return known lengths with those of the axes, or None where these do not fit them; other names have any length."""
+    if len(names) != len(shape):
+        return None
+    sizes = dict(known)
     for name, length in zip(names, shape, strict=True):
         if name.isidentifier():
             expected = sizes.setdefault(name, length)
         else:
             expected = sum(int(term) if term.isdigit() else sizes[term] for term in name.split("+"))
         if expected != length:
-            return False
-    return True
+            return None
+    return sizes
 
 
 def check_shapes(record, sizes: Mapping[str, Any]) -> None:

@@ -22,7 +22,7 @@ from bayesgen.estimators.estimator import Estimator
 class Additive(Estimator, abc.ABC):
     """An estimator that needs no more of the rows than statistics that add.
 
-    Subclasses write ``_sums``, ``_sum_rows``, ``_learn_sums``, ``_check_columns`` and ``total_weight_``, and
+    Subclasses write ``_sums``, ``sum_rows``, ``_learn_sums``, ``_check_columns`` and ``total_weight_``, and
     ``partial_fit`` and ``fit_batches`` with the arguments of their kind.
     """
 

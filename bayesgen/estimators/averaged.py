@@ -257,7 +257,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
             found = None if groups is not None else averaged_settings.repeats_of(rows, weight)
             rows = rows if found is None or found.copies is None else replace(rows, group=found.copies)
             if codes.ndim == 2:
-                rows = replace(rows.take(row, votes), codes=code)
+                rows, places = replace(rows.take(row, votes), codes=code), places[row]
             leaves = averaged_settings.learn_leaves(self, rows)
             if leaves is not None and pairs:
                 raise ValueError(

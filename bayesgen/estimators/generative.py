@@ -69,11 +69,9 @@ class GenerativeClassifier(ClassifierMixin, Estimator, FittedModel):
         template = self.template(schema)
         row, code, votes = stacked(codes, weight)
         rows = Grouping(code, len(self.classes_), votes, (len(self.classes_),))
-        blocks = template.blocks(self.as_model_takes(blocks))
-        if codes.ndim == 1:
-            return template, template.sum_rows(blocks, rows, fingerprint(schema, self.classes_))
-        statistics = template.sum_rows(select_rows(blocks, row), rows, fingerprint(schema, self.classes_))
-        return template, replace(statistics, decayed=True)
+        blocks = select_rows(template.blocks(self.as_model_takes(blocks)), row)
+        statistics = template.sum_rows(blocks, rows, fingerprint(schema, self.classes_))
+        return template, replace(statistics, decayed=True) if codes.ndim == 2 else statistics
 
     def _learn(self, schema, template, statistics):
         model = template.with_prior(statistics)

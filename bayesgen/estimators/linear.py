@@ -290,8 +290,7 @@ def fit_classes(estimator, data, target, sample_weight, schema, classes, missing
         def work(x, y, w):
             codes, x = codes_among(y, labels), design.filled(batches.schema, x, centre if fills else None)
             row, code, votes = stacked(codes, w)
-            x = x if codes.ndim == 1 else x[row]
-            return function({"x": (x - centre) / scale, "t": code, "weight": votes})
+            return function({"x": (x[row] - centre) / scale, "t": code, "weight": votes})
 
         return batches.total(work, progress, workers, functools.partial(added, add=add))
 

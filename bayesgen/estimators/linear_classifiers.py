@@ -64,10 +64,7 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
         with self._whole():
             inference, y = resolve(self.inference), labels_or_shares(y, classes, getattr(self, "order", None))
             sample_weight = vote_weight(y, sample_weight, label_weight)
-            if isinstance(y, Shares):
-                classes = self._declared(y.names if classes is None and not hasattr(self, "order") else classes)
-            else:
-                classes = self._declared(classes, y, sample_weight)
+            classes = self._declared(classes, y, sample_weight)
             labels = class_labels(y)
             columns, z, present, weight = self._rows(X, labels, sample_weight)
             self.classes_, codes = class_codes(present, classes)
@@ -130,8 +127,9 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
         return self._model(np.full(len(columns), float(self.prior_scale)), tuple(self.classes_.tolist()), columns)
 
     def _declared(self, classes, y=None, sample_weight=None) -> np.ndarray | None:
-        """Return the classes that the user declares; None where the labels ``y`` say which there are."""
-        return None if classes is None else declared_classes(classes)
+        """Return the classes that the user declares, or shares name; None where the labels ``y`` say which."""
+        named = y.names if classes is None and isinstance(y, Shares) else classes
+        return None if named is None else declared_classes(named)
 
     def _check_classes(self, classes):
         if len(self.classes_) < 2:

@@ -12,6 +12,7 @@ from bayesgen.estimators.linear_classifiers import RowsClassifier
 from bayesgen.inference import Inference
 from bayesgen.models.ordered_regression import OrderedRegression
 from bayesgen.tables.labels import class_labels
+from bayesgen.tables.shares import Shares
 
 
 @registry.estimator
@@ -90,7 +91,8 @@ class OrderedClassifier(RowsClassifier):
         labels = class_labels(list(given), "the order of the classes")
         if len(set(labels.tolist())) < len(labels):
             raise ValueError(f"the order of the classes names a label twice: {listed(labels)}")
-        if labels.dtype.kind not in "biuf" and y is not None and (found := class_labels(y)).dtype.kind in "biuf":
+        said = not isinstance(y, Shares | None)
+        if labels.dtype.kind not in "biuf" and said and (found := class_labels(y)).dtype.kind in "biuf":
             raise ValueError(
                 f"y holds the numbers {listed(np.unique(found))}, and the order names {listed(labels)}: labels were "
                 "encoded by the alphabet, as ensembles of scikit-learn do; give y as numbers in order, and no order"

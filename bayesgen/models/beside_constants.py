@@ -119,6 +119,7 @@ class BesideConstants(ExponentialFamily):
     conjugate = _of_leaf("conjugate")
     smooth = _of_leaf("smooth")
     bounded = _of_leaf("bounded")
+    possible_entry = _of_leaf("possible_entry")
 
     def parameters(self):
         return self.leaf.parameters()

@@ -10,6 +10,7 @@ import functools
 import math
 import threading
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -100,8 +101,10 @@ def count_rows(x) -> int:
     return (next(iter(x.values())) if isinstance(x, Mapping) else x).shape[0]
 
 
-def select_rows(x, rows):
-    """Return the rows of a slice or of indices from an array, CSR, or a mapping to them."""
+def select_rows(x, rows) -> Any:
+    """Return the rows of a slice or of indices from an array, CSR, or a mapping to them; all rows are x itself."""
+    if isinstance(rows, slice) and rows == slice(None):  # of which CSR would make a copy
+        return x
     return {name: a[rows] for name, a in x.items()} if isinstance(x, Mapping) else x[rows]
 
 

@@ -24,8 +24,13 @@ _NUMBERS, _CATEGORIES = ("gaussian", "date"), ("categorical", "bernoulli")
 
 def numbers(schema: Schema, constant=()) -> list[str]:
     """Return the names of the numeric columns, without the constant ones."""
-    numeric, constant = _of(schema, _NUMBERS), set(constant)
-    return [name for block in numeric for name in block.columns if name not in constant]
+    without = set(constant)
+    return [name for block in numeric(schema) for name in block.columns if name not in without]
+
+
+def numeric(schema: Schema) -> list[Block]:
+    """Return the blocks of numbers."""
+    return _of(schema, _NUMBERS)
 
 
 def categories(schema: Schema) -> list[str]:

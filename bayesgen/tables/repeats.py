@@ -88,7 +88,7 @@ def repeats(columns: Iterable[np.ndarray], codes, weight=None) -> Repeats:
     if total == len(found):
         return Repeats(total, 0)
     count, cells = total - len(found), np.stack(hashes, 1)
-    chance = _by_chance(cells.repeat(times, 0), salt)
+    chance = _by_chance(cells if (times == 1).all() else cells.repeat(times, 0), salt)
     if chance > _FEW * count or count < _FEW * total:
         return Repeats(total, count, total > len(codes), chance)
     first = np.unique(which, return_index=True)[1]

@@ -112,10 +112,13 @@ def check_all_shared(codes, classes, weight) -> None:
         raise ValueError(f"no row has a share of the classes {listed(np.asarray(classes)[none])}: leave them out")
 
 
-def stacked(codes, weight) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return row, class and weight of each pair of a row and a class of which it has a share, or of each row."""
+def stacked(codes, weight) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """Return row, class and weight of each pair of a row and a class of which it has a share.
+
+    Where each row has one class, the rows are all of them, as a slice.
+    """
     if codes.ndim == 1:
-        return np.arange(len(codes)), codes, weight
+        return slice(None), codes, weight
     rows, classes = np.nonzero(codes)
     return rows, classes, codes[rows, classes] * (1.0 if weight is None else weight[rows])
 

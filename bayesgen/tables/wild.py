@@ -43,6 +43,7 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.core.errors import InputWarning, several, warn
+from bayesgen.tables import arrays
 from bayesgen.tables.dates import moments
 from bayesgen.tables.schema import Schema
 
@@ -126,9 +127,8 @@ def warn_of_wild(schema: Schema, blocks, codes, places) -> None:
     ``blocks`` are rows as the schema reads them, ``codes`` (n,) their classes, and ``places`` (n,) where they
     stand in the table.
     """
-    for block in schema.blocks:
-        x = blocks[block.name]
-        if isinstance(block.leaf, str) and block.leaf in ("gaussian", "date") and not sparse.issparse(x):
+    for block in arrays.numeric(schema):
+        if not sparse.issparse(x := blocks[block.name]):
             x = x.reshape(len(codes), -1)
             tell(find(x, codes), x, block.columns, places, schema.dates)
 

@@ -1,4 +1,4 @@
-// Conjugate updates in closed form, as of bayesgen.models; `numbers` of bayesgen/export/scorer.js stand above this text.
+// Conjugate updates in closed form, as of bayesgen.models; `numbers` of bayesgen/export/numbers.js stand above this text.
 
 // ---- the coin: Beta(a, b), heads and tails --------------------------------------------------------------------------
 
