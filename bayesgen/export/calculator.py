@@ -88,13 +88,13 @@ def _losses(loss, classes) -> dict[str, Any]:
 
 
 def _page(scorer: str, options: dict[str, Any]) -> str:
-    """Return the page of a scorer, whose last line makes it a module, with the options of the page's own script."""
+    """Return the page of a scorer, with the options of the page's own script."""
 
     def content(name: str) -> str:
         return resources.files("bayesgen.export").joinpath(f"calculator.{name}").read_text(encoding="utf-8")
 
     said = json.dumps(options).replace("<", "\\u003c")  # nothing in it ends the script
-    script = f"{scorer.rsplit(chr(10) + 'export {', 1)[0]}\nconst page = {said};\n{content('js')}"
+    script = f"{scorer}\nconst page = {said};\n{content('js')}"
     style = content("css")
     return Template(content("html")).substitute(
         language=options["language"],

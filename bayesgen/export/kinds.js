@@ -101,7 +101,9 @@ const KINDS = {
         for (let set = 0; d && set < sets; set++) {
           const groups = Array.from({ length: G / sets }, (_, place) => set + place);
           const spread = groups.map((g) => Math.sqrt((f.dof[g] * f.kappa[g]) / (f.kappa[g] + 1)));
-          const z = coordinates(groups.map((g, o) => away(f, g, seen, x, rootOf(f, g, seen).root).map((v) => v / spread[o])));
+          const roots = groups.map((g) => rootOf(f, g, seen));
+          const level = groups.map((_, o) => -d * (LOG_2PI / 2 + Math.log(spread[o])) - roots[o].logDet);
+          const z = coordinates(groups.map((g, o) => away(f, g, seen, x, roots[o].root).map((v) => v / spread[o])));
           for (let m = 0; m < draws; m++) {
             const [first, aside] = [(m * sets + set) * D, (m * sets + set) * (G / sets) ** 2];
             let logs = 0;
@@ -114,8 +116,7 @@ const KINDS = {
                 for (let t = i + 1; t < z[o].length; t++) v += beside[aside + (t * G) / sets + i] * z[o][t];
                 square += v * v;
               }
-              const level = -d * (LOG_2PI / 2 + Math.log(spread[o])) - rootOf(f, g, seen).logDet;
-              result[m * G + g] = Number.isNaN(square) ? -Infinity : level + logs - square / 2;
+              result[m * G + g] = Number.isNaN(square) ? -Infinity : level[o] + logs - square / 2;
             });
           }
         }
@@ -174,8 +175,8 @@ const KINDS = {
     check(f, x) {
       const [heads, tosses] = f.columns;
       if (Number.isNaN(x[heads])) return;
-      if (Number.isNaN(x[tosses])) throw refusal(tosses, "row 0 has heads but no number of tosses");
-      if (x[heads] > x[tosses]) throw refusal(heads, `value ${shown(x[heads])} in row 0 is more than the tosses`);
+      if (Number.isNaN(x[tosses])) throw refusal(model.columns[tosses], "row 0 has heads but no number of tosses");
+      if (x[heads] > x[tosses]) throw refusal(model.columns[heads], `value ${shown(x[heads])} in row 0 is more than the tosses`);
     },
     whole(f, g, x) {
       const [heads, tosses] = f.columns.map((j) => x[j]);
@@ -190,7 +191,7 @@ const KINDS = {
       const gone = f.columns.filter((j) => Number.isNaN(x[j]));
       if (gone.length && gone.length < f.columns.length) {
         const cure = "a bag of words is missing as a whole; give 0 for a word not in it";
-        throw refusal(gone[0], `row 0 is partly missing: ${cure}`);
+        throw refusal(model.columns[gone[0]], `row 0 is partly missing: ${cure}`);
       }
     },
     whole(f, g, x) {
@@ -212,8 +213,6 @@ const KINDS = {
     },
   },
 };
-
-const refusal = (j, words) => fault(model.columns[j].name, `column ${shown(model.columns[j].name)}: ${words}`);
 
 /** Return the places of the columns of a factor that a row has. */
 function entriesOf(f, x) {

@@ -23,7 +23,7 @@ from bayesgen.core import __version__
 from bayesgen.core.errors import Argument, InputError, NoClosedForm, listed
 from bayesgen.core.statistics import Rows
 from bayesgen.models.leaf import INFINITE
-from bayesgen.models.linear_model import complete
+from bayesgen.models.linear_model import not_finite
 from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.posterior.posterior import generator
 from bayesgen.tables import design
@@ -112,21 +112,13 @@ def _regression(classifier, columns) -> dict[str, Any]:
             column["range"] = [float(f"{end:.6g}") for end in (values.min(), values.max())]
     count = len(next(iter(posterior.flat.values())))
     return {
-        "infinite": _refused(np.inf),
-        "missing": _refused(np.nan),
+        "infinite": not_finite(np.inf),
+        "missing": not_finite(np.nan),
         "priors": None,
         "members": {"count": count, "log": -np.log(count), "classes": 1 / len(classifier.classes_)},
         "factors": [],
         "score": arrays | {"centre": classifier.centre_.tolist(), "scale": classifier.scale_.tolist()},
     }
-
-
-def _refused(value: float) -> str:
-    """Return the words by which a regression refuses a value."""
-    try:
-        raise AssertionError(complete(np.array([[value]]), ("",)))
-    except InputError as error:
-        return str(error).partition(": ")[2]
 
 
 def _about(classifier, shipped, checksum: str) -> dict[str, Any]:

@@ -9,16 +9,15 @@ const FARTHEST = 1e150; // of a column: a row beyond has the probabilities 0 and
 /** Return the columns of the score, standardised: one of 0 and 1 for each category; 0, their means, where unknown. */
 function predictors(x) {
   const z = [];
-  const add = (v, name) => {
+  const add = (v, column) => {
     const i = z.length;
     z.push(Number.isNaN(v) ? 0 : (v - regression.centre[i]) / regression.scale[i]);
     if (Number.isFinite(z[i])) return;
-    const text = `the value ${shown(v)} in row 0 is too far from the rows of the fit for float64`;
-    throw fault(name, `column ${shown(name)}: ${text}`);
+    throw refusal(column, `the value ${shown(v)} in row 0 is too far from the rows of the fit for float64`);
   };
-  model.columns.forEach(({ name, kind, categories }, j) => {
-    if (kind !== "category") add(x[j], name);
-    else categories.forEach((_, code) => add(Number.isNaN(x[j]) ? NaN : Number(x[j] === code), name));
+  model.columns.forEach((column, j) => {
+    if (column.kind !== "category") add(x[j], column);
+    else column.categories.forEach((_, code) => add(Number.isNaN(x[j]) ? NaN : Number(x[j] === code), column));
   });
   const far = Math.max(...z.map(Math.abs));
   return far > FARTHEST ? z.map((v) => v * (FARTHEST / far)) : z;
@@ -63,12 +62,13 @@ function byDraw(x) {
       const first = (m * lines + line) * (z.length + 1);
       return z.reduce((sum, v, i) => sum + v * weights[first + 1 + i], weights[first]);
     });
-    const top = Math.max(...scores);
-    const total = Math.log(scores.reduce((sum, s) => sum + Math.exp(s - top), 0));
+    const top = Math.max(...scores); // taken off first: scores may be large
+    const shifted = scores.map((s) => s - top);
+    const total = cuts ? 0 : logSum(shifted);
     for (let k = 0; k < K; k++) {
       const place = m * (K - 1) + k;
       const last = k === K - 1;
-      const log = cuts ? between(link, scores[0], cuts[place - 1], cuts[place], !k, last) : scores[k] - top - total;
+      const log = cuts ? between(link, scores[0], cuts[place - 1], cuts[place], !k, last) : shifted[k] - total;
       joint[m * K + k] = members.log[m] + log;
     }
   }

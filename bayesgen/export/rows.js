@@ -9,6 +9,9 @@ function fault(column, text) {
   return Object.assign(new Error(text), { column });
 }
 
+/** @returns {Error} of a column, in words that follow its name */
+const refusal = ({ name }, words) => fault(name, `column ${shown(name)}: ${words}`);
+
 /** Write a value as Python does: text in quotes, a number by at most six digits. */
 function shown(value) {
   if (typeof value === "string") return value.includes("'") && !value.includes('"') ? `"${value}"` : `'${value}'`;
@@ -36,7 +39,7 @@ function entry(column, value, remarks) {
     if (column.kind === "category") {
       if (model.unseen === "error") {
         const text = `${shown(value)} in row 0 is not one of the categories ${column.words}`;
-        throw fault(column.name, `column ${shown(column.name)}: ${text}`);
+        throw refusal(column, text);
       }
       remarks.push(
         "1 value taken as missing, of categories that were not there at fit: " +
@@ -48,7 +51,7 @@ function entry(column, value, remarks) {
   if (value === "") return NaN;
   if (column.kind === "date" && typeof value === "string") {
     const days = /^\d{4}-\d\d-\d\d$/.test(value) ? Date.parse(`${value}T00:00:00Z`) / 86400000 : NaN;
-    if (Number.isNaN(days)) throw fault(column.name, `column ${shown(column.name)}: ${shown(value)} is not a date`);
+    if (Number.isNaN(days)) throw refusal(column, `${shown(value)} is not a date`);
     return days;
   }
   if (typeof value !== "number" && typeof value !== "boolean") {
@@ -58,7 +61,7 @@ function entry(column, value, remarks) {
   const x = Number(value);
   const refuse = (words) => {
     const text = /^the value|^\{value\}/.test(words) ? words.replace("{value}", shown(x)) : `value ${shown(x)} in row 0 ${words}`;
-    return refusal(model.columns.indexOf(column), text);
+    return refusal(column, text);
   };
   if (!Number.isFinite(x)) throw refuse(column.kind === "bool" ? column.words : model.infinite);
   if (column.kind === "bool") throw refuse(column.words);
@@ -80,7 +83,7 @@ function read(row, remarks = []) {
 function complete(row) {
   const x = read(row);
   const gone = model.gaps ? -1 : x.findIndex(Number.isNaN);
-  if (gone >= 0) throw refusal(gone, model.missing);
+  if (gone >= 0) throw refusal(model.columns[gone], model.missing);
   return x;
 }
 

@@ -50,11 +50,11 @@ def script(classifier, draws: int = DRAWS) -> str:
     """
     check_is_fitted(classifier)
     check_count("draws", draws)
-    return source(plain(classifier, draws))
+    return f"{source(plain(classifier, draws))}\n{_EXPORTS}\n"
 
 
 def source(made: Mapping[str, Any]) -> str:
-    """Return the script of a classifier in plain numbers."""
+    """Return the script of a classifier in plain numbers, without the line that makes it a module."""
     about, folder = made["about"], resources.files("bayesgen.export")
     parts = [name for name in _PARTS if name != "regression" or "score" in made]
     scorer = "\n".join(folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in parts)
@@ -63,7 +63,7 @@ def source(made: Mapping[str, Any]) -> str:
         shipped, of = about["draws"]
         head += f"\n// Its probabilities are averages over {counted(shipped, 'draw')} of {of}."
     model = ",\n".join(f"  {name}: {_literal(value)}" for name, value in made.items())
-    return f'{head}\n"use strict";\n\nconst model = {{\n{model},\n}};\n\n{scorer}\n{_EXPORTS}\n'
+    return f'{head}\n"use strict";\n\nconst model = {{\n{model},\n}};\n\n{scorer}'
 
 
 def _literal(value: Any) -> str:

@@ -67,16 +67,13 @@ def _lines(made: dict[str, Any]) -> list[str]:
     for intercept, *slopes in np.broadcast_to(score["weights"], (1, rows, 1 + len(centre)))[0]:
         terms, place = [], 0
         for about in made["columns"]:
-            column, b = _value(about), np.array(slopes[place:])
+            b = np.array(slopes[place:])
             if about["kind"] == "category":
                 size = len(about["categories"])
                 z = (np.eye(size) - centre[place : place + size]) / scale[place : place + size]
-                each = zip(about["categories"], z @ b[:size], strict=True)
-                when = " ".join(f"WHEN {_label(label)} THEN {_number(value)}" for label, value in each)
-                other = _unseen(about, made, "NULL")
-                term = f"CASE WHEN {column} IS NOT NULL THEN CASE {column} {when} ELSE {other} END END"
+                term = _cases(about, made, z @ b[:size], "NULL")
             else:
-                size, number = 1, f"({column} - {_number(centre[place])}) / {_number(scale[place])}"
+                size, number = 1, f"({_value(about)} - {_number(centre[place])}) / {_number(scale[place])}"
                 term = f"{number} * {_number(b[0])}"
             terms.append(f"coalesce({term}, 0.0)" if made["gaps"] else f"({term})")
             place += size
@@ -106,10 +103,7 @@ def _terms(factor: dict[str, Any], made: dict[str, Any], k: int) -> list[str]:
         else:
             mass = np.broadcast_to(factor["mass"], (*shape, factor["size"]))[k, i]
             with np.errstate(divide="ignore"):
-                cases = zip(about["categories"], np.log(mass), strict=True)
-            when = " ".join(f"WHEN {_label(label)} THEN {_number(value)}" for label, value in cases)
-            other = _unseen(about, made, "0.0")
-            terms.append(f"CASE WHEN {column} IS NULL THEN 0.0 ELSE CASE {column} {when} ELSE {other} END END")
+                terms.append(_cases(about, made, np.log(mass), "0.0"))
     return terms
 
 
@@ -121,12 +115,14 @@ def _value(about: dict[str, Any]) -> str:
     return f"CAST({name} AS INTEGER)" if kind == "bool" else name
 
 
-def _unseen(about: dict[str, Any], made: dict[str, Any], missing: str) -> str:
-    """Return what stands for a value that is none of a column: as if it were missing, or an error."""
-    if made["unseen"] == "missing" and about["kind"] == "category":
-        return missing
-    text = f"column {about['name']}: a value that was not there at fit"
-    return f"error({_text(text)})"
+def _cases(about: dict[str, Any], made: dict[str, Any], values, missing: str) -> str:
+    """Return the value of each category of a column; ``missing`` where it is NULL, or new and taken as missing."""
+    pairs = zip(about["categories"], values, strict=True)
+    when = " ".join(f"WHEN {_label(label)} THEN {_number(value)}" for label, value in pairs)
+    as_missing = made["unseen"] == "missing" and about["kind"] == "category"
+    column, told = _value(about), f"column {about['name']}: a value that was not there at fit"
+    other = missing if as_missing else f"error({_text(told)})"
+    return f"CASE WHEN {column} IS NULL THEN {missing} ELSE CASE {column} {when} ELSE {other} END END"
 
 
 def _gaussian(x: str, location: float, scale: float, dof: float) -> str:

@@ -134,6 +134,15 @@ class Discriminative(Model):
         return {"feature": list(self.columns)} if self.columns else {}
 
 
+def not_finite(value: float, row: int = 0) -> str:
+    """Return the words by which a value that is missing or infinite is refused."""
+    kind = "NaN: missing" if np.isnan(value) else "infinite (inf)"
+    return (
+        f"the value in row {row} is {kind}; a discriminative model has no distribution of the columns to fill it from: "
+        "impute it, drop the row, use a generative classifier, or a logistic, probit or ordered one with missing='mean'"
+    )
+
+
 def complete(x, columns, weight=None) -> np.ndarray:
     """Return rows (n, D) as floats, or raise where one of weight > 0 is not finite."""
     try:
@@ -145,12 +154,9 @@ def complete(x, columns, weight=None) -> np.ndarray:
     bad = ~np.isfinite(x) if weight is None else ~np.isfinite(x) & (weight > 0)[:, None]
     if bad.any():
         row, column = np.argwhere(bad)[0]
-        kind = "NaN: missing" if np.isnan(x[row, column]) else "infinite (inf)"
         name = repr(columns[column]) if columns else column
         raise InputError(
-            f"column {name}: the value in row {row} is {kind}; a discriminative model has no distribution of the "
-            "columns to fill it from: impute it, drop the row, use a generative classifier, or a logistic, probit or "
-            "ordered one with missing='mean'",
+            f"column {name}: {not_finite(float(x[row, column]), int(row))}",
             column=columns[column] if columns else None,
             row=int(row),
             value=x[row, column],
