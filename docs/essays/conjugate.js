@@ -59,6 +59,11 @@ const SHAPES = ["full", "diagonal", "isotropic"];
 const sum = (values) => values.reduce((a, b) => a + b, 0);
 const logDet = (m) => (Array.isArray(m) ? Math.log(m[0] * m[2] - m[1] * m[1]) : Math.log(m));
 const inverse = ([xx, xy, yy]) => [yy, -xy, xx].map((v) => v / (xx * yy - xy * xy));
+/** The factor L = [[l, 0], [m, r]] of a covariance, L L'. */
+const cholesky = ([xx, xy, yy]) => {
+  const l = Math.sqrt(xx), m = xy / l;
+  return [l, m, Math.sqrt(yy - m * m)];
+};
 const squared = ([xx, xy, yy], x, y) => xx * x * x + 2 * xy * x * y + yy * y * y;
 
 const gaussian = {
@@ -179,8 +184,7 @@ const gaussian = {
     }
     const [a, c] = [dof, dof - 1].map((nu) => Math.sqrt(2 * random.gamma(nu / 2))); // Bartlett: W = A A', A = [[a, 0], [b, c]]
     const b = random.normal();
-    const l = Math.sqrt(scale[0]); // scale = L L', L = [[l, 0], [m, r]]
-    const [m, r] = [scale[1] / l, Math.sqrt(scale[2] - (scale[1] / l) ** 2)];
+    const [l, m, r] = cholesky(scale);
     const [p, q, s] = [1 / a, -b / (a * c), 1 / c]; // A⁻¹ = [[p, 0], [q, s]], covariance = (L A⁻ᵀ)(L A⁻ᵀ)'
     const [xx, xy, yx, yy] = [l * p, l * q, m * p, m * q + r * s];
     return [xx * xx + xy * xy, xx * yx + xy * yy, yx * yx + yy * yy];
@@ -196,8 +200,7 @@ const gaussian = {
         if (!(shared && k)) {
           covariance = parts.map((part) => gaussian.drawn(part, random)).reduce((one, other) => one.map((v, i) => v + other[i]));
         }
-        const l = Math.sqrt(covariance[0]);
-        const [m, r] = [covariance[1] / l, Math.sqrt(covariance[2] - (covariance[1] / l) ** 2)];
+        const [l, m, r] = cholesky(covariance);
         const [u, v] = [random.normal() / Math.sqrt(kappa), random.normal() / Math.sqrt(kappa)];
         return { mean: [mean[0] + l * u, mean[1] + m * u + r * v], covariance, share: share[k] };
       });
