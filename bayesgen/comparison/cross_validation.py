@@ -270,7 +270,7 @@ def _cross_validate(result: _Result, chosen, y, places, progress, keep: bool, in
         progress(done, len(work), f"fold {number} of {len(places)}: {name}")
         result.fold[test] = number
         start, rows, classifier = perf_counter(), chosen[name].rows, clone(chosen[name].classifier)
-        grouped = result.group is not None and has_fit_parameter(classifier, "groups")
+        grouped, learned, labels = result.group is not None and has_fit_parameter(classifier, "groups"), train, y[train]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
@@ -279,7 +279,6 @@ def _cross_validate(result: _Result, chosen, y, places, progress, keep: bool, in
                 if len(lacking):
                     raise ValueError(f"the rows to fit hold no row of the classes {listed(result.classes[lacking])}")
                 options = {"groups": taken(result.group, train)} if grouped else {}
-                learned, labels = train, y[train]
                 if result.shares is not None and not has_fit_parameter(classifier, "label_weight"):
                     if not has_fit_parameter(classifier, "sample_weight"):
                         raise ValueError("it takes neither shares of the classes nor weights of rows")
@@ -308,7 +307,7 @@ def _cross_validate(result: _Result, chosen, y, places, progress, keep: bool, in
         for warning in few:
             result.doubtful[name][test[warning.rows]] = True
         told = [w for w in caught if w.message not in few and issubclass(w.category, UserWarning | RuntimeWarning)]
-        said = {str(message): message for message in (_of_table(w.message, train) for w in told)}
+        said = {str(message): message for message in (_of_table(w.message, learned) for w in told)}
         entries = {(note.inference, _entry(note.message)) for note in result.notes}  # told of an earlier fold
         said = {text: m for text, m in said.items() if _entry(m) is None or (name, _entry(m)) not in entries}
         result.notes.extend(Note(name, number, message, False) for message in said.values())
@@ -316,13 +315,13 @@ def _cross_validate(result: _Result, chosen, y, places, progress, keep: bool, in
     return result
 
 
-def _of_table(message, train):
-    """Return a warning that names rows of a fold with the rows of the table, whose places are ``train`` (n,)."""
+def _of_table(message, learned):
+    """Return a warning that names rows of a fit with the rows of the table, whose places are ``learned`` (n,)."""
     if (entry := _entry(message)) is None:
         return message
-    text = re.sub(r"in row (\d+)", lambda found: f"in row {train[int(found[1])]}", str(message))
+    text = re.sub(r"in row (\d+)", lambda found: f"in row {learned[int(found[1])]}", str(message))
     column, row, value = entry
-    return InputWarning(text, column=column, row=int(train[row]), value=value)
+    return InputWarning(text, column=column, row=int(learned[row]), value=value)
 
 
 def _entry(message) -> tuple[Any, Any, Any] | None:

@@ -179,10 +179,7 @@ def net_benefit(
     single = np.einsum("sk,tka->sta", share, worth)
     against = np.zeros(len(value), int) if loss is None else single[0].argmax(1)
     zero = single[:, np.arange(len(value)), against]
-    model, single = (
-        total[:, : len(value)] / total[:, len(value) :].sum(1, keepdims=True) - zero,
-        single - zero[..., None],
-    )
+    model, single = model - zero, single - zero[..., None]
     lower, upper = np.quantile(model[1:], [0.05, 0.95], axis=0)
     best = (model[1:] > single[1:].max(2)).mean(0)
     return NetBenefit(

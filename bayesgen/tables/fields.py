@@ -97,11 +97,12 @@ def opened(path: str | Path, content: bytes | None = None, sheet: str = "") -> O
             with raw() as file:
                 return pa.BufferReader(_unpacked(file, how))
 
-        with raw() as file:
-            packed = file.read() if how == "zip" else b""
-        if how == "zip" and _is_excel(packed):
-            text = sheet_as_csv(packed, sheet)
-            return Opened(False, lambda: pa.BufferReader(text))
+        if how == "zip":
+            with raw() as file:
+                packed = file.read()
+            if _is_excel(packed):
+                text = sheet_as_csv(packed, sheet)
+                return Opened(False, lambda: pa.BufferReader(text))
         with whole() as file:
             head = file.read(_HEAD)
         return _text(head, whole, how)
@@ -214,9 +215,12 @@ class Fields:
 
     def _without_headers(self, batch, written: list[str], row: int):
         """Return the rows of a batch, which begins at a ``row``, without those that repeat the header."""
-        again: Any = pa.array([len(written) > 1]).take(pa.array([0] * len(batch)))
+        if len(written) < 2:
+            return batch
+        again: Any = None
         for name, fields in zip(written, batch.columns, strict=True):
-            again = compute.and_(again, compute.equal(fields, name))
+            same = compute.equal(fields, name)
+            again = same if again is None else compute.and_(again, same)
             if not compute.any(again).as_py():
                 return batch
         count = counted(compute.sum(again).as_py(), "row")

@@ -1,4 +1,4 @@
-"""What a file itself tells of how it was written, where nobody says it: its separator, units, and signs of numbers.
+"""Find in a file itself how it was written, where nobody says it: its separator, units, and signs of numbers.
 
 Each is taken where the file leaves one reading, and told with the option that says it; else it is left to the user.
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.numerals import DURATION, WAYS, Numerals, thousands_apart, undressed, unit_in
-from bayesgen.tables.text import gaps_among_numbers, matches, sample_places
+from bayesgen.tables.text import gaps_among_numbers, matches, sampled
 
 SEPARATORS = ",;\t|"
 _ABOVE = 20  # lines above the header at most
@@ -67,8 +67,7 @@ def units_in(table: Mapping[str, "pa.Array"], missing: Collection[str]) -> dict[
     """Return the columns in which beside every number stands one unit, of those that are known, each with its unit."""
     found = {}
     for name, fields in table.items():
-        look = fields.take(pa.array(sample_places(len(fields))))
-        unit = _one_unit(_texts(look, missing))
+        unit = _one_unit(_texts(sampled(fields), missing))
         if unit in _UNITS and _one_unit(_texts(fields, missing)) == unit:
             found[name] = unit
     return found
@@ -106,7 +105,7 @@ def way_of(
     """
     ways = [replace(how, limits=limits) for how in WAYS]
     table = {name: fields for name, fields in table.items() if units.get(name) != DURATION}
-    looks = {name: undressed(_sample(fields), units.get(name, "")) for name, fields in table.items()}
+    looks = {name: undressed(sampled(fields), units.get(name, "")) for name, fields in table.items()}
     odd = [name for name, look in looks.items() if not _reads(ways[0], look, missing)]
     if not (odd := [name for name in odd if any(_reads(how, looks[name], missing) for how in ways[1:])]):
         return None
@@ -129,10 +128,6 @@ def way_of(
                 entry = _texts(table[name], missing)[int(apart.argmax())]
                 return Way((how, ways[place]), column=name, entry=entry)
     return Way((how,), tuple(name for name, read in values.items() if how.thousands == "." and read[found[0]] is None))
-
-
-def _sample(fields: "pa.Array") -> "pa.Array":
-    return fields.take(pa.array(sample_places(len(fields))))
 
 
 def _reads(how: Numerals, fields: "pa.Array", missing: Collection[str]) -> bool:

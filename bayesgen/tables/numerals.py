@@ -12,7 +12,7 @@ import pandas as pd
 from bayesgen.core.errors import MOST, Argument, InputError, several, shortened
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.columns import first_texts
-from bayesgen.tables.text import GAP_WORDS, Kind, column_of, gaps_among_numbers, matches, sample_places
+from bayesgen.tables.text import GAP_WORDS, Kind, column_of, gaps_among_numbers, matches, sampled
 
 _BLANK = "[ \t\u00a0\u2007\u2009\u202f]"  # blanks that stand in numbers, those that do not break a line among them
 _MINUS = "[-\u2212\u2013]"  # of keyboards; of word processors and typesetting, which some write as a dash
@@ -174,7 +174,7 @@ def _fits(pattern: str | re.Pattern, text: str) -> re.Match | None:
 
 def _whole_codes(fields: "pa.Array", missing) -> "pa.Array":
     """Return codes such as 1,0, whole numbers which a decimal comma made of them, as 1; other fields as they are."""
-    for texts in (fields.take(pa.array(sample_places(len(fields)))), fields.unique()):
+    for texts in (sampled(fields), fields.unique()):
         if not (gaps_among_numbers(texts, missing) | matches(texts, "^-?[0-9]+(,0+)?$")).all():
             return fields
     return compute.replace_substring_regex(fields, ",0+$", "")
@@ -189,7 +189,7 @@ def thousands_apart(fields: "pa.Array", sign: str = ".") -> str:
 
 def office_column(fields: "pa.Array", missing, kind, how: Numerals) -> Column | None:
     """Return a column of which every entry is a number as offices write it, as `read_column` does, else None."""
-    if _numbers_and_gaps(fields.take(pa.array(sample_places(len(fields)))), missing, how) is None:
+    if _numbers_and_gaps(sampled(fields), missing, how) is None:
         return None
     encoded = fields.dictionary_encode()
     distinct, rows = encoded.dictionary, encoded.indices

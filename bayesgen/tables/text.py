@@ -63,6 +63,11 @@ def sample_places(count: int) -> np.ndarray:
     return np.unique(np.linspace(0, max(count - 1, 0), 64).astype(np.intp))[:count]
 
 
+def sampled(fields: "pa.Array") -> "pa.Array":
+    """Return the fields of `sample_places`."""
+    return fields.take(pa.array(sample_places(len(fields))))
+
+
 def _gap_spellings(fields: "pa.Array", gone: np.ndarray) -> pd.Series:
     """Return the spelling of gaps, by row."""
     lost = np.flatnonzero(gone)
