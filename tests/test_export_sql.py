@@ -81,3 +81,13 @@ def test_the_probit_link_is_refused_in_sql(table, tmp_path):
         ValueError, match=r"ProbitClassifier of \['probit'\] cannot be written in SQL; export it to Java"
     ):
         classifier.export(tmp_path / "model.sql", dialect="duckdb")
+
+
+@pytest.mark.parametrize("cls", [bg.NaiveBayesClassifier, bg.LogisticClassifier])
+def test_a_number_that_is_no_bit_is_refused(table, tmp_path, cls):
+    X, y = table
+    classifier = cls(inference="map").fit(X[["x", "yes"]], y)
+    rows = pd.DataFrame({"x": [0.1, 0.2], "yes": [1, 2]})
+    with pytest.raises(duckdb.InvalidInputException, match="column yes: a value that was not there at fit"):
+        answers(classifier, rows, tmp_path / "model.sql")
+    assert len(answers(classifier, rows[:1], tmp_path / "model.sql")) == 1

@@ -68,9 +68,11 @@ def _lines(made: dict[str, Any]) -> list[str]:
         terms, place = [], 0
         for about in made["columns"]:
             b = np.array(slopes[place:])
-            if about["kind"] == "category":
-                size = len(about["categories"])
-                z = (np.eye(size) - centre[place : place + size]) / scale[place : place + size]
+            if about["kind"] in ("category", "bool"):
+                # the columns of the score for each category, or for no and yes
+                each = np.eye(len(about["categories"])) if about["kind"] == "category" else np.array([[0.0], [1.0]])
+                size = each.shape[1]
+                z = (each - centre[place : place + size]) / scale[place : place + size]
                 term = _cases(about, made, z @ b[:size], "NULL")
             else:
                 size, number = 1, f"({_value(about)} - {_number(centre[place])}) / {_number(scale[place])}"
