@@ -201,7 +201,7 @@ def test_tables_of_five_columns_are_as_they_were():
     assert not any(isinstance(m, ScreenedMember) for m in AveragedClassifier(members=POOL).fit(x, y).members_)
 
 
-@pytest.mark.filterwarnings("ignore:35 of 115 rows by weight repeat another:UserWarning")
+@pytest.mark.filterwarnings("ignore:35 of 115 rows (by weight )?repeat another:UserWarning")
 @pytest.mark.compiles
 def test_order_and_names_and_the_way_a_weight_is_written_change_nothing():
     rows = mixed()
