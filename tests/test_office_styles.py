@@ -91,6 +91,24 @@ def test_where_two_signs_divide_the_rows_a_comma_does_or_the_user_says(tmp_path)
     assert list(bg.read_table(tmp_path / "t.csv")[0]) == ["a", "b|y"]
 
 
+def test_a_limit_may_be_a_gap_instead(tmp_path):
+    table, _ = bg.read_table(written(tmp_path, {"v": WAYS["a limit, half of it"][0]}), missing="<0.5")
+    np.testing.assert_array_equal(table["v"], np.resize([NAN, 1.5, 2.5, 0.7], 60))
+
+
+def test_batches_find_what_a_file_that_is_read_whole_shows(tmp_path):
+    euros = [f"{1 + i % 7}.{100 + 13 * i % 900},{i % 10}0 €" for i in range(60)]
+    path = written(tmp_path, {"v": euros, "x": [f"{i % 11},{i % 7}" for i in range(60)]})
+    table, _ = bg.read_table(path, "y")
+    whole = NB().fit(table[["v", "x", "w"]], table["y"])
+    told = "apart by ';'|decimal ',' thousands '.', but for w, which programs wrote|'v': the unit € dropped"
+    with pytest.warns(UserWarning, match=told) as found:
+        model = NB().fit_batches(path, "y", progress=False)
+    assert len(found) == 3 and model.schema_.reading == whole.schema_.reading
+    rows = table[["v", "x", "w"]]
+    np.testing.assert_allclose(model.predict_proba(rows), whole.predict_proba(rows), atol=1e-12)
+
+
 TWO_READINGS = [  # columns in which nothing tells which of two readings is meant
     {"v": ["1,898", "12,345", "3,210"]},
     {"v": ["1,5", "2,25"], "x": ["1.898", "12.345"]},
@@ -110,10 +128,11 @@ def test_nothing_is_taken_that_has_two_readings(tmp_path, columns):
     assert not any("no other way" in note or "unit dropped" in note for note in account.notes)
 
 
-def test_a_column_that_a_program_wrote_is_read_beside_those_of_an_office(tmp_path):
+@pytest.mark.parametrize("said", [{}, {"decimal": ",", "thousands": "."}], ids=["found", "said"])
+def test_a_column_that_a_program_wrote_is_read_beside_those_of_an_office(tmp_path, said):
     path = written(tmp_path, {"v": WAYS["points between thousands"][0]})
-    table, account = bg.read_table(path, "y")
-    assert "but for w, which programs wrote" in str(account)
+    table, account = bg.read_table(path, "y", **said)
+    assert "w, which programs wrote" in str(account)
     assert abs(table["w"]).max() < 4
     model = NB().fit(table[["v", "w"]], table["y"])
     assert model.schema_.reading.plain == ("w",)

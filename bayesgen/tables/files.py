@@ -17,7 +17,7 @@ from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import located
 from bayesgen.tables.columns import is_number
 from bayesgen.tables.fields import ENDINGS, Fields, Opened, opened
-from bayesgen.tables.found import units_in, way_of
+from bayesgen.tables.found import as_written
 from bayesgen.tables.numerals import DURATION, Column, Numerals, proves, read_column, without_unit
 from bayesgen.tables.reading import Reading, limit_of
 from bayesgen.tables.text import NO_GAPS, column_of, plain_columns
@@ -95,7 +95,10 @@ def read(
         wanted: dict[str, Kind] = {name: "text" for name, _ in table} if later else {}
         wanted |= kinds or {}
         limits = reading.limits if used is None else reading.limited(used)
-        reading, told = (reading, []) if later else _found(dict(table), missing, wanted, reading)
+        told = list[str]()
+        if not later:
+            numbers = {column: texts for column, texts in table if wanted.get(column) in (None, "number")}
+            reading, told = as_written(numbers, missing, reading)
         with located(source):
             columns, gaps, notes, account = _of_fields(dict(table), missing, wanted, reading, limits, later)
         notes = [*fields.notes, *told, *notes]
@@ -124,24 +127,6 @@ def _csv(fields: Fields) -> list[tuple[str, "pa.Array"]]:
     schema = pa.schema([(column, pa.string()) for column in fields.names])
     whole = pa.Table.from_batches(fields.blocks(), schema)
     return [(column, whole.column(place).combine_chunks()) for place, column in enumerate(fields.names)]
-
-
-def _found(table: dict, missing: set, kinds: Mapping, reading: Reading) -> tuple[Reading, list[str]]:
-    """Return how a first file is written, as the user says or, where it leaves one reading, shows; and tell it."""
-    table = {name: fields for name, fields in table.items() if kinds.get(name) in (None, "number")}
-    units = units_in({name: fields for name, fields in table.items() if name not in reading.units}, missing)
-    reading, notes = replace(reading, units={**reading.units, **units}), []
-    if not reading.decimal and (found := way_of(table, missing, reading.units, reading.limits)):
-        usual = Numerals(limits=reading.limits)
-        signs = [" ".join(f"--{a.name} {a.value!r}" for a in how.given(usual)) for how in found.ways]
-        if len(signs) > 1:
-            doubt = f"{quoted(found.column)} ambiguous: {found.entry!r} may be read in two ways"
-            return reading, [*notes, f"{doubt}, by {' or by '.join(signs)}"]
-        but = f", but for {named(found.plain)}, which programs wrote" if found.plain else ""
-        notes.append(f"numbers read as the file leaves no other way: {signs[0]}{but}")
-        how = found.ways[0]
-        reading = replace(reading, decimal=how.decimal, thousands=how.thousands, plain=found.plain)
-    return reading, notes
 
 
 def _of_fields(

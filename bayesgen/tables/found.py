@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.core.errors import named, quoted
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.numerals import DURATION, WAYS, Numerals, thousands_apart, undressed, unit_in
+from bayesgen.tables.reading import Reading
 from bayesgen.tables.text import gaps_among_numbers, matches, sampled
 
 SEPARATORS = ",;\t|"
@@ -63,6 +65,27 @@ def _lines_above(lines: Callable[[], Any], sign: str) -> int | None:
     return above if width > 1 and (rows > 1 or not above) else None
 
 
+def as_written(
+    table: Mapping[str, "pa.Array"], missing: Collection[str], reading: Reading
+) -> tuple[Reading, list[str]]:
+    """Return how a first file is written, as the user says or, where it leaves one reading, shows; and tell it."""
+    units = units_in({name: fields for name, fields in table.items() if name not in reading.units}, missing)
+    reading, said = replace(reading, units={**reading.units, **units}), bool(reading.decimal)
+    usual = Numerals(limits=reading.limits)
+    ways = [usual, reading.numerals()] if said else [replace(how, limits=reading.limits) for how in WAYS]
+    if (said and reading.thousands != ".") or not (found := way_of(table, missing, reading.units, ways)):
+        return reading, []
+    signs = [" ".join(f"--{a.name} {a.value!r}" for a in way.given(usual)) for way in found.ways]
+    if len(signs) > 1:
+        doubt = f"{quoted(found.column)} ambiguous: {found.entry!r} may be read in two ways"
+        return reading, [f"{doubt}, by {' or by '.join(signs)}"]
+    how, programs = found.ways[0], f"{named(found.plain)}, which programs wrote" if found.plain else ""
+    reading = replace(reading, decimal=how.decimal, thousands=how.thousands, plain=found.plain)
+    if said:
+        return reading, [f"numbers with a point before the fraction: {programs}"] if programs else []
+    return reading, [f"numbers read as the file leaves no other way: {signs[0]}{programs and ', but for '}{programs}"]
+
+
 def units_in(table: Mapping[str, "pa.Array"], missing: Collection[str]) -> dict[str, str]:
     """Return the columns in which beside every number stands one unit, of those that are known, each with its unit."""
     found = {}
@@ -96,14 +119,13 @@ class Way:
 
 
 def way_of(
-    table: Mapping[str, "pa.Array"], missing: Collection[str], units: Mapping[str, str], limits: bool
+    table: Mapping[str, "pa.Array"], missing: Collection[str], units: Mapping[str, str], ways: list[Numerals]
 ) -> Way | None:
-    """Return the way in which all numbers of a file can be read; None where they are plain, or none reads them all.
+    """Return the way, of several with the plain one first, that reads all numbers of a file; None if plain, or none.
 
     A column of fractions with a point is one that a program wrote where most of its points cannot stand between
     thousands.
     """
-    ways = [replace(how, limits=limits) for how in WAYS]
     table = {name: fields for name, fields in table.items() if units.get(name) != DURATION}
     looks = {name: undressed(sampled(fields), units.get(name, "")) for name, fields in table.items()}
     odd = [name for name, look in looks.items() if not _reads(ways[0], look, missing)]

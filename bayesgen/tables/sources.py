@@ -34,7 +34,8 @@ from bayesgen.tables.batches import (
 from bayesgen.tables.columns import check_present, check_same, dense
 from bayesgen.tables.fields import PARQUET_HEAD, Fields, opened
 from bayesgen.tables.files import CSV, PARQUET, check_once, declared_categories
-from bayesgen.tables.numerals import office_column, read_column
+from bayesgen.tables.found import as_written
+from bayesgen.tables.numerals import Numerals, office_column, read_column
 from bayesgen.tables.reading import Reading, limit_of
 from bayesgen.tables.survey import Survey
 from bayesgen.tables.text import kind_of
@@ -59,7 +60,24 @@ class CsvFiles(Source):
         self.columns = [*fields, *self._told]
         self.kinds = dict.fromkeys(self._told, "b") | dict.fromkeys(self._told.values(), "f")  # those that are known
         self.reading = replace(self.reading, sep=reading.sep or self._files[0].sep)
-        self._how = {name: replace(reading.numerals(name), limits=name in self._told.values()) for name in fields}
+        self._how = self._ways(fields)
+
+    def _ways(self, columns: Iterable[str]) -> dict[str, Numerals]:
+        limited = set(self._told.values())
+        return {name: replace(self.reading.numerals(name), limits=name in limited) for name in columns}
+
+    def _find(self) -> None:
+        """Find in the first rows how numbers are written, where nobody says it, as in a file that is read whole."""
+        first = next((batch for job in self._texts(self._how) for batch in job.read()), None)
+        if self.reading.decimal or first is None:
+            return
+        table = {name: first.column(name) for name in self._how}
+        self.reading, told = as_written(table, self.missing, self.reading)
+        self.reading = replace(self.reading, decimal=self.reading.decimal or ".")
+        self._how = self._ways(self._how)
+        beside = [f"{column!r}: the unit {unit} dropped" for column, unit in self.reading.units.items()]
+        for note in [*told, *beside]:
+            warn(InputWarning(note.replace("--", "")))
 
     def declare(self, kinds):
         """Set the kinds of columns: text, or numbers and bools."""
@@ -72,6 +90,7 @@ class CsvFiles(Source):
         return Survey({name: self.kinds[name] for name in self.columns if name not in (target, weight)})
 
     def _survey(self) -> dict[str, str]:
+        self._find()
         kinds: dict[str, str] = dict.fromkeys(self._how, "")
         percent, minus, fractions = set[str](), set[str](), dict[str, bool]()
         for job in self._texts(self._how):
@@ -82,7 +101,7 @@ class CsvFiles(Source):
                         found = self._kind(fields, name, percent, minus)
                         kinds[name] = (before or found) if before in ("", found) or not found else "O"
                         if found == "f":
-                            sign = compute.match_substring(fields, self.reading.decimal)
+                            sign = compute.match_substring(fields, self._how[name].decimal)
                             fractions[name] = fractions.get(name, False) or bool(compute.any(sign).as_py())
         if self.reading.percent is not None:  # that of the fit, for later files
             return kinds
@@ -93,8 +112,11 @@ class CsvFiles(Source):
         return kinds
 
     def _kind(self, fields, name: str, percent: set[str], minus: set[str]) -> str:
-        found = kind_of(fields, self.missing)
-        if found != "O" or (column := office_column(fields, self.missing, "number", self._how[name])) is None:
+        found, how = kind_of(fields, self.missing), self._how[name]
+        if found != "O":
+            return found
+        column = (read_column if how.unit else office_column)(fields, self.missing, "number", how)
+        if column is None or column.values.dtype.kind not in "iuf":
             return found
         for entry, found_in in ((column.percent, percent), (column.minus, minus)):
             if entry:
@@ -153,7 +175,7 @@ class CsvFiles(Source):
                     block = next(blocks, None)
                 for note in [note for note in fields.notes if (path, note) not in self._notes]:
                     self._notes.add((path, note))
-                    warn(InputWarning(f"{path}: {note}"))
+                    warn(InputWarning(f"{path}: {note.partition(': --')[0]}"))
                 if block is None:
                     break
                 place = f"{path}, rows {row} to {row + len(block) - 1}"
@@ -297,7 +319,7 @@ def source_of(data: Any, reading: Reading | None = None, used: Collection[str] =
 def source_like(data: Any, missing: Sequence[str], schema) -> Source:
     """Return the source of batches for data to be read as the table of a schema was written, where there is one."""
     if schema is None:
-        return source_of(data, Reading(missing=tuple(missing)))
+        return source_of(data, Reading.said(missing=tuple(missing)))
     return source_of(data, schema.reading.given(missing=missing), schema.used().columns)
 
 
