@@ -10,6 +10,7 @@ import pytest
 from numpyro.infer import Predictive
 from numpyro.infer.util import log_density
 from scorers import assert_equal, scorer
+from sklearn.base import clone
 
 import bayesgen as bg
 from bayesgen.inference import NUTS, Laplace
@@ -215,6 +216,25 @@ def test_a_single_column_with_a_leaf_of_its_own():
         plain = make(features={k: v for k, v in features.items() if k != "b"}).fit(frame[["a", "c"]], Y)
         beside = make(features=features).fit(frame, Y)
         np.testing.assert_allclose(beside.predict_proba(frame), plain.predict_proba(frame[["a", "c"]]), atol=1e-12)
+
+
+@pytest.mark.parametrize("beside", ["log", "log1p", "both"])
+def test_a_constant_leaf_of_an_average_is_no_leaf(beside):
+    """It moves neither an exponent nor a number of members, whatever leaves stand beside it."""
+    frame = pd.DataFrame({"a": np.exp(X[:, 0]), "b": X[:, 1], "n": RNG.poisson(3, 90), "c": 7.0, "d": 2.0})
+    frame.loc[::7, "d"] = np.nan
+    leaves = {"a": "log", "n": "poisson"} if beside == "both" else {"n": "drop"}
+    more = {"c": "log", "d": "log1p"} if beside == "both" else {("c", "d"): beside}
+    average = bg.AveragedClassifier(members=["generative"])
+    plain = clone(average).set_params(features=leaves).fit(frame[["a", "b", "n"]], Y)
+    found = clone(average).set_params(features=leaves | more).fit(frame, Y)
+    assert found.constant_ == {"c": 7.0, "d": 2.0} and len(found.members_) == len(plain.members_)
+    asked = frame.assign(c=9.0)
+    np.testing.assert_allclose(found.predict_proba(asked), plain.predict_proba(frame[["a", "b", "n"]]), atol=1e-12)
+    np.testing.assert_allclose(found.exponents_, plain.exponents_, atol=1e-12)
+    assert typicality(found, asked).overall.max() < 1e-3 < typicality(found, frame).overall.min()
+    filled = impute(found, frame[:3].assign(c=np.nan, n=frame["n"]))
+    assert (filled["c"] == 7).all() and (filled["d"] == 2).all()
 
 
 @pytest.mark.compiles

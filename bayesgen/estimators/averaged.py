@@ -30,7 +30,7 @@ from bayesgen.posterior.posterior import generator
 from bayesgen.tables import arrays, wild
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, counted_rows, existing, warn_of_labels, warn_of_weightless
-from bayesgen.tables.schema import Schema, warn_of_two
+from bayesgen.tables.schema import warn_of_two
 from bayesgen.tables.shares import check_all_shared, for_fit, most, stacked
 
 _FROM_ROWS = (
@@ -229,8 +229,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
             warn_of_weightless(labels, self.classes_, sample_weight)
             concentration = averaged_settings.concentration_of(self)
             warn_of_two(table, self.features)
-            self.schema_ = Schema.learn(table, self.features)
-            blocks = self.schema_.read(table)
+            self.schema_, blocks = arrays.learned(table, self.features)
             self.constant_ = arrays.constant(self.schema_, blocks)
             pairs = families.pairs(self.members)
             given = Given(table, y, self.classes_, weight, self.schema_, tuple(self.constant_)) if pairs else None

@@ -7,15 +7,18 @@ All others have leaves of their own: those that the user gave, and the families 
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from bayesgen.core.errors import listed
+from bayesgen.models.column_families import FAMILIES
 from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.pieces import count_rows, pieces
 from bayesgen.tables.schema import Block, Schema
+from bayesgen.tables.table import Table
 
 _SMALLEST, LARGEST = 1e-150, 1e150  # limits at fit: squares beyond lose digits, or leave float64
 _FINITE = float(np.finfo(float).max)
@@ -62,6 +65,32 @@ def level_names(schema: Schema) -> list[str]:
         for name in block.columns
         for level in ((False, True) if block.categories is None else block.categories)
     ]
+
+
+def learned(table: Table, features) -> tuple[Schema, dict[str, np.ndarray]]:
+    """Return the schema of a table for an average, and its rows by block.
+
+    A column of a family such as "log", whose weak prior takes its scale from the rows, becomes a number where it has one
+    value or none: so `constant` leaves it out of every member, of their exponents and of their number.
+    """
+    schema = Schema.learn(table, features)
+    rows, moved, blocks = schema.read(table), [], []
+    for block in schema.blocks:
+        scaled = isinstance(block.leaf, str) and block.leaf not in _NUMBERS and FAMILIES[block.leaf].scaled
+        varies = _spread(_matrix(rows[block.name])) > 0 if scaled else np.ones(len(block.columns), bool)
+        moved += [name for name, flag in zip(block.columns, varies, strict=True) if not flag]
+        kept = tuple(name for name in block.columns if name not in moved)
+        blocks += [replace(block, columns=kept)] if kept else []
+    if not moved:
+        return schema, rows
+    place = next((i for i, block in enumerate(blocks) if block.leaf == "gaussian"), len(blocks))
+    name = "gaussian"
+    while name in {block.name for block in blocks}:
+        name += "_"
+    numbers = blocks[place] if place < len(blocks) else Block(name, (), False, "gaussian")
+    blocks[place : place + 1] = [replace(numbers, columns=(*numbers.columns, *moved))]
+    schema = replace(schema, blocks=tuple(blocks))
+    return schema, schema.read(table)
 
 
 def constant(schema: Schema, blocks) -> dict[str, float]:
