@@ -70,8 +70,8 @@ def level_names(schema: Schema) -> list[str]:
 def learned(table: Table, features) -> tuple[Schema, dict[str, np.ndarray]]:
     """Return the schema of a table for an average, and its rows by block.
 
-    A column of a family such as "log", whose weak prior takes its scale from the rows, becomes a number where it has one
-    value or none: so `constant` leaves it out of every member, of their exponents and of their number.
+    A column of a family such as "log", whose weak prior takes its scale from the rows, becomes a number where it has
+    one value or none: so `constant` leaves it out of every member, of their exponents and of their number.
     """
     schema = Schema.learn(table, features)
     rows, moved, blocks = schema.read(table), [], []
