@@ -88,6 +88,14 @@ class SumStatistics(Statistics):
         """Return the sum of T(x)."""
         return self.sums
 
+    def total_about(self, centre):
+        """Return the sum of T(x), which has no centre."""
+        return self.sums
+
+    def of_total(self, total, centre) -> "SumStatistics":
+        """Return the statistics of other rows, in any groups, from their sums of T(x)."""
+        return SumStatistics(total, np.float64(0))
+
     def _with(self, other, sign):
         if not isinstance(other, SumStatistics) or self.sums.shape != other.sums.shape:
             return super()._with(other, sign)

@@ -294,7 +294,7 @@ class PrecisionFactor(LeafCoordinates):
 
     def log_likelihood(self, params, statistics):
         rows = statistics.n * (params["log_diagonal"].sum(-1) - 0.5 * self._squares(params, statistics.mean))
-        return rows.sum() - 0.5 * _traces(params, self.leaf.tie(statistics.scatter)).sum()
+        return rows.sum() - 0.5 * _traces(params, self.leaf.tie(statistics.scatter, 2)).sum()
 
     def _squares(self, params, point):
         """Return |U(mean - point)|² of every mean."""

@@ -68,7 +68,7 @@ class Gaussian(ExponentialFamily):
         """Sum over the tied axes, kept with length 1: all increments of one variance."""
         if not self.tied:
             return increments
-        return increments.sum(tuple({"class": 0, "feature": -1}[name] for name in self.tied), keepdims=True)
+        return increments.sum(tuple({"class": -2, "feature": -1}[name] for name in self.tied), keepdims=True)
 
     def dims(self, site, *, grouped=False):
         dims = super().dims(site, grouped=grouped)

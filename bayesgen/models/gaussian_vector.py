@@ -205,14 +205,13 @@ class GaussianVector(ExponentialFamily):
             return em(self, statistics, self.ml)
         n, dim = statistics.n, statistics.mean.shape[-1]
         refuse_where(n <= 0, "maximum likelihood does not exist: no observed row")
-        scatter, count, groups = statistics.scatter, n, n
+        scatter, count, means, noise = statistics.scatter, n, 1, statistics.resolution()
         if self.shared:
-            scatter, count, groups = scatter.sum(0), n.sum(), len(n)
+            scatter, count, means, noise = scatter.sum(-3), n.sum(-1), n.shape[-1], noise.max(-2)
         covariance = scatter / np.asarray(count)[..., None, None]
-        noise = statistics.resolution().max(0) if self.shared else statistics.resolution()
-        for k, (sigma, floor) in enumerate(zip(covariance.reshape(-1, dim, dim), noise.reshape(-1, dim), strict=True)):
+        each = covariance.reshape(-1, dim, dim), noise.reshape(-1, dim), np.ravel(count - means)
+        for k, (sigma, floor, rank) in enumerate(zip(*each, strict=True)):
             place = {} if self.shared or not n.ndim else {"group": k}
-            rank = float(count - groups if self.shared else np.atleast_1d(n)[k] - 1)
             if rank < dim:
                 raise DataError(
                     f"maximum likelihood does not exist: {rank:g} degrees of freedom (rows less means) for {dim} "

@@ -52,6 +52,28 @@ class Moments(Statistics):
         rows, cols = np.triu_indices(self.mean.shape[-1])
         return xp.concatenate([self.n[..., None], xp.zeros_like(self.mean), self.scatter[..., rows, cols]], axis=-1)
 
+    def total_about(self, centre):
+        """Return the sum of T(x) about another point, (groups..., [features...,] dim T)."""
+        d = self.mean - centre
+        if not self.vector:
+            return np.stack([self.n, self.n * d, self.scatter + self.n * d * d], axis=-1)
+        rows, cols = np.triu_indices(d.shape[-1])
+        n = self.n[..., None]
+        return np.concatenate([n, n * d, self.scatter[..., rows, cols] + n * d[..., rows] * d[..., cols]], axis=-1)
+
+    def of_total(self, total, centre) -> "Moments":
+        """Return the moments of other rows, in any groups, from their sums of T(x) about a point."""
+        dim = self.mean.shape[-1] if self.vector else 1
+        n = total[..., 0]
+        shift = total[..., 1 : 1 + dim] / np.where(n > 0, n, 1.0)[..., None]
+        if not self.vector:
+            shift = shift[..., 0]
+            return Moments(n, centre + shift, total[..., 2] - n * shift * shift)
+        rows, cols = np.triu_indices(dim)
+        scatter = np.empty((*n.shape, dim, dim))
+        scatter[..., rows, cols] = scatter[..., cols, rows] = total[..., 1 + dim :]
+        return Moments(n, centre + shift, scatter - (n[..., None] * shift)[..., :, None] * shift[..., None, :])
+
     def _with(self, other, sign):
         """Add other moments, or subtract them.
 

@@ -160,9 +160,12 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 
     # -- the algebra -------------------------------------------------------------------------------------------------
 
-    def tie(self, increments):
-        """Sum over the classes, axis kept, where they share a covariance; else return the increments."""
-        return increments.sum(0, keepdims=True) if self.shared else increments
+    def tie(self, increments, event: int = 0):
+        """Sum over the classes, axis kept, where they share a covariance; else return the increments.
+
+        ``event`` is the number of axes after that of the classes.
+        """
+        return increments.sum(-1 - event, keepdims=True) if self.shared else increments
 
     def has_closed_form(self, statistics):
         return not isinstance(statistics, PatternMoments)
@@ -182,7 +185,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         kappa = self.kappa + n
         between = (self.kappa * n / kappa)[..., None, None] * delta[..., :, None] * delta[..., None, :]
         mean = self.mean + (n / kappa)[..., None] * delta
-        nu, scale = self.nu + self.tie(n), self.scale + self.tie(statistics.scatter + between)
+        nu, scale = self.nu + self.tie(n), self.scale + self.tie(statistics.scatter + between, 2)
         return self.revised(mean=mean, kappa=kappa, nu=nu, scale=scale)
 
     def log_evidence_terms(self, statistics):

@@ -209,6 +209,14 @@ class ChainStatistics(Statistics):
         """Return the counts."""
         return self.sums
 
+    def total_about(self, centre):
+        """Return the counts, which have no centre."""
+        return self.sums
+
+    def of_total(self, total, centre) -> "ChainStatistics":
+        """Return the statistics of other rows without gaps, in any groups, from their counts."""
+        return ChainStatistics.of(total, {})
+
     def _with(self, other, sign):
         if not isinstance(other, ChainStatistics) or self.sums.shape != other.sums.shape:
             return super()._with(other, sign)

@@ -57,7 +57,7 @@ from bayesgen.models.classifier import ClassConditional, NaiveBayes
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.models.model import Hyperparameter, Hyperparameters, Model, Params, hyperparameter
 from bayesgen.models.moments import Moments
-from bayesgen.numerics.newton import fixed_point
+from bayesgen.models.stacked_em import StackedEM
 from bayesgen.numerics.pieces import select_rows, taken
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import Grouping
@@ -359,23 +359,27 @@ class UnknownClasses(Model):
     def ml(self, statistics: PartlyLabelled) -> Params:
         return self._maximise(statistics, "ml")
 
+    def stacked(self, statistics: PartlyLabelled, way: str) -> StackedEM:
+        """Return the steps of expectation-maximisation for these rows."""
+        return StackedEM(self.whole, statistics, way, None if self.confusion is not None else statistics.recorded)
+
     def _maximise(self, statistics: PartlyLabelled, way: str) -> Params:
         """Maximise by expectation-maximisation; ``way``, "map" or "ml", is the classifier's method in closed form."""
         if statistics.start is not None:
-            params = getattr(self.whole, way)(statistics.expected(self.whole, statistics.start))
+            labels = statistics.start
         else:
             params = getattr(self.model, way)(statistics.recorded)
             if self.confusion is not None:
                 params = {**params, CONFUSION: self.confusion.mode()["probability"]}
-
-        def advance(state):
-            params, before = state
             labels = self.labels(params, statistics)
-            step = np.abs(labels - before).max(initial=0.0)
-            return (getattr(self.whole, way)(statistics.expected(self.whole, labels)), labels), float(step)
-
-        unreached = "no maximum was reached over the unknown classes; use 'nuts', or fewer rows without a label"
-        return fixed_point(advance, (params, np.zeros((len(statistics.base), 1))), 1e-9, unreached)[0]
+        em = self.stacked(statistics, way)
+        found, arrived = em.climb(em.summed(labels.T[None]), limit=7000)
+        sums = found[0]
+        params = em.parameters(sums)  # or raise
+        if not arrived[0]:
+            em.parameters(em.summed(em.expected(em.maximised(found))[0])[0])  # or raise
+            raise DataError("no maximum was reached over the unknown classes; use 'nuts', or fewer rows without a label")
+        return params
 
     def start_from(self, statistics: PartlyLabelled):
         """Return the posterior if every row counts in each class by its probability at the mode.
