@@ -63,49 +63,26 @@ def free(model: ClassConditional, statistics: PartlyLabelled) -> np.ndarray:
 def begun(
     model: ClassConditional, statistics: PartlyLabelled, starts: int, rng: np.random.Generator, likelihood: bool = False
 ) -> PartlyLabelled:
-    """Return the statistics with the best of several starts; see the module.
+    """Return the statistics with the best of several starts, and the heights of all; see the module.
 
     There are ``starts`` where two classes or more are `free`; else the labels or the prior give the one that there is.
     With ``likelihood`` starts are compared by the highest likelihood near them.
     """
-    if len(free(model, statistics)) > 1:
-        tried = (_start(model, statistics, rng, number) for number in range(starts))
-    else:
-        tried = [softmax(model.update(statistics.recorded).log_predictive(statistics.rows), axis=1)]
-    settled = (labels if likelihood else _settled(model, statistics, labels) for labels in tried)
-    found = [replace(statistics, start=labels) for labels in settled]
-    return max(found, key=lambda start: _height(model, start, likelihood))
-
-
-def _height(model, statistics, likelihood: bool) -> float:
-    if not likelihood:
-        return bound(model, statistics, statistics.start)
-    try:
-        unknown = UnknownClasses(model)
-        return float(unknown.log_likelihood(unknown.ml(statistics), statistics))
-    except ValueError:  # there is no maximum near this start, as where a class has one number
-        return -np.inf
-
-
-def _start(model, statistics, rng, number):
-    """Return probabilities of the classes of rows: drawn at random, or where each `free` class holds a row so drawn."""
-    count, lone = len(statistics.base), free(model, statistics)
-    if number % 2:
-        return rng.dirichlet(np.ones(len(model.class_names)), count)
-    seeds = rng.choice(count, size=len(lone), replace=count < len(lone), p=statistics.weight / statistics.weight.sum())
-    worth = np.full(len(lone), max(1.0, statistics.weight.sum() / (2 * len(model.class_names))))
-    classes = len(model.class_names)
-    sums = model.sum_rows(select_rows(statistics.rows, seeds), Grouping(lone, classes, worth, (classes,)))
-    return softmax(model.update(statistics.recorded + sums).log_predictive(statistics.rows), axis=1)
-
-
-def _settled(model, statistics, labels):
-    for _ in range(_STEPS):
-        before = labels
-        labels = softmax(model.update(statistics.expected(model, labels)).log_predictive(statistics.rows), axis=1)
-        if np.abs(labels - before).max() < _STILL:
-            break
-    return labels
+    unknown = UnknownClasses(model)
+    if len(free(model, statistics)) < 2:
+        labels = softmax(model.update(statistics.recorded).log_predictive(statistics.rows), axis=1)
+        return replace(statistics, start=labels)
+    first = unknown.stacked(statistics, "start")
+    em = unknown.stacked(statistics, "ml") if likelihood else first
+    heights, best, labels = [], -np.inf, None
+    for piece in pieces(starts, statistics.terms_width * len(model.class_names), _CELLS):
+        begin = np.stack([_start(first, model, statistics, rng, number) for number in range(starts)[piece]])
+        sums, arrived = em.climb(begin)
+        level, each = em.heights(sums)
+        heights.extend(level)
+        if labels is None or level.max() > best:
+            best, labels = level.max(), each[level.argmax()].T
+    return replace(statistics, start=labels, heights=np.array(heights))
 
 
 def bound(model: ClassConditional, statistics: PartlyLabelled, labels: np.ndarray) -> float:

@@ -24,7 +24,7 @@ from bayesgen.models.classifier import ClassConditional
 from bayesgen.numerics.sums import Grouping
 
 TOLERANCE = 1e-9  # rows by which sums still move at the end
-_FAILURES = DataError, np.linalg.LinAlgError
+_FAILURES = ValueError, np.linalg.LinAlgError  # of a closed form
 
 
 class StackedEM:
