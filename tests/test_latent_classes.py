@@ -292,11 +292,86 @@ def test_rows_of_unknown_class_are_not_left_out_exactly():
         fitted.leave_one_out(X, fitted.predict(X))
 
 
-@pytest.mark.parametrize("model", ["naive bayes", "discriminant"])
-def test_a_likelihood_without_a_bound_is_refused(model):
+def test_a_likelihood_without_a_bound_is_refused_where_no_other_maximum_is_found():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(30, 2)), 5.0 + 1e-7 * rng.normal(size=(4, 2))])  # four rows nearly equal
-    make = bg.LatentClassClassifier(model, classes=2, inference="ml", random_state=0)
+    make = bg.LatentClassClassifier(classes=2, inference="ml", random_state=0)
     with pytest.raises(ValueError, match=r"column 'x[01]': the variance falls to 0 .* inference='map'"):
         make.fit(X)
     assert np.isfinite(make.set_params(inference="map").fit(X).predict_proba(X)).all()
+    other = make.set_params(model="discriminant", inference="ml").fit(X)  # it may divide the others, too
+    assert latent_classes.shrunk(other.model_, other.posterior_.params) is None
+    assert np.isneginf(other.statistics_.heights).any()
+
+
+STRUCTURES = {
+    "columns": {},
+    "full": {"model": "discriminant"},
+    "shared": {"model": "discriminant", "shared": True},
+    "isotropic": {"model": "discriminant", "covariance": "isotropic", "shared": True},
+}
+
+
+@pytest.mark.parametrize("way", ["map", "ml"])
+@pytest.mark.parametrize("structure", [*STRUCTURES, "counts"])
+def test_a_step_of_all_starts_is_the_step_of_each(structure, way):
+    """Sums of T(x) by matrix products, against the sums of rows that are repeated in every class, with weights."""
+    rng = np.random.default_rng(0)
+    if structure == "counts":
+        X = pd.DataFrame({"bit": rng.random(40) < 0.4, "n": rng.poisson(3.0, 40), "z": rng.normal(50.0, 1.0, 40)})
+        X["die"] = pd.Categorical(rng.integers(3, size=40).astype(str))
+        X.loc[3, "z"] = np.nan
+        X["word"] = rng.choice(["ab", "b", "aab", "a"], 40)
+        leaves = {"bit": "bernoulli", "n": "poisson", "z": "gaussian", "die": "categorical", "word": MarkovChain("ab")}
+        own = {"features": leaves}
+    else:
+        X, own = oblong(n=20)[0] + 100.0, STRUCTURES[structure]
+    some = pd.Series(["a", "b", *[None] * (len(X) - 2)])
+    weight = rng.uniform(0.5, 2.0, len(X))
+    fitted = bg.LatentClassClassifier(**own, classes=["a", "b", "c"], random_state=0).fit(X, some, weight)
+    model, statistics = fitted.model_, fitted.statistics_
+    labels = rng.dirichlet(np.ones(3), (4, len(statistics.weight)))
+    em = UnknownClasses(model).stacked(statistics, way)
+    joint, level = em.expected(em.maximised(em.summed(np.swapaxes(labels, 1, 2))))
+    for each, found, height in zip(labels, joint, level, strict=True):
+        params = getattr(model, way)(statistics.expected(model, each))
+        unknown = UnknownClasses(model)
+        np.testing.assert_allclose(found.T, unknown.labels(params, statistics), atol=1e-8)
+        likelihood = unknown.log_likelihood(params, statistics) - model.log_likelihood(params, statistics.recorded)
+        np.testing.assert_allclose(height, likelihood, rtol=1e-9)
+        bound = latent_classes.bound(model, statistics, found.T)
+        if way == "map":
+            heights, _ = em.heights(em.summed(np.swapaxes(each, 0, 1)[None]))
+            np.testing.assert_allclose(heights[0], bound - recorded_base(model, statistics), rtol=1e-9)
+
+
+def recorded_base(model, statistics):
+    """Part of the evidence of the rows with a label that no start moves."""
+    return sum(float(statistics.recorded.leaves[name].base) for name in model.leaves)
+
+
+def test_many_starts_end_where_plain_steps_end_and_are_counted():
+    X, _ = mixture()
+    found = bg.LatentClassClassifier(classes=3, starts=12, random_state=0).fit(X)
+    heights = found.statistics_.heights
+    assert len(heights) == 12 and found.starts_reached_ == (heights > heights.max() - 1e-3).sum() >= 4
+    em = UnknownClasses(found.model_).stacked(found.statistics_, "map")
+    sums = em.summed(np.random.default_rng(1).dirichlet(np.ones(3), 200).T[None])
+    fast, arrived = em.climb(sums)
+    for _ in range(3000):
+        sums = em.step(sums)
+    assert arrived.all()
+    np.testing.assert_allclose(em.heights(fast)[0], em.heights(sums)[0], rtol=1e-10)
+
+
+def test_classes_are_named_by_another_fit():
+    X, _ = mixture()
+    first = bg.LatentClassClassifier(classes=["low", "mid", "high"], order_by="z", starts=4, random_state=0).fit(X)
+    weight = np.where(np.arange(200) < 10, 0.0, 1.0)
+    again = bg.LatentClassClassifier(classes=["low", "mid", "high"], starts=4, random_state=5)
+    assert (again.fit(X, sample_weight=weight, match_to=first).predict(X) == first.predict(X)).mean() > 0.97
+    more = bg.LatentClassClassifier(classes=4, starts=4, random_state=5).fit(X, match_to=first)
+    table = pd.crosstab(first.predict(X), more.predict(X))
+    assert table.loc["low", 0] > 40 and table.loc["mid", 1] > 10  # class k is the k-th class of the other
+    with pytest.raises(TypeError, match="match_to must be a fitted classifier, got str"):
+        again.fit(X, match_to="z")

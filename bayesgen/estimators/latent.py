@@ -23,7 +23,7 @@ from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.posterior.arviz import tree
 from bayesgen.posterior.posterior import Posterior, generator
-from bayesgen.tables.labels import existing, some_labels, warn_of_labels, warn_of_weightless
+from bayesgen.tables.labels import counted_rows, existing, some_labels, warn_of_labels, warn_of_weightless
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import warn_of_two
 
@@ -76,6 +76,8 @@ class LatentClassClassifier(GenerativeClassifier):
         Class labels.
     free_ : array
         Labels of the classes that neither a label nor the prior tells apart, and that are named by an order.
+    starts_reached_ : int or None
+        Number of the starts whose search ended in the best mode.
     confusion_ : array, shape (chains, draws, K, K)
         With ``label_noise``: probability of each label (last axis) in each class, for the draws of `posterior_`; one
         draw of a point estimate. Else None.
@@ -108,7 +110,7 @@ class LatentClassClassifier(GenerativeClassifier):
     starts: int = 20
     random_state: Any = None
 
-    def fit(self, X, y=None, sample_weight=None) -> Self:
+    def fit(self, X, y=None, sample_weight=None, *, match_to=None) -> Self:
         """Learn from rows, and from the labels that there are.
 
         Parameters
@@ -119,8 +121,13 @@ class LatentClassClassifier(GenerativeClassifier):
             Class labels; NaN, None or NA where a row has none.
         sample_weight : array, shape (n,), optional
             Row weights >= 0; an integer weight is a row repeated.
+        match_to : fitted classifier, optional
+            Another fit of the same columns: its classes name the `free_` ones, each the one whose rows agree best, in
+            place of ``order_by``.
         """
         check_count("starts", self.starts)
+        if match_to is not None and not hasattr(match_to, "predict_proba"):
+            raise TypeError(f"match_to must be a fitted classifier, got {type(match_to).__name__}")
         with self._whole():
             table = self.table(X, reset=True)
             labels, place = some_labels(y, len(table))
@@ -141,7 +148,8 @@ class LatentClassClassifier(GenerativeClassifier):
                 statistics = UnknownClasses(template, self._confusion).statistics(
                     rows, codes, weight, fingerprint(schema, self.classes_)
                 )
-                statistics = self._begun(template.with_prior(statistics), statistics, table, ~known)
+                values = self._order(table) if match_to is None else self._matching(match_to, X, sample_weight)
+                statistics = self._begun(template.with_prior(statistics), statistics, values, ~known)
             self._learn(schema, template, statistics)
             self._match()
         if known.any() and len(self.classes_) > 1:
@@ -216,21 +224,29 @@ class LatentClassClassifier(GenerativeClassifier):
             raise TypeError(f"label_noise must be a LabelNoise such as LabelNoise(rate=0.1), got {self.label_noise!r}")
         return self.label_noise and self.label_noise.confusion(self.classes_.tolist())
 
-    def _begun(self, model, statistics, table, unknown):
+    def _order(self, table):
+        """Return the numbers of the column that orders the classes, or None."""
+        if self.order_by is None:
+            return None
+        places = dict(enumerate(table.columns)) if isinstance(self.order_by, int) else {}
+        column = places.get(self.order_by, str(self.order_by))
+        if column not in table.columns:
+            raise ValueError(f"order_by is no column of X: {self.order_by!r}; it has {listed(table.columns)}")
+        return np.asarray(table.numbers((column,)), float)[:, 0]
+
+    def _matching(self, other, X, sample_weight):
+        """Return the probabilities of the classes of another fit, of the rows that count."""
+        found = other.predict_proba(X)
+        return found[counted_rows(len(found), sample_weight)]
+
+    def _begun(self, model, statistics, values, unknown):
         """Return the statistics with the start of the search, where a class has no label; its classes in order."""
         if (statistics.classes.total() > 0).all():
             return statistics
         _require_conjugate(model)
         likelihood = isinstance(resolve(self.inference), ML)
         found = latent_classes.begun(model, statistics, self.starts, generator(self.random_state), likelihood)
-        values = None
-        if self.order_by is not None:
-            places = dict(enumerate(table.columns)) if isinstance(self.order_by, int) else {}
-            column = places.get(self.order_by, str(self.order_by))
-            if column not in table.columns:
-                raise ValueError(f"order_by is no column of X: {self.order_by!r}; it has {listed(table.columns)}")
-            values = np.asarray(table.numbers((column,)), float)[unknown, 0]
-        return latent_classes.ordered(model, found, values)
+        return latent_classes.ordered(model, found, None if values is None else values[unknown])
 
     def _infer(self, inference, model, statistics):
         self.confusion_ = None
@@ -257,6 +273,16 @@ class LatentClassClassifier(GenerativeClassifier):
         if not isinstance(self.statistics_, PartlyLabelled):
             return self.classes_[:0]
         return self.classes_[latent_classes.free(self.model_, self.statistics_)]
+
+    @property
+    def starts_reached_(self) -> int | None:
+        """Number of the ``starts`` whose search ended in the best mode; None where there was no choice of a start.
+
+        One of many says that others may find a better mode: give more ``starts``.
+        """
+        check_is_fitted(self)
+        heights = getattr(self.statistics_, "heights", None)
+        return None if heights is None else latent_classes.reached(heights)
 
     @property
     def log_evidence_(self) -> float:
@@ -344,36 +370,17 @@ def _of_classifier(posterior: Any, model) -> Any:
     return replace(posterior, model=model, **{name: kept}, **changed)
 
 
-_LEAST = 1e-8  # of the variance of a column, or of a combination of columns, that a class must keep
-
-
 def _require_spread(model, params) -> None:
     """Raise where a class has shrunk onto rows of one value, at which the likelihood of a mixture has no bound."""
-    share = params[f"{model.CLASSES}.probability"][:, None]
-    for name in model.leaves:
-        found = model.site(params, name)
-        if "mean" not in found or not found.keys() & {"variance", "covariance"}:
-            continue
-        mean = found["mean"].reshape(len(share), -1)
-        if "covariance" in found:
-            matrix = np.broadcast_to(found["covariance"], (*mean.shape, mean.shape[1]))
-        else:
-            variance = found["variance"]
-            variance = variance if variance.ndim and variance.shape[-1] == mean.shape[1] else variance[..., None]
-            matrix = np.broadcast_to(variance, mean.shape)[:, :, None] * np.eye(mean.shape[1])
-        between = (share * (mean - (share * mean).sum(0)) ** 2).sum(0)
-        total = np.sqrt(between + (share * np.diagonal(matrix, axis1=1, axis2=2)).sum(0))
-        size, direction = np.linalg.eigh(matrix / np.where(total > 0, total * total[:, None], 1.0))
-        if (size[:, 0] < _LEAST).any():
-            k = int(size[:, 0].argmin())
-            column = (model.columns_of(name) or (name,))[int(np.abs(direction[k, :, 0]).argmax())]
-            raise InputError(
-                f"class {model.class_names[k]!r}, column {column!r}: the variance falls to 0 where rows repeat, and "
-                "there the likelihood of a mixture has no maximum; use ",
-                Argument("inference", "map"),
-                ", whose prior keeps variances from 0",
-                column=column,
-            )
+    if place := latent_classes.shrunk(model, params):
+        k, column = place
+        raise InputError(
+            f"class {model.class_names[k]!r}, column {column!r}: the variance falls to 0 where rows repeat, and "
+            "there the likelihood of a mixture has no maximum; use ",
+            Argument("inference", "map"),
+            ", whose prior keeps variances from 0",
+            column=column,
+        )
 
 
 def _require_conjugate(model) -> None:

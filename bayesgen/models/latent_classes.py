@@ -2,15 +2,17 @@ r"""Classes that no row tells: where the search for them begins, their order, an
 
 **The search.** The likelihood of unlabelled rows has many maxima, and where nothing tells the classes apart each is
 there K! times, with the classes renamed. A start takes K rows as seeds of the classes, or draws the probabilities r_ik
-of the classes of all rows; then every row is given to the classes by the predictive of what they hold, again and again.
-Starts are compared by the lower bound of the evidence that holds for any r,
+of the classes of all rows. All of them climb at once, to the end (`bayesgen.models.stacked_em`), and as many as end at
+the best height are counted. Starts are compared by the lower bound of the evidence that holds for any r,
 
 .. math:: \log p(x) \ge \log \int \exp \Big( \sum_{ik} r_{ik} \log \pi_k \, p(x_i \mid \theta_k) \Big) p(\theta, \pi) \,
    d\theta \, d\pi - \sum_{ik} r_{ik} \log r_{ik}
 
 whose first term is the evidence of rows that count r_ik in class k, in closed form for conjugate leaves (it is the
 variational bound with q(z) = r and the best q(θ, π); Beal 2003). It counts the mass about a mode, which the density at
-it does not. Maximum likelihood knows no prior: its search goes on from every start, and ends at the highest likelihood.
+it does not. Maximum likelihood knows no prior: its search climbs the likelihood, and ends at the highest maximum. A
+start at which a class shrinks onto rows of one value, where the likelihood has no bound, counts only if there is no
+other.
 
 **The weak prior** of Gaussian columns expects the scale within classes. Of D columns that vary it takes, in K
 classes, their total variance divided by K^(2/D): the volume of a class is the K-th part of that of all rows (Fraley and
@@ -41,12 +43,12 @@ from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.classifier import ClassConditional
 from bayesgen.models.model import Params
 from bayesgen.models.unknown_labels import PartlyLabelled, UnknownClasses
-from bayesgen.numerics.pieces import DENSITIES, pieces, select_rows
+from bayesgen.numerics.pieces import DENSITIES, pieces
 from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.numerics.sums import Grouping
 
+_LEAST = 1e-8  # of the variance of a column, or of a combination of columns, that a class must keep
 MOST = 12  # rows of which all divisions into classes are summed
-_STEPS, _STILL = 200, 1e-4  # of a start: largest number, and the move of a probability at its end
 
 
 def alike(model: ClassConditional) -> bool:
@@ -75,14 +77,65 @@ def begun(
     first = unknown.stacked(statistics, "start")
     em = unknown.stacked(statistics, "ml") if likelihood else first
     heights, best, labels = [], -np.inf, None
-    for piece in pieces(starts, statistics.terms_width * len(model.class_names), _CELLS):
+    for piece in pieces(starts, len(statistics.weight) * len(model.class_names), DENSITIES):
         begin = np.stack([_start(first, model, statistics, rng, number) for number in range(starts)[piece]])
-        sums, arrived = em.climb(begin)
+        sums = em.climb(begin)[0]
         level, each = em.heights(sums)
-        heights.extend(level)
+        if likelihood:
+            level = _bounded(em, sums, level)
+        heights.append(level)
         if labels is None or level.max() > best:
             best, labels = level.max(), each[level.argmax()].T
-    return replace(statistics, start=labels, heights=np.array(heights))
+    return replace(statistics, start=labels, heights=np.concatenate(heights))
+
+
+def _bounded(em, sums, level):
+    """Return heights (S,), -inf for the starts above the best one at which no class has `shrunk`."""
+    order = np.argsort(-level)
+    for place, start in enumerate(order):
+        if level[start] > -np.inf and shrunk(em.model, em.parameters(sums[start])) is None:
+            level[order[:place]] = -np.inf
+            break
+    return level
+
+
+def shrunk(model: ClassConditional, params: Params) -> tuple[int, str] | None:
+    """Return the class and the column in which the variance of a class is next to none of that of all rows, or None."""
+    share = params[f"{model.CLASSES}.probability"][:, None]
+    for name in model.leaves:
+        found = model.site(params, name)
+        if "mean" not in found or not found.keys() & {"variance", "covariance"}:
+            continue
+        mean = found["mean"].reshape(len(share), -1)
+        if "covariance" in found:
+            matrix = np.broadcast_to(found["covariance"], (*mean.shape, mean.shape[1]))
+        else:
+            variance = found["variance"]
+            variance = variance if variance.ndim and variance.shape[-1] == mean.shape[1] else variance[..., None]
+            matrix = np.broadcast_to(variance, mean.shape)[:, :, None] * np.eye(mean.shape[1])
+        between = (share * (mean - (share * mean).sum(0)) ** 2).sum(0)
+        total = np.sqrt(between + (share * np.diagonal(matrix, axis1=1, axis2=2)).sum(0))
+        size, direction = np.linalg.eigh(matrix / np.where(total > 0, total * total[:, None], 1.0))
+        if (size[:, 0] < _LEAST).any():
+            k = int(size[:, 0].argmin())
+            return k, (model.columns_of(name) or (name,))[int(np.abs(direction[k, :, 0]).argmax())]
+    return None
+
+
+def reached(heights: np.ndarray) -> int:
+    """Return the number of starts whose search ended at the best height of all, up to a thousandth."""
+    return int((heights >= heights.max() - 1e-3).sum())
+
+
+def _start(em, model, statistics, rng, number):
+    """Return sums (K, Q) of rows whose classes are drawn, or follow from a row drawn for each `free` class."""
+    count, classes, lone = len(statistics.base), len(model.class_names), free(model, statistics)
+    if number % 2:
+        return em.summed(rng.dirichlet(np.ones(classes), count).T[None])[0]
+    seeds = rng.choice(count, size=len(lone), replace=count < len(lone), p=statistics.weight / statistics.weight.sum())
+    sums = em.known.copy()
+    sums[lone] += em.terms[seeds]
+    return em.summed(em.expected(em.maximised(sums)[None])[0])[0]
 
 
 def bound(model: ClassConditional, statistics: PartlyLabelled, labels: np.ndarray) -> float:
@@ -94,11 +147,16 @@ def bound(model: ClassConditional, statistics: PartlyLabelled, labels: np.ndarra
 def ordered(model: ClassConditional, statistics: PartlyLabelled, values=None) -> PartlyLabelled:
     """Return the statistics with the `free` classes of the start in order.
 
-    Of ``values`` (m,), numbers of a column, NaN where missing, the lowest mean comes first; by default the most
-    frequent class does.
+    Of ``values`` (m,), numbers of a column, NaN where missing, the lowest mean comes first. With ``values`` (m, C),
+    probabilities of other classes, class k is the one that agrees best with their class k, over all classes at once;
+    classes without a partner come last. By default the most frequent class is the first.
     """
     lone, labels = free(model, statistics), statistics.start * statistics.weight[:, None]
-    if values is None:
+    if np.ndim(values) == 2:
+        mine, theirs = linear_sum_assignment(-labels[:, lone].T @ values)
+        key = np.full(labels.shape[1], np.inf)
+        key[lone[mine]] = theirs
+    elif values is None:
         key = -labels.sum(0)
     else:
         seen = ~np.isnan(values)

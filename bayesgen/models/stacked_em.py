@@ -6,14 +6,14 @@ matrices. With η the natural parameters, and S the sums of the rows whose class
 .. math:: \log r_{sik} = \log \pi_{sk} + \eta_{sk} \cdot T(x_i) + \text{const}, \qquad
    S_{sk} = S_k + \sum_i w_i r_{sik} T(x_i), \qquad \theta_{sk} = \text{the closed form of the leaf at } S_{sk}
 
-The sums S determine the next step, so the search is a map F of sums to sums. It converges at a linear rate, slowly where
-classes overlap. Of two steps r = F(S) - S and v = F(F(S)) - F(S) - r SQUAREM makes
+The sums S determine the next step, so the search is a map F of sums to sums. It converges at a linear rate, slowly
+where classes overlap. Of two steps r = F(S) - S and v = F(F(S)) - F(S) - r SQUAREM makes
 
 .. math:: S' = S + 2 a r + a^2 v, \qquad a = \max(1, \lVert r \rVert / \lVert v \rVert)
 
-(Varadhan and Roland 2008, *Scandinavian Journal of Statistics* 35, scheme S3). A start takes F(S') if S' is a point where
-parameters exist and the step from it is shorter than r, else F(F(S)). Sums are measured in rows: those of T_j are divided
-by the root mean square of T_ij.
+(Varadhan and Roland 2008, *Scandinavian Journal of Statistics* 35, scheme S3). A start takes F(S') if S' is a point
+where parameters exist and the step from it is shorter than r, else F(F(S)). Sums are measured in rows: those of T_j are
+divided by the root mean square of T_ij.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ class StackedEM:
     statistics : PartlyLabelled
         What is kept of the rows.
     way : {"map", "ml", "start"}
-        What the closed form of a leaf maximises. "start" is "map", and takes means of parameters where there is no mode.
+        What the closed form of a leaf maximises. "start" is "map", with means of parameters where there is no mode.
     known : ClassStatistics, optional
         Statistics of rows by class, which stay.
     """
@@ -74,7 +74,11 @@ class StackedEM:
         """Return the parameters that are best for sums (..., K, Q), or raise."""
         counts, leaves = self.statistics(sums)
         classes = self._best(self.model.classes, counts)
-        return self.model.join(classes, self.model.leafwise(lambda name, leaf: self._best(leaf, leaves[name])))
+        if sums.ndim == 2:  # a message may name the class
+            found = self.model.leafwise(lambda name, leaf: self._best(leaf, leaves[name]))
+        else:
+            found = {name: self._best(leaf, leaves[name]) for name, leaf in self.model.leaves.items()}
+        return self.model.join(classes, found)
 
     def maximised(self, sums):
         """Return natural parameters (..., K, Q) that are best for sums (..., K, Q), the first the log of the shares."""
@@ -187,5 +191,3 @@ class StackedEM:
             for name, leaf in self.model.leaves.items():
                 level = level + leaf.log_evidence_terms(leaves[name]).reshape(len(sums), -1).sum(1)
         return np.where(bad, -np.inf, level), labels
-
-

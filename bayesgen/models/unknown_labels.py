@@ -37,8 +37,9 @@ class, which new rows lack.
 Maximum likelihood and MAP go by expectation-maximisation (Dempster, Laird and Rubin 1977; Nigam, McCallum, Thrun and
 Mitchell 2000). Under the current parameters a row belongs to class k with probability r_ik. It then counts as w_i r_ik
 rows in the closed form of class k, and its label s_i as w_i r_ik labels of class k in the closed form of Γ. The search
-begins at the recorded labels, with the most probable Γ of its prior, and ends when no r_ik moves by more than 1e-9.
-Where no class is known, it begins at the r_ik that `bayesgen.models.latent_classes` finds.
+begins at the recorded labels, with the most probable Γ of its prior, and ends when no sum moves by more than 1e-9 of a
+row (`bayesgen.models.stacked_em`). Where no class is known, it begins at the r_ik that `bayesgen.models.latent_classes`
+finds.
 """
 
 import functools
@@ -149,6 +150,8 @@ class PartlyLabelled(Statistics):
     about: ClassStatistics  # statistics that weak priors follow
     # (m, K): probabilities of the classes of ``rows`` at which the search begins, in place of the labels alone
     start: Any = None
+    # (starts,): where the searches from all starts ended, by likelihood or by the bound of `latent_classes`
+    heights: Any = None
 
     @property
     def classes(self):
@@ -378,7 +381,9 @@ class UnknownClasses(Model):
         params = em.parameters(sums)  # or raise
         if not arrived[0]:
             em.parameters(em.summed(em.expected(em.maximised(found))[0])[0])  # or raise
-            raise DataError("no maximum was reached over the unknown classes; use 'nuts', or fewer rows without a label")
+            raise DataError(
+                "no maximum was reached over the unknown classes; use 'nuts', or fewer rows without a label"
+            )
         return params
 
     def start_from(self, statistics: PartlyLabelled):
