@@ -42,7 +42,7 @@ from bayesgen.averaging.view import Training, View
 from bayesgen.core.shapes import require_fit, shaped
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
-from bayesgen.numerics.student import triangular_inverse
+from bayesgen.numerics.student_gaps import eliminator
 from bayesgen.numerics.yeo_johnson import FAR, far_rows
 
 _RANK = 1e-13  # share of the largest square below which a direction is none
@@ -309,13 +309,12 @@ class Coordinates:
         between = np.repeat((means @ means.T)[None], count, axis=0)
         log_det = np.full(count, 2 * np.log(np.diagonal(root)).sum() + (dim - rank) * np.log(rho)) + 2 * self.log_scale
         for rows, m, precision, slope, slopes in self._missing(root, row, means, rho):
-            lower = np.linalg.cholesky(precision[m[:, :, None], m[:, None]])
-            inverse = triangular_inverse(lower).mT
-            a, b = slope[rows[:, :, None], m[:, None]] @ inverse, slopes[:, m].swapaxes(0, 1) @ inverse
+            whiten = eliminator(precision, m)
+            a, b = slope[rows[:, :, None], m[:, None]] @ whiten.mT, slopes[:, m].swapaxes(0, 1) @ whiten.mT
             square[rows] -= (a * a).sum(2)
             across[rows] -= a @ b.mT
             between[rows] -= (b @ b.mT)[:, None]
-            log_det[rows] += 2 * np.log(np.diagonal(lower, axis1=1, axis2=2)).sum(1)[:, None]
+            log_det[rows] -= 2 * np.log(np.diagonal(whiten, axis1=1, axis2=2)).sum(1)[:, None]
         result = np.empty((count, 1 + len(means), 1 + len(means)))
         result[:, 0, 0], result[:, 0, 1:], result[:, 1:, 0], result[:, 1:, 1:] = square, across, across, between
         return log_det, result

@@ -20,6 +20,7 @@ from bayesgen.core.errors import refuse_where
 from bayesgen.models.moments import Moments
 from bayesgen.models.row_leaf import RowsByGroup
 from bayesgen.numerics.newton import fixed_point
+from bayesgen.numerics.student import regression, seen_root
 
 LEAST, _MOST = 1.0, 1e4  # degrees of freedom that are learned; with more it is a Gaussian
 _START = 4.0  # degrees of freedom at which a search begins
@@ -92,13 +93,12 @@ class Vectors(Rows):
         self.count = statistics.patterns.sum(-1)[statistics.pattern]
         dim, length = statistics.x.shape[-1], self.weight.shape[-1]
         x, weight = statistics.x.reshape(-1, length, dim), self.weight.reshape(-1, length)
-        pattern, self.parts = statistics.pattern.reshape(-1, length), []
+        pattern, self.seen, self.parts = statistics.pattern.reshape(-1, length), statistics.patterns, []
         for k in range(len(x)):
-            for p, seen in enumerate(statistics.patterns):
+            for p in range(len(self.seen)):
                 rows = np.flatnonzero((pattern[k] == p) & (weight[k] > 0))
                 if len(rows):
-                    o, m = np.flatnonzero(seen), np.flatnonzero(~seen)
-                    self.parts.append((k, rows, o, m, x[k][np.ix_(rows, o)], weight[k][rows]))
+                    self.parts.append((k, p, rows, np.where(self.seen[p], x[k][rows], np.nan), weight[k][rows]))
 
     def start(self):
         """Return medians, and the squared spread about them, without correlation."""
@@ -111,10 +111,9 @@ class Vectors(Rows):
     def distances(self, full):
         """Return δ of each row."""
         mean, covariance = self._flat(full)
-        result = np.zeros((len(mean), self.weight.shape[-1]))
-        for k, rows, o, _, x, _ in self.parts:
-            root = np.linalg.cholesky(covariance[k][np.ix_(o, o)])
-            result[k, rows] = (np.linalg.solve(root, (x - mean[k, o]).T) ** 2).sum(0)
+        result, root = np.zeros((len(mean), self.weight.shape[-1])), seen_root(covariance[:, None], self.seen)
+        for k, p, rows, x, _ in self.parts:
+            result[k, rows] = (np.linalg.solve(root[k, p], np.nan_to_num(x - mean[k]).T) ** 2).sum(0)
         return result.reshape(self.weight.shape)
 
     def sums(self, full, dof):
@@ -122,17 +121,13 @@ class Vectors(Rows):
         mean, covariance = self._flat(full)
         dim, dof, delta = mean.shape[-1], dof.reshape(-1), self.distances(full).reshape(len(mean), -1)
         n, first, second = np.zeros(len(mean)), np.zeros_like(mean), np.zeros_like(covariance)
-        for k, rows, o, m, x, w in self.parts:
-            weight, away = w * (dof[k] + len(o)) / (dof[k] + delta[k, rows]), np.zeros((len(rows), dim))
-            away[:, o] = x - mean[k, o]
-            if len(m):
-                regress = np.linalg.solve(covariance[k][np.ix_(o, o)], covariance[k][np.ix_(o, m)])
-                away[:, m] = away[:, o] @ regress
-                conditional = covariance[k][np.ix_(m, m)] - covariance[k][np.ix_(m, o)] @ regress
-                second[k][np.ix_(m, m)] += w.sum() * conditional
+        R = regression(covariance[:, None], self.seen)
+        for k, p, rows, x, w in self.parts:
+            weight = w * (dof[k] + self.seen[p].sum()) / (dof[k] + delta[k, rows])
+            away = np.nan_to_num(x - mean[k]) @ R[k, p].T
             n[k] += weight.sum()
             first[k] += weight @ away
-            second[k] += (weight[:, None] * away).T @ away
+            second[k] += (weight[:, None] * away).T @ away + w.sum() * (covariance[k] - R[k, p] @ covariance[k])
         shift = first / np.where(n > 0, n, 1.0)[:, None]
         scatter = second - n[:, None, None] * shift[:, :, None] * shift[:, None, :]
         lead = self.lead

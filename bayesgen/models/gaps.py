@@ -13,6 +13,7 @@ from bayesgen.core.program import static
 from bayesgen.core.statistics import Statistics
 from bayesgen.models.moments import LocationScale, Moments
 from bayesgen.numerics.newton import fixed_point
+from bayesgen.numerics.student import regression
 
 _TOLERANCE = 1e-11  # distance from the maximum at the end of expectation-maximisation
 
@@ -110,10 +111,10 @@ class PatternMoments(Statistics):
 def em(leaf, statistics: PatternMoments, maximise):
     """Maximise over gaps by expectation-maximisation: ``maximise`` takes complete moments to parameters.
 
-    The E step completes the moments of each pattern: with B = Σ_mo Σ_oo⁻¹, missing columns have mean
-    μ_m + B(x̄_o - μ_o), scatter B S B' + n(Σ_mm - B Σ_om) and cross scatter B S. (Little and Rubin 2002,
-    *Statistical Analysis with Missing Data*, section 11.2.) The search ends when the remaining distance,
-    extrapolated from the last steps, is below 1e-11 in every standardised parameter.
+    The E step completes the moments of each pattern: with R of `bayesgen.numerics.student.regression` the mean is
+    μ + R(x̄ - μ), the scatter R S R' + n(Σ - R Σ). (Little and Rubin 2002, *Statistical Analysis with Missing Data*,
+    section 11.2.) The search ends when the remaining distance, extrapolated from the last steps, is below 1e-11 in
+    every standardised parameter.
     """
     columns = statistics.columns()
     mean, variance, _ = statistics.pooled
@@ -137,21 +138,8 @@ def em(leaf, statistics: PatternMoments, maximise):
 
 def _complete(statistics: PatternMoments, params) -> Moments:
     """Return the expected moments of complete rows, given the observed entries."""
-    result = None
-    for pattern, seen in statistics.by_pattern().items():
-        o, m = (np.flatnonzero([c == flag for c in pattern]) for flag in ("1", "0"))
-        mu, sigma = params["mean"], params["covariance"]
-        seen = Moments(seen.n, seen.mean[..., o], seen.scatter[..., o[:, None], o])
-        regress = np.linalg.solve(sigma[..., o[:, None], o], sigma[..., o[:, None], m]).mT
-        mean, scatter = np.empty_like(mu), np.empty_like(sigma)
-        mean[..., o] = seen.mean
-        mean[..., m] = mu[..., m] + (regress @ (seen.mean - mu[..., o])[..., None])[..., 0]
-        cross = regress @ seen.scatter
-        conditional = sigma[..., m[:, None], m] - regress @ sigma[..., o[:, None], m]
-        scatter[..., o[:, None], o] = seen.scatter
-        scatter[..., m[:, None], o] = cross
-        scatter[..., o[:, None], m] = cross.mT
-        scatter[..., m[:, None], m] = cross @ regress.mT + seen.n[..., None, None] * conditional
-        whole = Moments(seen.n, mean, scatter)
-        result = whole if result is None else result + whole
-    return result  # type: ignore[return-value]
+    mu, sigma, seen = params["mean"], params["covariance"], statistics.moments
+    R = regression(sigma, statistics.seen.reshape(len(statistics.patterns), *[1] * (mu.ndim - 1), -1) > 0)
+    mean = mu + (R @ (seen.mean - mu)[..., None])[..., 0]
+    scatter = R @ seen.scatter @ R.mT + seen.n[..., None, None] * (sigma - R @ sigma)
+    return Moments(seen.n, mean, scatter).sum_groups()

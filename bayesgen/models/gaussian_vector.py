@@ -18,6 +18,7 @@ from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.models.moments import Moments, grouped_moments
 from bayesgen.numerics.pieces import CELLS, patterns
 from bayesgen.numerics.special import namespace
+from bayesgen.numerics.student import seen_root
 from bayesgen.numerics.student_gaps import conditional_student, fill_student
 from bayesgen.numerics.sums import finite
 
@@ -62,9 +63,7 @@ class GaussianVector(ExponentialFamily):
         seen, mean, cholesky = ~jnp.isnan(x), params["mean"], params["cholesky"]
 
         def marginal(cholesky):
-            both = seen[..., :, None] & seen[..., None, :]
-            apart = jnp.eye(x.shape[-1], dtype=cholesky.dtype) * jnp.where(seen, 0.0, 0.5 / np.pi)[..., None]
-            return jnp.linalg.cholesky(jnp.where(both, cholesky @ cholesky.mT, 0.0) + apart)
+            return seen_root(cholesky @ cholesky.mT, seen, 0.5 / np.pi)
 
         def whole(cholesky):  # of a minibatch, say, whose gaps are not known when the program is compiled
             return jnp.broadcast_to(cholesky, np.broadcast_shapes(cholesky.shape, (*x.shape, x.shape[-1])))
@@ -135,17 +134,12 @@ class GaussianVector(ExponentialFamily):
         return PatternMoments.of(parts)
 
     def log_likelihood(self, params, statistics):
-        """Return log p(all rows | params), the missing entries integrated out. NumPy or JAX.
-
-        All patterns are factorised at once, as by `bayesgen.numerics.student.Whitener.of_patterns`.
-        """
+        """Return log p(all rows | params), the missing entries integrated out. NumPy or JAX."""
         if isinstance(statistics, Moments):
             return super().log_likelihood(params, statistics)
         m, covariance = statistics.moments, self.expand(params)["covariance"]
-        xp, seen = namespace(covariance), statistics.seen
-        seen = seen.reshape(len(seen), *[1] * (m.n.ndim - 1), -1)
-        both = seen[..., :, None] * seen[..., None, :]
-        cholesky = xp.linalg.cholesky(covariance * both + (1 - seen)[..., None] * np.eye(seen.shape[-1]))
+        seen = statistics.seen.reshape(len(statistics.patterns), *[1] * (m.n.ndim - 1), -1)
+        cholesky = seen_root(covariance, seen)
         return (_natural_parameters((params["mean"] - m.mean) * seen, cholesky, seen.sum(-1)) * m.total()).sum()
 
     def log_likelihood_rows(self, params, x):

@@ -38,6 +38,7 @@ from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.row_leaf import RowLeaf, RowsByGroup
 from bayesgen.numerics.pieces import DENSITIES, patterns, pieces
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
+from bayesgen.numerics.student import seen_root
 from bayesgen.numerics.student_gaps import conditional_student, fill_student
 
 
@@ -335,12 +336,6 @@ def _log_density(level, dof, count, z):
 
 
 def _of_pattern(covariance, dof, seen):
-    """Return inverse roots, levels, and numbers of entries for patterns ``seen`` (..., D); missing rows are unit ones.
-
-    If the identity replaces the rows and columns of missing entries, Σ has the determinant and inverse of the block.
-    """
-    xp = namespace(covariance)
-    seen = xp.asarray(seen).astype(covariance.dtype)
-    both, count = seen[..., :, None] * seen[..., None, :], seen.sum(-1)
-    root = xp.linalg.cholesky(covariance * both + (1 - seen)[..., None] * np.eye(seen.shape[-1]))
+    """Return inverse roots, levels, and numbers of entries for patterns ``seen`` (..., D), by `seen_root`."""
+    root, count = seen_root(covariance, seen), seen.sum(-1).astype(covariance.dtype)
     return inverse_triangular(root), _level(root, dof, count), count

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf  # type: ignore[attr-defined]  # SciPy's stubs leave it out
 
 from bayesgen.numerics.pieces import as_columns, blas_threads, pieces, product_rows, scratch
-from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio
+from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
 from bayesgen.numerics.sums import finite
 
 _NARROW = 16  # columns of a matrix below which numpy's one call for all is quicker than LAPACK's for each
@@ -76,6 +76,34 @@ def inverse_of(lower) -> np.ndarray:
     return np.linalg.inv(lower) if lower.size < _MANY else triangular_inverse(lower)
 
 
+def seen_root(matrix, seen, unit=1.0):
+    """Return the Cholesky factors of the blocks of matrices (..., D, D) that are ``seen`` (..., D). NumPy or JAX.
+
+    Rows and columns of missing entries are those of ``unit`` times the identity: with 1 a matrix has the determinant of
+    its block, and the inverse, beside ones.
+    """
+    xp = namespace(matrix)
+    seen = xp.asarray(seen).astype(matrix.dtype)
+    apart = (unit * (1 - seen))[..., None] * np.eye(seen.shape[-1])
+    return xp.linalg.cholesky(matrix * (seen[..., :, None] * seen[..., None, :]) + apart)
+
+
+def regression(covariance, seen) -> np.ndarray:
+    """Return R that takes what is seen of rows about their means to completed rows, by pattern ``seen`` (..., D).
+
+    R is the identity for what is seen, and B = Σ_mo Σ_oo⁻¹ from it to what is missing, by `seen_root`. The conditional
+    covariance of what is missing, Σ_mm - B Σ_om, is that of Σ - R Σ, whose other entries are 0.
+
+    Examples
+    --------
+    >>> regression(np.array([[1.0, 0.5], [0.5, 2.0]]), np.array([True, False]))
+    array([[1. , 0. ],
+           [0.5, 0. ]])
+    """
+    white = inverse_of(seen_root(covariance, seen)) * seen[..., :, None]
+    return np.where(seen[..., :, None], np.eye(seen.shape[-1]), covariance @ (white.mT @ white))
+
+
 class Whitener(NamedTuple):
     """Constants of the log density of rows about their centre m: level - power log(1 + |matrix (x - m)|²)."""
 
@@ -95,13 +123,10 @@ class Whitener(NamedTuple):
     def of_patterns(cls, seen, scale, dof) -> "Whitener":
         """Return the constants for the columns of each pattern, ``seen`` (P, D) bools: arrays (P, groups, ...).
 
-        If the identity replaces the rows and columns of missing entries, a matrix has the determinant and the inverse
-        of the observed block; the whitened entries that are missing are then set to 0.
+        They are by `seen_root`; the whitened entries that are missing are set to 0.
         """
-        seen = seen[:, None].astype(float)
-        both = seen[..., :, None] * seen[..., None, :]
-        root = np.linalg.cholesky(scale * both + (1 - seen)[..., None] * np.eye(seen.shape[-1]))
-        matrix, level, power = cls.of(root, dof, dof, seen.sum(-1))
+        seen = seen[:, None]
+        matrix, level, power = cls.of(seen_root(scale, seen), dof, dof, seen.sum(-1))
         return cls(matrix * seen[..., None], level, power)
 
 

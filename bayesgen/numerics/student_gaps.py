@@ -34,6 +34,14 @@ _SQUARED = 1e150  # distance whose square may leave float64
 _ROW = 8  # entries of a matrix that are factorised in the time in which one row is eliminated
 
 
+def eliminator(precision, gone, group=...) -> np.ndarray:
+    """Return W, lower triangular, with W'W = P_uu⁻¹ for the columns ``gone`` (m, k) that rows lack, (..., m, k, k).
+
+    ``group`` (m, 1, 1) chooses one of the precisions (groups, D, D) for each; by default all are taken.
+    """
+    return inverse_of(np.linalg.cholesky(precision[group, gone[:, :, None], gone[:, None]]))
+
+
 class Eliminated(NamedTuple):
     """Rows that lack as many entries u, which are eliminated from z'Pz under every group."""
 
@@ -69,7 +77,7 @@ class Eliminated(NamedTuple):
                     z /= unit[..., None]
                 with blas_threads(x.shape[1]):
                     turned = z @ precision
-                whiten = inverse_of(np.linalg.cholesky(precision[:, columns[:, :, None], columns[:, None]]))
+                whiten = eliminator(precision, columns)
                 slopes = turned[:, np.arange(len(rows))[:, None], columns[kind]]
                 white = np.einsum("gnij,gnj->gni", whiten[:, kind], slopes)
                 whole = np.einsum("gnd,gnd->gn", z, turned)
@@ -158,7 +166,7 @@ def _widening(distance, dof, freedom):
 
 
 def complete(away, seen, precision) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Write into rows of mean 0 the conditional means of their missing entries, -C P_mo x_o.
+    """Write into rows of mean 0 the conditional means of their missing entries.
 
     Parameters
     ----------
@@ -170,13 +178,14 @@ def complete(away, seen, precision) -> Iterator[tuple[np.ndarray, np.ndarray, np
     Yields
     ------
     rows, columns, covariance : array, shape (m,), (m, k), (m, k, k)
-        The rows that lack k entries, the columns of these, and their conditional covariances C.
+        Rows that lack k entries, the columns of these, and their conditional covariances.
     """
     lost = (~seen).sum(1)
     for k in np.unique(lost[lost > 0]):
         rows = np.flatnonzero(lost == k)
         columns = np.nonzero(~seen[rows])[1].reshape(-1, k)
-        covariance = np.linalg.inv(precision[columns[:, :, None], columns[:, None]])
+        whiten = eliminator(precision, columns)
+        covariance = whiten.mT @ whiten
         pull = np.take_along_axis(away[rows] @ precision, columns, 1)
         away[rows[:, None], columns] = -(covariance @ pull[:, :, None])[:, :, 0]
         yield rows, columns, covariance
@@ -198,13 +207,11 @@ def fill_student(x, group, mean, scale, dof, rng) -> np.ndarray:
     unit = np.abs(z).max(1, initial=1.0)
     z /= unit[:, None]
     used, place = np.unique(group, return_inverse=True)
-    root = np.linalg.cholesky(scale[used])
-    inverse = inverse_of(root)
+    inverse = inverse_of(np.linalg.cholesky(scale[used]))
     precision, turned = inverse.mT @ inverse, np.empty((*x.shape, 2))
     for g in range(len(used)):
         rows = np.flatnonzero(place == g)
-        noise[rows] = noise[rows] @ root[g].T
-        turned[rows, :, 0], turned[rows, :, 1] = z[rows] @ precision[g], noise[rows] @ precision[g]
+        turned[rows, :, 0], turned[rows, :, 1] = z[rows] @ precision[g], noise[rows] @ inverse[g]
     lost, whole = missing.sum(1), np.einsum("ij,ij->i", z, turned[..., 0])
     with np.errstate(invalid="ignore"):
         factor = np.where(np.isinf(dof), 1.0, np.sqrt(freedom / chance))
@@ -213,12 +220,10 @@ def fill_student(x, group, mean, scale, dof, rng) -> np.ndarray:
         for piece in pieces(len(alike), k * k):
             rows = alike[piece]
             gone = np.nonzero(missing[rows])[1].reshape(-1, k)
-            slopes, moved = turned[rows[:, None], gone], np.stack([z[rows], noise[rows]], axis=2)
-            if k < x.shape[1]:
-                block = precision[place[rows][:, None, None], gone[:, :, None], gone[:, None]]
-                moved = np.linalg.solve(block, slopes)
-            square = whole[rows] - (slopes[..., 0] * moved[..., 0]).sum(1)
+            whiten = eliminator(precision, gone, place[rows][:, None, None])
+            white, noisy = np.moveaxis(whiten @ turned[rows[:, None], gone], 2, 0)
+            square = whole[rows] - (white * white).sum(1)
             spread = factor[rows] * _widening(unit[rows] * np.sqrt(square.clip(0)), dof[rows], freedom[rows])
-            moved = spread[:, None] * moved[..., 1] - unit[rows][:, None] * moved[..., 0]
-            result[rows[:, None], gone] = mean[group[rows][:, None], gone] + moved
+            moved = (spread[:, None] * noisy - unit[rows][:, None] * white)[:, None] @ whiten
+            result[rows[:, None], gone] = mean[group[rows][:, None], gone] + moved[:, 0]
     return result
