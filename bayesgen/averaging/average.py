@@ -18,7 +18,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMembers, Product
@@ -207,11 +206,11 @@ class Average(Predictive):
                 if member.leaves:
                     leaves: Any = self.leaves
                     result[times] += leaves.density_under(leaves.draws(rng, (len(times),)), e)
-            result[times] *= self.exponents[m]
-        result += np.log(rng.dirichlet(self.class_weight + self.concentration, size))[:, None]
+        log_prior = np.log(rng.dirichlet(self.class_weight + self.concentration, size))[:, :, None]
+        result = np.exp(tempering.log_probability(result.swapaxes(1, 2), log_prior, self.exponents[chosen]))
         least, prior = self.roster.least[chosen, None, None], np.exp(self.log_class_prior)
-        result = np.exp(result - logsumexp(result, axis=2, keepdims=True))
-        result = tempering.sharpened((result + least * prior) / (1 + least), prior, self.sharpening)
+        result = (result.swapaxes(1, 2) + least * prior) / (1 + least)
+        result = tempering.sharpened(result, prior, self.sharpening)
         return result / result.sum(2, keepdims=True)
 
     def parameters(self, member: Product, size: tuple[int, ...], rng) -> dict[str, Any]:

@@ -19,12 +19,13 @@ from scipy.special import expit, logsumexp, softmax
 
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.numerics import folds, tempering
-from bayesgen.numerics.pieces import taken
+from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.numerics.special import log_mixture
 from bayesgen.numerics.stacking import stack
 from bayesgen.numerics.sums import by_label
 
 _FOLDS = 5  # by which exponents and weights are scored on rows that did not choose them
+_CELLS = 1 << 16  # densities worked on at a time, that they stay in the cache
 _TINY = 1e-300  # a probability below counts as this
 _TRUSTED = 1.5  # log odds that the average is better than the base rate, before any row is seen
 PRIORS = (1.0, 0.1), (4.0, 0.6)  # strength of each prior of the weights, by `strength`; share of outside members in it
@@ -71,7 +72,12 @@ class LeftOut:
 
     def log_q(self, exponents) -> np.ndarray:
         """Return the log probability of the class of each row under every member, (M, n)."""
-        return tempering.log_probability_of(self.codes, self.density, self.log_prior, exponents, self.least)
+        result, rows = np.empty(self.density.shape[:2]), np.arange(len(self.codes))
+        for members in pieces(len(result), self.log_prior.size, _CELLS):
+            density = self.density[members].swapaxes(1, 2).copy()
+            log_q = tempering.log_probability(density, self.log_prior.T, exponents[members], self.least[members])
+            result[members] = log_q[:, self.codes, rows]
+        return result
 
     def average(self, exponents, weights) -> np.ndarray:
         """Return the average over the members, (n, K)."""

@@ -29,6 +29,8 @@ and the mode of β at 1.05.
 
 import numpy as np
 
+from bayesgen.numerics.pieces import scratch
+
 _SPREAD = 0.5
 _SHARPENING = 1.05, 0.1  # mode and spread of β
 _LEAST = 1e-300  # a probability below counts as this
@@ -36,57 +38,39 @@ _LAST = 1e-7  # relative size of the last step of Newton's method, after which t
 _CELLS = 1 << 16  # densities worked on at a time, that they stay in the cache
 
 
-def mixture(density, log_prior, exponents, weights, least) -> np.ndarray:
-    """Return the sum over members of w (q + s π)/(1 + s), (K, n).
+def log_probability(density, log_prior, exponents, least=None) -> np.ndarray:
+    """Return log (q(k | x) + s π)/(1 + s) under every member, (M, K, n): no row costs more than log(1 + 1/s) above π.
 
     Parameters
     ----------
     density : array, shape (M, K, n)
         Log p(x | k) of each member; it is written over.
-    log_prior : array, shape (K, n) or (K, 1)
+    log_prior : array, shape (K, n) or (K, 1), or of each member (M, K, 1)
         Log π.
-    exponents, weights, least : array, shape (M,)
-        τ, w and s of each member.
+    exponents, least : array, shape (M,)
+        τ and s of each member; by default s is 0.
     """
-    density *= exponents[:, None, None]
-    density += log_prior
-    density -= density.max(1, keepdims=True)
-    np.exp(density, out=density)
-    share = weights / (1 + least)
-    return np.einsum("mkn,mn->kn", density, share[:, None] / density.sum(1)) + share @ least * np.exp(log_prior)
-
-
-def log_probability(density, log_prior, exponents, least=None) -> np.ndarray:
-    """Return log q(k | x) under every member, (M, n, K), from log p(x | k) and log π (n, K) or (K,).
-
-    With ``least``, the s (M,) of each member, it is log (q + s π)/(1 + s): no row costs more than log(1 + 1/s) above
-    the class prior.
-    """
-    first = np.moveaxis(density, 2, 0) * exponents[:, None]  # a sum over few classes is fast along the first axis only
-    first += np.moveaxis(np.broadcast_to(log_prior, density.shape[1:]), 1, 0)[:, None]
-    log_q = np.moveaxis(_normalised(first), 0, 2)
+    log_q, q = _tempered(density, log_prior, exponents)
+    log_q -= np.log(q.sum(1, keepdims=True))
     if least is not None and (bounded := np.flatnonzero(least)).size:
         share = least[bounded, None, None]
         log_q[bounded] = np.logaddexp(log_q[bounded], np.log(share) + log_prior) - np.log1p(share)
     return log_q
 
 
-def log_probability_of(codes, density, log_prior, exponents, least) -> np.ndarray:
-    """Return `log_probability` of one class of each row alone, (M, n)."""
-    result, own_prior = np.empty(density.shape[:2]), log_prior[np.arange(len(codes)), codes]
-    step = max(1, _CELLS // max(density[0].size, 1))
-    for first in range(0, len(density), step):
-        members = slice(first, first + step)
-        ratio, prior = _ratios(density[members], log_prior, codes)
-        ratio *= exponents[members, None]
-        ratio += prior
-        top = ratio.max(0, initial=0.0)
-        ratio -= top
-        result[members] = -top - np.log(np.exp(ratio, out=ratio).sum(0) + np.exp(-top))
-    if (bounded := np.flatnonzero(least)).size:
-        share = least[bounded, None]
-        result[bounded] = np.logaddexp(result[bounded], np.log(share) + own_prior) - np.log1p(share)
-    return result
+def mixture(density, log_prior, exponents, weights, least) -> np.ndarray:
+    """Return the sum over members of w (q + s π)/(1 + s), (K, n), from weights (M,) and as `log_probability`."""
+    _, q = _tempered(density, log_prior, exponents)
+    share = weights / (1 + least)
+    return np.einsum("mkn,mn->kn", q, share[:, None] / q.sum(1)) + share @ least * np.exp(log_prior)
+
+
+def _tempered(density, log_prior, exponents) -> tuple[np.ndarray, np.ndarray]:
+    """Return log q and q up to a term and a factor for each member and row, both (M, K, n), the largest 0 and 1."""
+    density *= exponents[:, None, None]
+    density += log_prior
+    density -= density.max(1, keepdims=True)
+    return density, np.exp(density, out=scratch("tempered", density.shape))
 
 
 def _ratios(density, log_prior, codes) -> tuple[np.ndarray, np.ndarray]:
@@ -99,13 +83,6 @@ def _ratios(density, log_prior, codes) -> tuple[np.ndarray, np.ndarray]:
         ratio[place] = density[:, rows, other] - true_density
         prior[place] = log_prior[rows, other] - log_prior[rows, codes]
     return ratio, prior
-
-
-def _normalised(joint):
-    """Normalise log weights (K, ...) to log probabilities, in place."""
-    joint -= joint.max(0)
-    joint -= np.log(np.exp(joint).sum(0))
-    return joint
 
 
 def expected_exponent(columns: int, rows: float) -> float:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import optimize
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from bayesgen.averaging.ensembles import ForestMember
 from bayesgen.averaging.gaussians import GaussianMember
@@ -58,12 +58,17 @@ def test_an_exponent_does_not_depend_on_the_members_beside_it():
     np.testing.assert_allclose(again, found, rtol=1e-12)
 
 
-def test_the_probability_of_one_class_is_that_among_all():
-    density, log_prior, codes, _ = densities()
+def test_probabilities_are_tempered_and_bounded_by_the_class_prior():
+    density, log_prior, _, _ = densities()
     exponents, least = np.array([2.0, 1.0, 0.1, 0.5]), np.array([0.0, 0.02, 0.0, 0.3])
-    found = tempering.log_probability_of(codes, density, log_prior, exponents, least)
-    every = tempering.log_probability(density, log_prior, exponents, least)
-    np.testing.assert_allclose(found, every[:, np.arange(len(codes)), codes], rtol=1e-12, atol=1e-12)
+    share = least[:, None, None]
+    expected = (softmax(exponents[:, None, None] * density + log_prior, 2) + share * np.exp(log_prior)) / (1 + share)
+    arguments = log_prior.T, exponents
+    found = tempering.log_probability(density.swapaxes(1, 2).copy(), *arguments, least)
+    np.testing.assert_allclose(np.exp(found), expected.swapaxes(1, 2), rtol=1e-12)
+    weights = np.array([0.1, 0.2, 0.3, 0.4])
+    mixture = tempering.mixture(density.swapaxes(1, 2).copy(), *arguments, weights, least)
+    np.testing.assert_allclose(mixture, np.einsum("m,mnk->kn", weights, expected), rtol=1e-12)
 
 
 def test_a_member_that_says_nothing_keeps_the_expected_exponent_and_the_class_prior():
@@ -71,7 +76,9 @@ def test_a_member_that_says_nothing_keeps_the_expected_exponent_and_the_class_pr
     nothing = np.zeros((1, len(codes), 3))
     tau = tempering.exponents(nothing, log_prior, codes, weight, 0.7)
     assert tau == pytest.approx(0.7)
-    np.testing.assert_allclose(tempering.log_probability(nothing, log_prior, tau)[0], log_prior, atol=1e-14)
+    np.testing.assert_allclose(
+        tempering.log_probability(nothing.swapaxes(1, 2), log_prior.T, tau)[0], log_prior.T, atol=1e-14
+    )
 
 
 def test_stacking_is_what_scipy_finds():
