@@ -10,8 +10,10 @@ where π are the class frequencies of the rows it was learned from. f takes the 
 tempered and combined with class priors like all others. It is learned from rows, so rows are left out by folds. It has
 no density of x, and takes no part where one is needed.
 
-It is the mode of `LogisticRegression` with the same prior. Newton's method, which finds that mode there, takes 7 to 14
-times as long as L-BFGS where classes times columns are hundreds (digits, splice), and gains nothing where they are few.
+It is the mode of `LogisticRegression` with the same prior. The penalty is the same for all classes, so Σ_k b_k = 0 at
+the mode, and of two classes b_1 = -b_0 = b/2: a logistic regression, whose mode Newton's method finds in a fifth of the
+time of L-BFGS. For more classes it takes 7 to 14 times as long as L-BFGS where classes times columns are hundreds
+(digits, splice).
 
 The penalty is the same in all directions of z, so b_k lies in the span of the rows. Where columns are more than rows
 the search moves in coordinates of that span, of which there are no more than rows.
@@ -22,17 +24,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import expit, log_softmax
 
 from bayesgen.averaging.member import FittedMembers, Member
 from bayesgen.averaging.member_rows import Rows, log_frequencies, without_entries
 from bayesgen.averaging.view import WIDE
 from bayesgen.core.shapes import require_fit, shaped
+from bayesgen.numerics.newton import CLOSE, minimise
 from bayesgen.numerics.yeo_johnson import YeoJohnson, far_rows
 
 _FARTHEST = 1e250  # largest entry: its products with coefficients stay within float64, and hide those of near entries
 _RANK = 1e-12  # share of the largest square below which a direction is none
 _CELLS = 10_000_000  # rows times coefficients, at most: 100,000 rows of 30 columns and 3 classes
+_NEWTON = 200  # coefficients of two classes up to which Newton's method is the faster
 _ENOUGH = 50  # rows a class from which on the strengths between others gain nothing
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # C, the prior variance of a coefficient
 
@@ -144,6 +148,9 @@ def _fit(z, codes, weight, strength, start):
     """Return the coefficients (K, P) that maximise the penalised log likelihood."""
     penalty = np.full(z.shape[1], 1 / strength)
     penalty[0] = 0.01
+    if len(start) == 2 and z.shape[1] <= _NEWTON:
+        half = _half_of_two(z, codes, weight, penalty, start[1])
+        return np.stack([-half, half])
     truth = np.zeros((len(z), len(start)))
     truth[np.arange(len(z)), codes] = weight
 
@@ -155,3 +162,20 @@ def _fit(z, codes, weight, strength, start):
 
     scale = {"maxiter": 300, "ftol": 1e-10, "gtol": 1e-5}
     return minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=scale).x.reshape(start.shape)
+
+
+def _half_of_two(z, codes, weight, penalty, start):
+    """Return the coefficients of the second of two classes, (P,); those of the first are their negative."""
+    signed = z * np.where(codes == 1, 2.0, -2.0)[:, None]  # a row gets the log odds signed @ b of its class
+
+    def loss(b, derivatives=False):
+        odds = signed @ b
+        value = float(weight @ np.logaddexp(0.0, -odds) + penalty @ (b * b))
+        if not derivatives:
+            return value
+        wrong = expit(-odds)
+        hessian = signed.T @ (signed * (weight * wrong * (1 - wrong))[:, None])
+        hessian[np.diag_indices(len(b))] += 2 * penalty
+        return value, 2 * penalty * b - (weight * wrong) @ signed, hessian
+
+    return minimise(loss, start, tolerance=CLOSE)[0]

@@ -254,6 +254,21 @@ def test_every_stage_is_named_once(monkeypatch):
     )
 
 
+@pytest.mark.parametrize(("columns", "most"), [(3, 1), (30, 3)])
+def test_the_softmax_regression_of_two_classes_is_the_logistic_mode(columns, most):
+    rng = np.random.default_rng(columns)
+    z = np.column_stack([np.ones(60), rng.normal(size=(60, columns))])
+    codes, weight = rng.integers(2, size=60), rng.integers(1, most + 1, 60) * 1.0
+    for strength in softmax.STRENGTHS:
+        found = softmax._fit(z, codes, weight, strength, np.zeros((2, 1 + columns)))
+        # By scikit-learn, whose C is 2 strength for b = b_1 - b_0; an intercept of variance 100 is a column so scaled.
+        unit = np.sqrt(100 / strength)
+        line = LogisticRegression(C=2 * strength, fit_intercept=False, tol=1e-10, max_iter=10_000)
+        half = line.fit(np.column_stack([z[:, 0] * unit, z[:, 1:]]), codes, weight).coef_[0] / 2
+        half[0] *= unit
+        np.testing.assert_allclose(found, [-half, half], atol=1e-6)
+
+
 @pytest.mark.filterwarnings("ignore:51 of 200 rows repeat another:UserWarning")
 def test_the_summary_says_how_many_rows_a_member_learned_from(monkeypatch):
     monkeypatch.setattr(learning, "_FOLDED", 60)
