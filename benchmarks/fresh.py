@@ -90,15 +90,15 @@ def table(line: str):
     return X.loc[:, X.nunique() > 1].reset_index(drop=True), y
 
 
-def measure(rows: str, splits: int, lines=FRESH) -> pd.DataFrame:
+def measure(rows: str, splits: int, lines=FRESH, load=table) -> pd.DataFrame:
     """Log losses of some contenders, a row for each table and split, and what the averaged classifier expected."""
     found = []
     for line, seed in product(lines, range(splits)):
-        if (loaded := table(line)) is None or (places := split(loaded[1], rows, seed)) is None:
+        if (loaded := load(line)) is None or (places := split(loaded[1], rows, seed)) is None:
             continue
         (X, y), (fit, test) = loaded, places
         every = contenders(X, y)
-        cell = {"table": line.split(" ")[0]}
+        cell = {"table": line.split(" ")[0] if load is table else line}
         for name in MODELS:
             model = every[name].fit(X.iloc[fit], y[fit])
             p = model.predict_proba(X.iloc[test])[np.arange(len(test)), y[test]]
