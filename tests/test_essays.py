@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from py_mini_racer import MiniRacer
 from scipy import stats
@@ -146,3 +147,59 @@ def test_the_band_is_that_of_the_picture_within_the_error_of_its_draws(ask, clou
     assert expected.min() < 0.7
     error = np.sqrt(2 * expected * (1 - expected) / 2000) + 1 / 2000
     assert (np.abs(np.array(found) - expected) < 5 * error).all()
+
+
+# -- a spam filter that explains itself ------------------------------------------------------------------------------
+
+COUNTS = {"mails": [60, 40], "words": {"meeting": [27, 1], "lunch": [21, 0], "winner": [0, 14], "unicorn": [0, 0]}}
+
+
+@pytest.fixture(scope="module")
+def sorted_mails():
+    """A table whose columns have these counts, mail by mail."""
+    ham, spam = COUNTS["mails"]
+    columns = {
+        word: np.r_[np.arange(ham) < in_ham, np.arange(spam) < in_spam].astype(float)
+        for word, (in_ham, in_spam) in COUNTS["words"].items()
+    }
+    return pd.DataFrame(columns), np.repeat(["ham", "spam"], [ham, spam])
+
+
+@pytest.mark.parametrize("count", [0.1, 1.0, 4.5])
+@pytest.mark.parametrize("prior", [0.4, 0.03])
+@pytest.mark.parametrize("mail", [(1, 0, 1, 1), (0, 0, 0, 0), (None, 1, 1, None), (None,) * 4], ids=str)
+def test_a_mail_is_explained_as_by_the_classifier(ask, sorted_mails, count, prior, mail):
+    X, y = sorted_mails
+    classifier = bg.NaiveBayesClassifier(dict.fromkeys(X, BetaBernoulli(count, count))).fit(X, y)
+    row = pd.DataFrame([mail], columns=X.columns, dtype=float)
+    given = {word: None if one is None else bool(one) for word, one in zip(X, mail, strict=True)}
+    found = ask(
+        "{...found, p: spam.probability(found.total)}",
+        "const found = spam.explain(counts, mail, a, prior);",
+        counts=COUNTS, mail=given, a=count, prior=prior,
+    )  # fmt: skip
+    expected = classifier.predict_proba(row, priors=[1 - prior, prior])[0]
+    assert found["p"] == pytest.approx(expected[1], rel=1e-12)
+    for word in X:
+        alone = row.assign(**{other: np.nan for other in X if other != word})
+        p = classifier.predict_proba(alone, priors=[0.5, 0.5])[0]
+        assert found["added"].get(word, 0.0) == pytest.approx(np.log(p[1] / p[0]), abs=1e-12)
+
+
+def test_maximum_likelihood_of_words_and_its_answers_that_are_none(ask, sorted_mails):
+    X, y = sorted_mails
+    ml = bg.NaiveBayesClassifier("bernoulli", inference="ml").fit(X, y)
+    theta = ml.posterior_.params["bernoulli.probability"]
+    for place, word in enumerate(X):
+        given = {"counts": COUNTS, "word": word}
+        assert ask("spam.likelihood(counts, word, true, 0)", **given) == pytest.approx(theta[:, place])
+    totals = [
+        ask("String(spam.explain(counts, mail, 0, 0.4).total)", counts=COUNTS, mail=mail)
+        for mail in ({"winner": True}, {"lunch": True}, {"winner": True, "lunch": True}, {"unicorn": True})
+    ]
+    assert totals == ["Infinity", "-Infinity", "NaN", "NaN"]
+
+
+@pytest.mark.parametrize("cost", [1, 10, 37.5])
+def test_the_threshold_is_that_of_the_loss(ask, cost):
+    assert ask("spam.threshold(cost)", cost=cost) == pytest.approx(bg.decision.threshold([[0, cost], [1, 0]]))

@@ -50,6 +50,32 @@ const coin = {
   },
 };
 
+// ---- words that are present or not: naive Bayes of coins -------------------------------------------------------------
+// counts: {mails: [ham, spam], words: {word: [in ham, in spam]}}. A mail has for each word true, false, or null: a gap.
+
+const spam = {
+  /** P(word present or not | class), ham and spam: the predictive under Beta(a, a); maximum likelihood where a is 0. */
+  likelihood: ({ mails, words }, word, present, a) =>
+    words[word].map((count, k) => ((present ? count : mails[k] - count) + a) / (mails[k] + 2 * a)),
+
+  /** What the prior and each word add to the log odds of spam. NaN is 0/0: the word was seen in no class, or always. */
+  explain(counts, mail, a, prior) {
+    const added = {};
+    for (const [word, present] of Object.entries(mail)) {
+      if (present === null) continue; // integrated out: its two likelihoods sum to 1 in each class
+      const [ham, spam_] = spam.likelihood(counts, word, present, a);
+      added[word] = Math.log(spam_) - Math.log(ham);
+    }
+    const start = Math.log(prior) - Math.log1p(-prior);
+    return { prior: start, added, total: start + sum(Object.values(added)) };
+  },
+
+  probability: (logOdds) => 1 / (1 + Math.exp(-logOdds)),
+
+  /** From which P(spam) on to throw a mail away, if a good one lost costs this many bad ones read. */
+  threshold: (cost) => cost / (1 + cost),
+};
+
 // ---- two columns, a Gaussian for each class -------------------------------------------------------------------------
 // rows: for each class a list of [x, y]. Symmetric matrices are [xx, xy, yy]. A structure is {shape, shared}, shape one of
 // "full", "diagonal", "isotropic". What has a variance or covariance of its own is a part: its columns, degrees of freedom
