@@ -43,6 +43,14 @@ def site(session):
 
 
 @nox.session(default=False)
+def browser(session):
+    """Build the site with the notebooks that open in the browser, where nothing is installed."""
+    session.install("-e", ".[docs,browser]")
+    session.run("sphinx-build", "-W", "-j", "2", "-A", "browser=1", "docs", "docs/_build/html")
+    session.run("python", "docs/browser.py")
+
+
+@nox.session(default=False)
 def package(session):
     """Build the package, and do the main job with the wheel alone."""
     session.run("bash", ".ci/package", *session.posargs, external=True)

@@ -99,7 +99,9 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-html_context = {"default_mode": "auto"}
+# Links of _templates/notebook.html: to Colab and Binder where the repository, owner/name, is known, which it is not
+# yet; to the notebook in the reader's browser after `sphinx-build -A browser=1`, and docs/browser.py puts it there.
+html_context = {"default_mode": "auto", "repository": ""}
 
 
 def _plain_mathematics(app, what, name, obj, options, lines):

@@ -28,16 +28,22 @@ import nbformat
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
 SOURCES = NOTEBOOKS / "source"
-INSTALL = """from importlib.util import find_spec
+INSTALL = """import sys
+from importlib.util import find_spec
 
-if find_spec("bayesgen") is None:
+if sys.platform == "emscripten":  # in a browser, where a page is the computer
+    import piplite
+
+    await piplite.install("bayesgen")
+elif find_spec("bayesgen") is None:
     raise ModuleNotFoundError(
         'Open a terminal in the folder of the project, run  pip install -e ".[notebooks]"  and restart the kernel.'
     )"""
 CHECK = """from hashlib import sha256
 
 # The answers of the exercises are kept as digests, which tell nothing before
-# an answer is found: of each value, and of its neighbours in the last digit.
+# an answer is found: of each value, and where it has digits after the point
+# of its neighbours in the last one.
 SALT = {salt!r}
 CHECKS = {checks}
 
@@ -75,7 +81,7 @@ def notebook(text: str, run=None, answers: dict | None = None):
     """
     page = jupytext.reads(text, "md:myst")
     if run is not None:
-        _ask(page)
+        ask(page)
         run(page)
         answers = {} if answers is None else answers
         answers |= {cell.metadata.check: _printed(cell) for cell in page.cells if "check" in cell.metadata}
@@ -100,7 +106,7 @@ def notebook(text: str, run=None, answers: dict | None = None):
     return nbformat.v4.new_notebook(cells=cells, metadata=metadata)
 
 
-def _ask(page) -> None:
+def ask(page) -> None:
     """Put a cell that prints the answer before each Markdown cell in which a check stands."""
     cells = []
     for cell in page.cells:
@@ -124,7 +130,7 @@ def checks(text: str, answers: dict, salt: str) -> dict[int, tuple]:
         for place, value in enumerate(answers[int(number)]):
             near = [str(value).strip().lower()]
             if digits:
-                steps = (-1, 0, 1)
+                steps = (-1, 0, 1) if int(digits) else (0,)  # a whole number has no last digit that is rounded
                 near = [f"{round(value + step * 10.0 ** -int(digits), int(digits)) + 0:.{digits}f}" for step in steps]
             texts = [f"{salt}/{number}/{place}/{one}" for one in near]
             kept.append([hashlib.sha256(one.encode()).hexdigest()[:10] for one in texts])

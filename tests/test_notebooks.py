@@ -1,11 +1,13 @@
 """Every notebook runs from its first cell to its last: `pytest -m notebook`."""
 
+import ast
 import re
 import sys
 import types
 import warnings
 from pathlib import Path
 
+import jupytext
 import matplotlib as mpl
 import nbformat
 import numpy as np
@@ -21,20 +23,32 @@ CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?::[^\n]*\n)*(.*?)^```$", re.MULTI
 @pytest.mark.notebook
 @pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_runs(path, monkeypatch):
+def test_runs_and_its_solutions_pass_the_checks(path, monkeypatch, capsys):
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
     main = types.ModuleType("__main__")  # as in a kernel, where what a cell defines can be pickled
     monkeypatch.setitem(sys.modules, "__main__", main)
     text = path.read_text(encoding="utf-8")
-    cells = CELL.findall(text)
-    assert len(cells) == text.count("```{code-cell}") > 0
+    page = jupytext.reads(text, "md:myst")
+    cells = [cell for cell in page.cells if cell.cell_type == "code"]
+    assert len(cells) == len(CELL.findall(text)) == text.count("```{code-cell}") > 0
+    downloads.ask(page)
+    student = nbformat.read(path.parent.parent / "student" / f"{path.stem}.ipynb", as_version=4)
+    checker: dict = {}
+    for cell in student.cells:
+        if cell.source.startswith("from hashlib"):
+            exec(cell.source, checker)
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # a notebook may show a warning on purpose
-        for number, cell in enumerate(cells, 1):
-            exec(compile(cell, f"{path.name}[{number}]", "exec"), vars(main))
+        for number, cell in enumerate((one for one in page.cells if one.cell_type == "code"), 1):
+            capsys.readouterr()
+            exec(compile(cell.source, f"{path.name}[{number}]", "exec"), vars(main))
             plt.close("all")
+            if "check" in cell.metadata:
+                answer = ast.literal_eval(capsys.readouterr().out)
+                checker["check"](cell.metadata.check, *answer)
+                assert capsys.readouterr().out == f"Exercise {cell.metadata.check}: right.\n"
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -99,16 +113,30 @@ def test_the_notebook_for_students_gives_nothing_away(path):
 
 def test_a_check_takes_the_answer_and_its_neighbours_alone(capsys):
     text = "% check 2, 2 digits: x\n% hint 2: Count again.\n% check 3, label: y\n% hint 3: Who else?\n"
-    kept = downloads.checks(text, {2: [0.6667, -0.001], 3: ["Trump"]}, "a page")
+    text += "% check 4, 0 digits: z\n% hint 4: A count has no neighbours.\n"
+    kept = downloads.checks(text, {2: [0.6667, -0.001], 3: ["Trump"], 4: [3]}, "a page")
     space: dict = {}
     exec(downloads.CHECK.format(salt="a page", checks=repr(kept)), space)
     for number, *answer in ((2, 2 / 3, 0), (2, 0.66, 0.01), (3, " trump")):
         space["check"](number, *answer)
-    for number, *answer in ((2, 0.65, 0), (2, 0.67), (2, None, None), (3, "Clinton")):
+    for number, *answer in ((2, 0.65, 0), (2, 0.67), (2, None, None), (3, "Clinton"), (4, 4)):
         space["check"](number, *answer)
     said = capsys.readouterr().out.splitlines()
-    assert ["right" in line for line in said] == [True] * 3 + [False] * 4
+    assert ["right" in line for line in said] == [True] * 3 + [False] * 5
     assert said[3] == "Exercise 2: not yet. Count again."
+
+
+def test_exercises_that_check_themselves():
+    """Those whose answer is a number, a name or a table of numbers; the others have a model answer to unfold."""
+    texts = [path.read_text("utf-8") for path in NOTEBOOKS]
+    assert sum(text.count("<summary>Solution of ") for text in texts) == 41
+    assert sum(len(downloads.CHECKED.findall(text)) for text in texts) == 30
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_no_line_of_code_is_cut_by_the_page(path):
+    lines = [line for cell in CELL.findall(path.read_text("utf-8")) for line in cell.splitlines()]
+    assert [line for line in lines if len(line) > 79] == []
 
 
 def test_all_notebooks_are_small():
