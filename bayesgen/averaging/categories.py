@@ -27,7 +27,7 @@ import numpy as np
 from scipy import sparse
 from scipy.special import logsumexp
 
-from bayesgen.averaging.member import CATEGORIES, FittedFactors, Member
+from bayesgen.averaging.member import CATEGORIES, FittedFactors, Member, Written
 from bayesgen.averaging.member_rows import HeldOut, Rows
 from bayesgen.core.shapes import shaped
 from bayesgen.core.statistics import SumStatistics
@@ -147,6 +147,22 @@ class CategoryMembers(FittedFactors):
 
     def factor(self, place):
         return CategoryFactor(self, *self.tables(self.members[place]))
+
+    def written(self, numbers, categories):
+        """Return a factor for independent columns, and one for those with a parent."""
+        structures, sizes = np.array([member.structure for member in self.members]), self.levels.tolist()
+        alone = structures == "independent"
+        level = np.stack([self.tables(member)[0] for member in self.members])
+        common = {"columns": list(categories), "sizes": sizes}
+        lists = common | {"kind": "list", "mass": level[alone], "total": np.array(np.inf)}
+        lists["cell"] = list(range(level[alone].shape[0] * level.shape[1]))
+        result = [Written(lists, np.where(alone, np.cumsum(alone) - 1, -1))]
+        if self.pairs is not None:
+            strengths = [member.strength for member in self.members if member.structure != "independent"]
+            parents = common | {"kind": "parents", "level": level[~alone][0], "pairs": self.pairs}
+            parents |= {"strengths": strengths, "cell": list(range(len(strengths) * level.shape[1]))}
+            result.append(Written(parents, np.where(alone, -1, np.cumsum(~alone) - 1)))
+        return result
 
     def drawn_factor(self, place, rng):
         return CategoryFactor(self, *next(self._drawn_tables(place, 1, rng)))

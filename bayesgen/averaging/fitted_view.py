@@ -15,7 +15,7 @@ import numpy as np
 
 from bayesgen.averaging.densities import MATRICES
 from bayesgen.averaging.engines import Engines
-from bayesgen.averaging.member import NUMBERS, FittedFactors
+from bayesgen.averaging.member import NUMBERS, FittedFactors, Written
 from bayesgen.averaging.member_rows import HeldOut, Rows
 from bayesgen.averaging.students import (
     Reference,
@@ -116,6 +116,35 @@ class FittedView(FittedFactors):
     def drawn_factor(self, place, rng):
         drawn = self.posterior(place).expand(self.posterior(place).sample_parameters(rng, ()))
         return self._leaf_factor(place, {site: v[None] for site, v in drawn.items()}, np.log(self._shares((), rng)))
+
+    def written(self, numbers, categories):
+        """Return a factor for each structure of the members."""
+        warp, reference, moments_ = self.view.warp, self.reference, self.statistics
+        bends = np.stack([warp.location, warp.scale, warp.power], axis=1).tolist()
+        low = np.tril_indices(len(bends))
+        triangles = [m[..., *low] if moments_.vector else m for m in (moments_.scatter, reference.covariance[0])]
+        view = {
+            "owner": self.view.owner.tolist(),
+            "n": self.n.tolist(),
+            "mean": reference.mean[0],
+            "scatter": triangles[0],
+            "centre": reference.centre[0].tolist(),
+            "covariance": triangles[1],
+            "width": triangles[1].shape[-1],
+        }
+        result = []
+        for structure in dict.fromkeys(member.structure for member in self.members):
+            alike = np.array([member.structure == structure for member in self.members])
+            chosen = [member for member in self.members if member.structure == structure]
+            said = {
+                "kind": "gaussian" if chosen[0].diagonal else "vector",
+                "columns": [{"of": j, "bend": bend} for j, bend in zip(numbers, bends, strict=True)],
+                "view": view,
+                "shared": chosen[0].shared,
+                "strengths": [[member.rho, member.kappa, member.shrinkage] for member in chosen],
+            }
+            result.append(Written(said, np.where(alike, np.cumsum(alike) - 1, -1)))
+        return result
 
     def _leaf_factor(self, place, params, shares) -> LeafFactor:
         posterior, warp = self.posterior(place), self.view.warp

@@ -17,7 +17,7 @@ import numpy as np
 
 from bayesgen.averaging.member_rows import HeldOut, Rows, numbered, without_entries
 from bayesgen.averaging.view import Training
-from bayesgen.core.errors import named
+from bayesgen.core.errors import NoClosedForm, listed, named
 from bayesgen.core.program import Record
 from bayesgen.numerics.tempering import expected_exponent
 from bayesgen.numerics.yeo_johnson import YeoJohnson
@@ -188,6 +188,13 @@ def table_sizes(dim: int, levels: Sequence[int], classes: int) -> dict[str, Any]
     return sizes | {"levels of each": levels}
 
 
+class Written(NamedTuple):
+    """A factor as plain arrays."""
+
+    said: dict[str, Any]  # its kind, columns and arrays
+    takes: np.ndarray  # (M,): the alternative that each member takes, -1 for none
+
+
 class FittedMembers(Record, abc.ABC):
     """Members of a family fitted to the same rows: the statistics of these rows, and densities or scores of others.
 
@@ -245,6 +252,28 @@ class FittedMembers(Record, abc.ABC):
     def log_evidence(self) -> np.ndarray:
         """Return log p(x | t) of all rows under every member, (M,); -inf for members without an evidence."""
         return np.full(len(self.members), -np.inf)
+
+    def written(self, numbers: Sequence[Any], categories: Sequence[Any]) -> list[Written]:
+        """Return `log_density` as factors of plain arrays, for programs without Python (`bayesgen.export`).
+
+        A factor has a "kind", an array for each of its names, and "columns", the entries that it looks at: those that
+        are given, or what is derived of one, such as {"of": entry, "bend": [location, scale, power]}, {"of": entry,
+        "values": [...]}, the place among some values, or {"of": entry, "level": l}, 1 at a category. Kinds are those of
+        `Leaf.written`, the arrays with an axis of alternatives in front, and
+
+        - "vector" and "gaussian" with a "view", moments of groups, in place of location and scale: they follow from
+          these and the "strengths" (rho, kappa, shrinkage) of each alternative, as `gaussians` says;
+        - "list" with "sizes", the number of values of each column;
+        - "parents": ``level`` (K, L), ``pairs`` (K, L, L) and "strengths", as `categories` says;
+        - "softmax", "forest" and "boosted", which are scores.
+
+        Parameters
+        ----------
+        numbers, categories : sequence
+            The entries of the numbers (D,) and of the categories (F,).
+        """
+        names = listed(dict.fromkeys(member.family for member in self.members))
+        raise NoClosedForm(f"its members {names} do not say how they are written down: write written()")
 
 
 class FittedFactors(FittedMembers):

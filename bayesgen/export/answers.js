@@ -34,7 +34,7 @@ function drawnMixture(draws, seed) {
     if (prepare) prepare(copy);
     return copy;
   });
-  const drawn = { log: new Float64Array(draws), count: draws, share, choice: (m) => m };
+  const drawn = { log: new Float64Array(draws), count: draws, share, takes: (m) => factors.map((_, f) => [f, m]) };
   posterior = { draws, seed, factors: copies, members: drawn };
   return posterior;
 }
@@ -54,7 +54,7 @@ function predictProbaInterval(row, { priors, level = 0.9, draws = DRAWS, seed = 
   const [x, shares] = [complete(row), checked(priors)];
   if (!model.interval) return null;
   const mixture = drawnMixture(draws, seed);
-  const { joint } = given(x, shares, mixture);
+  const joint = jointOf(given(x, mixture), shares);
   const proba = Array.from({ length: K }, () => new Float64Array(mixture.members.count));
   for (let m = 0; m < mixture.members.count; m++) {
     const prior = Array.from(shares || mixture.members.share.subarray(m * K, (m + 1) * K), Math.log);

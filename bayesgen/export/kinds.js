@@ -1,12 +1,12 @@
 // ---- kinds of density -----------------------------------------------------------------------------------------------
-// A factor is the density of some columns under groups, each of one class. A kind says
+// A factor is the density of some entries z under groups, each of one class. A kind says
 //   fields    its arrays, and how many numbers each has
-//   density   log p(x | group g) of an entry x of its column i, where columns stand apart
-//   whole     log p(x | group g) of all entries of a row, where they do not
+//   density   log p(z | group g) of its entry i, where entries stand apart
+//   whole     log p(z | group g) of all entries of a row, where they do not;  all  the same of all groups at once
 //   line      location, spread and degrees of freedom of an unknown entry, where it is a number
 //   values    how many values of an unknown entry are listed, where it is a count or a category
 //   drawn     parameters under groups that are drawn from the posterior; or
-//   densitiesOfDraws  the function of a row that returns log p(x | g) under such groups
+//   densitiesOfDraws  the function of a row that returns log p(z | g) under such groups
 //   prepare   what does not depend on rows;  check  whether entries fit each other
 // Where parameters are known, the rows that they are worth (total, kappa, rate, dof) are infinite.
 
@@ -14,12 +14,18 @@ const SIZES = {
   group: (f) => f.groups,
   entry: (f) => f.groups * f.columns.length,
   matrix: (f) => f.groups * f.columns.length ** 2,
-  level: (f) => f.groups * f.columns.length * f.size,
+  level: (f) => f.groups * f.starts[f.columns.length],
 };
 
+/** Find where the values of each entry begin among those of a group, of a list. */
+function startsOf(f) {
+  f.starts = [0];
+  f.columns.forEach((_, i) => f.starts.push(f.starts[i] + (f.sizes ? f.sizes[i] : f.size)));
+}
+
 const KINDS = {
-  // Student's t, or a Gaussian where dof is infinite; of log(x + shift) where there is a shift. Columns stand apart, or
-  // are joint: they share a variance, and with it their tails.
+  // Student's t, or a Gaussian where dof is infinite. Entries stand apart, or are joint: they share a variance, and with
+  // it their tails.
   gaussian: {
     fields: { location: "entry", scale: "entry", dof: "entry", kappa: "entry" },
     prepare(f) {
@@ -29,12 +35,12 @@ const KINDS = {
         return (f.joint ? 0 : logGammaRatio(f.dof[c] / 2, 0.5)) - 0.5 * Math.log(Math.PI) - Math.log(f.width[c]);
       });
     },
-    forward: (f, i, x) => (f.shift === undefined ? x : f.shift === 1 ? Math.log1p(x) : Math.log(x + f.shift)),
-    density(f, g, i, x) {
+    density(f, g, i, x, beyond) {
       const c = g * f.columns.length + i;
       const z = (x - f.location[c]) / f.width[c];
       if (f.dof[c] === Infinity) return f.level[c] - 0.5 * z * z;
-      return f.level[c] - 0.5 * (f.dof[c] + 1) * (Math.abs(z) < 1e150 ? Math.log1p(z * z) : log1pSquares([z]));
+      const square = Math.abs(z) < 1e150 ? Math.log1p(z * z) : log1pSquares([z]);
+      return f.level[c] - (f.dof[c] + 1) * (0.5 * square + beyond); // beyond FAR, log(1 + z^2) is 2 log z
     },
     whole(f, g, x) {
       const [seen, first] = [entriesOf(f, x), g * f.columns.length];
@@ -70,14 +76,17 @@ const KINDS = {
   vector: {
     fields: { location: "entry", scale: "matrix", dof: "group", kappa: "group" },
     prepare: (f) => (f.roots = new Map()),
-    whole: (f, g, x) => {
-      const [seen, nu] = [entriesOf(f, x), f.dof[g]];
-      if (!seen.length) return 0;
-      const { root, logDet } = rootOf(f, g, seen);
-      const z = away(f, g, seen, x, root);
-      const d = seen.length;
-      if (nu === Infinity) return -0.5 * d * LOG_2PI - logDet + tail(nu, z);
-      return -0.5 * d * Math.log(Math.PI * nu) - logDet + tail(nu, z.map((v) => v / Math.sqrt(nu)));
+    all(f, x) {
+      const [seen, result] = [entriesOf(f, x), new Float64Array(f.groups)];
+      const beyond = Math.max(0, ...seen.map((i) => x.beyond[f.columns[i]] || 0)); // all are drawn in by the farthest
+      const near = beyond ? x.map((v, e) => v * Math.exp((x.beyond[e] || 0) - beyond)) : x;
+      for (let g = 0; seen.length && g < f.groups; g++) {
+        const { root, logDet } = rootOf(f, g, seen);
+        const [z, nu, d] = [away(f, g, seen, near, root), f.dof[g], seen.length];
+        const level = -0.5 * d * (nu === Infinity ? LOG_2PI : Math.log(Math.PI * nu)) - logDet - (beyond && (nu + d) * beyond);
+        result[g] = level + tail(nu, nu === Infinity ? z : z.map((v) => v / Math.sqrt(nu)));
+      }
+      return result;
     },
     line(f, g, i, x) {
       const seen = entriesOf(f, x);
@@ -124,16 +133,16 @@ const KINDS = {
       };
     },
   },
-  // the values 0, 1, ..., size - 1 by their probabilities, of a Dirichlet of this total
+  // the values 0, 1, ..., size - 1 by their probabilities, of a Dirichlet of this total; or as many as sizes say
   list: {
     fields: { mass: "level", total: "entry" },
     prepare: (f) => (f.level = f.mass.map(Math.log)),
-    density: (f, g, i, x) => f.level[(g * f.columns.length + i) * f.size + x],
-    values: (f) => f.size,
+    density: (f, g, i, x) => f.level[g * f.starts[f.columns.length] + f.starts[i] + x],
+    values: (f, i) => f.starts[i + 1] - f.starts[i],
     drawn(f, copy, random) {
       for (let row = 0; row < copy.total.length; row++) {
-        const c = row % f.total.length;
-        copy.mass.set(dirichlet(f.mass.subarray(c * f.size, (c + 1) * f.size), f.total[c], random), row * f.size);
+        const [c, first] = [row % f.total.length, row * f.size];
+        copy.mass.set(dirichlet(f.mass.subarray(c * f.size, (c + 1) * f.size), f.total[c], random), first);
       }
     },
   },

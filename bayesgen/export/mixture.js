@@ -1,10 +1,14 @@
 // ---- the mixture ----------------------------------------------------------------------------------------------------
+// A factor is the density of some entries of a row in each of its cells: an alternative and a class. A member takes an
+// alternative of some factors, and is their product.
 
 function prepared(f) {
-  f.groups = f.groups || K;
+  if ("view" in f) predictives(f);
+  f.groups = f.cell ? f.cell.length : f.groups || K;
   f.cell = f.cell || Array.from({ length: f.groups }, (_, g) => g); // alternative times K, plus class
   f.alternatives = Math.floor(f.cell[f.groups - 1] / K) + 1;
   const { fields, prepare } = KINDS[f.kind];
+  if (f.sizes || f.size) startsOf(f);
   for (const [field, size] of Object.entries(fields)) f[field] = flat(f[field], SIZES[size](f));
   if (prepare) prepare(f);
   return f;
@@ -12,20 +16,23 @@ function prepared(f) {
 
 const factors = model.factors.map(prepared);
 const members = { log: flat(model.members.log, model.members.count), count: model.members.count };
-members.share = flat(model.members.classes, members.count * K); // of the classes under each member
-members.choice = (m, f) => (model.members.choice ? model.members.choice[m][f] : members.count > 1 ? m : 0);
+const learned = flat(model.members.classes, members.count * K); // of the classes under each member; the same in an average
+members.share = learned.length > K ? learned : Float64Array.from({ length: members.count * K }, (_, place) => learned[place % K]);
+const taken = model.members.takes || Array.from(members.log, (_, m) => factors.map((_, f) => [f, members.count > 1 ? m : 0]));
+members.takes = (m) => taken[m]; // pairs of a factor and an alternative
+if (model.average) for (const name of ["weights", "exponents", "least"]) members[name] = flat(model.members[name], members.count);
+const whole = { factors, members };
 
-/** Return log p(x | g) of a row under every group of a factor; 0 for a row without entries. */
-function densities(f, x) {
-  if (f.densities) return f.densities(x); // under draws of the parameters
+/** Return log p(x | g) of entries under every group of a factor; 0 for a row without entries. */
+function densities(f, z) {
+  if (f.densities) return f.densities(z); // under draws of the parameters
   const kind = KINDS[f.kind];
+  if (kind.all) return kind.all(f, z);
   const result = new Float64Array(f.groups);
-  if (f.joint || !kind.density) return result.map((_, g) => kind.whole(f, g, x));
+  if (f.joint || !kind.density) return result.map((_, g) => kind.whole(f, g, z));
   f.columns.forEach((j, i) => {
-    if (Number.isNaN(x[j])) return;
-    const z = kind.forward ? kind.forward(f, i, x[j]) : x[j];
-    const jacobian = f.shift === undefined ? 0 : z;
-    for (let g = 0; g < f.groups; g++) result[g] += kind.density(f, g, i, z) - jacobian;
+    if (Number.isNaN(z[j])) return;
+    for (let g = 0; g < f.groups; g++) result[g] += kind.density(f, g, i, z[j], z.beyond[j] || 0);
   });
   return result;
 }
@@ -33,28 +40,49 @@ function densities(f, x) {
 /** Return log p(x | alternative, class) from log p(x | g). */
 function byClass(f, density) {
   if (f.groups === f.alternatives * K) return density;
-  const terms = Array.from({ length: f.alternatives * K }, () => []);
-  f.cell.forEach((cell, g) => terms[cell].push(density[g] + f.share[g]));
-  return Float64Array.from(terms, logSum);
+  const [top, sum] = [new Float64Array(f.alternatives * K).fill(-Infinity), new Float64Array(f.alternatives * K)];
+  const terms = density.map((v, g) => v + f.share[g % f.share.length]);
+  f.cell.forEach((cell, g) => (top[cell] = Math.max(top[cell], terms[g])));
+  f.cell.forEach((cell, g) => (sum[cell] += top[cell] === -Infinity ? 0 : Math.exp(terms[g] - top[cell])));
+  return sum.map((v, cell) => Math.log(v) + top[cell]);
 }
 
-/** Return what the entries of a row say: log p(x | g), log p(x | alternative, class), log p(x, class, member). */
-function given(x, shares, mixture = { factors, members }) {
-  if (model.score) return { joint: byDraw(x) };
-  const density = mixture.factors.map((f) => densities(f, x));
-  const classes = mixture.factors.map((f, place) => byClass(f, density[place]));
-  const joint = new Float64Array(mixture.members.count * K);
-  for (let m = 0; m < mixture.members.count; m++) {
-    for (let k = 0; k < K; k++) {
-      let sum = mixture.members.log[m] + Math.log(shares ? shares[k] : mixture.members.share[m * K + k]);
-      for (let f = 0; f < classes.length; f++) {
-        const choice = mixture.members.choice(m, f);
-        if (choice >= 0) sum += classes[f][choice * K + k];
-      }
-      joint[m * K + k] = sum;
-    }
+/** Return a row with its entries, and log p(x | alternative, class) by factor, worked out where it is asked for. */
+function given(x, mixture = whole) {
+  const [z, known] = [entriesOfRow(x), []];
+  const of = (place) => known[place] || (known[place] = byClass(mixture.factors[place], densities(mixture.factors[place], z)));
+  return { x, z, mixture, of };
+}
+
+/** Return the same with the entry z[e] known, which is derived of column j or is the column. */
+function moved(about, j, e, value) {
+  const x = [...about.x];
+  x[j] = e === j ? value : back(e, value);
+  const there = given(x, about.mixture);
+  there.z[e] = value;
+  return { ...there, of: (place) => (placeIn(factors[place], j) < 0 ? about.of(place) : there.of(place)) };
+}
+
+/** Return log p(x | class) under one member of a mixture. */
+function underMember(about, m) {
+  const result = new Float64Array(K);
+  for (const [f, a] of about.mixture.members.takes(m)) {
+    const density = about.of(f);
+    for (let k = 0; k < K; k++) result[k] += density[a * K + k];
   }
-  return { density, classes, joint };
+  return result;
+}
+
+/** Return log p(x, class, member), one member after the other. */
+function jointOf(about, shares) {
+  if (model.score) return byDraw(about.x);
+  const { count, log, share } = about.mixture.members;
+  const joint = new Float64Array(count * K).fill(-Infinity);
+  for (let m = 0; m < count; m++) {
+    if (log[m] === -Infinity) continue;
+    underMember(about, m).forEach((v, k) => (joint[m * K + k] = log[m] + Math.log(shares ? shares[k] : share[m * K + k]) + v));
+  }
+  return joint;
 }
 
 /** Return sums over members of exp(joint), as logs by class. */
@@ -88,7 +116,11 @@ function checked(priors) {
   return priors.map((p) => p / sum);
 }
 
-/** Return log class probabilities of a row of numbers. */
-function logProba(x, shares) {
-  return reported(overMembers(given(x, shares).joint), shares ? shares.map(Math.log) : logPrior);
+/** Return the log class probabilities of a row; other members than those of the classifier may answer. */
+function answered(about, shares) {
+  if (model.average) return averaged(about, shares);
+  return reported(overMembers(jointOf(about, shares)), shares ? shares.map(Math.log) : logPrior);
 }
+
+/** Return log class probabilities of a row of numbers. */
+const logProba = (x, shares) => answered(given(x), shares);

@@ -34,21 +34,25 @@ function logGammaRatio(a, d) {
 /** Return the bytes of a text in base 64. */
 function bytesOf(text) {
   const signs = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const value = new Map([...signs].map((sign, place) => [sign, place]));
+  const value = new Uint8Array(128);
+  for (let place = 0; place < 64; place++) value[signs.charCodeAt(place)] = place;
   const bytes = new Uint8Array((text.length / 4) * 3);
-  for (let i = 0, j = 0; i < text.length; i += 4, j += 3) {
+  for (let i = 0, j = 0; i < text.length; i += 4) {
     let bits = 0;
-    for (let s = 0; s < 4; s++) bits = (bits << 6) | (value.get(text[i + s]) || 0);
-    bytes.set([bits >> 16, (bits >> 8) & 255, bits & 255], j);
+    for (let s = 0; s < 4; s++) bits = (bits << 6) | value[text.charCodeAt(i + s)];
+    for (let shift = 16; shift >= 0; shift -= 8) bytes[j++] = (bits >> shift) & 255;
   }
-  return bytes;
+  return bytes.slice(0, bytes.length - (text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0));
 }
 
-/** Return numbers that are written as one number, as nested lists, or packed, on one axis. */
+const PACKED = { u1: Uint8Array, u2: Uint16Array, i4: Int32Array, f4: Float32Array, f8: Float64Array };
+
+/** Return numbers that are written as one number for all, as nested lists, or packed, on one axis. */
 function flat(written, size) {
   if (typeof written === "number") return new Float64Array(size).fill(written);
-  if (typeof written !== "string") return Float64Array.from(written.flat(Infinity));
-  return new Float64Array(bytesOf(written).buffer, 0, size);
+  if (Array.isArray(written)) return Float64Array.from(written.flat(Infinity));
+  const [[kind, text]] = Object.entries(written);
+  return new PACKED[kind](bytesOf(text).buffer);
 }
 
 /** Return a source of random numbers: uniform, standard normal, gamma. */

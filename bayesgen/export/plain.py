@@ -25,8 +25,9 @@ from bayesgen.core.statistics import Rows
 from bayesgen.models.leaf import INFINITE
 from bayesgen.models.linear_model import not_finite
 from bayesgen.models.unknown_labels import PartlyLabelled
+from bayesgen.posterior.leaf_factor import LeafFactor, leaf_factors
 from bayesgen.posterior.posterior import generator
-from bayesgen.tables import design
+from bayesgen.tables import arrays, design
 from bayesgen.tables.table import DECLARE
 
 _LEVELS = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35)  # at which the scorer cuts a line, and their mirrors
@@ -45,11 +46,11 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         The most draws of a sampled posterior to write.
     """
     posterior = classifier.posterior_
-    generative = hasattr(classifier, "score_samples")
-    if posterior.kind == "average" or not (generative or hasattr(posterior.model, "written")):
+    average, generative = posterior.kind == "average", hasattr(classifier, "score_samples")
+    if not (generative or hasattr(posterior.model, "written")):
         raise ValueError(
-            f"{type(classifier).__name__} cannot be exported: naive Bayes, Gaussian discriminants, latent classes, and "
-            "logistic, probit and ordered regressions can"
+            f"{type(classifier).__name__} cannot be exported: naive Bayes, Gaussian discriminants, latent classes, "
+            "averages, and logistic, probit and ordered regressions can"
         )
     taken, shipped = classifier, None
     if posterior.kind == "draws":
@@ -57,8 +58,8 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         taken = copy.copy(classifier)
         taken.posterior_ = kept
         shipped = [len(next(iter(each.flat.values()))) for each in (kept, posterior.as_draws())]
-    columns = _columns(classifier)
-    place = {column["name"]: j for j, column in enumerate(columns)}
+    entries = Entries(_columns(classifier))
+    columns, place = entries.columns, entries.place
     order = [place[column] for block in classifier.schema_.blocks for column in block.columns]
     made = {
         "classes": [str(label) for label in classifier.classes_.tolist()],
@@ -67,21 +68,44 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         "generative": generative,
         "gaps": generative or classifier.missing == "mean",
         "kind": posterior.kind,
-        "interval": posterior.kind != "point",
+        "interval": posterior.kind not in ("point", "average"),
         "unseen": getattr(classifier, "unseen", "error"),
         "exponent": float(getattr(classifier, "exponent_", 1.0)),
         "order": order,
     }
-    made |= _mixture(taken, columns, order) if generative else _regression(taken, columns)
+    if average:
+        made |= of_average(classifier, entries)
+    else:
+        made |= _mixture(taken, entries) if generative else _regression(taken, columns)
+    made["derived"] = entries.derived
     checksum = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
     return made | {"about": _about(classifier, shipped, checksum)}
 
 
-def _mixture(classifier, columns, order) -> dict[str, Any]:
+class Entries:
+    """Entries of a row: its columns, and numbers that are derived of one column each, which stand behind them."""
+
+    def __init__(self, columns: list[dict[str, Any]]):
+        self.columns, self.derived = columns, []
+        self.place = {column["name"]: j for j, column in enumerate(columns)}  # of a column by its name
+        self._known: dict[str, int] = {}
+
+    def add(self, entry: int | dict[str, Any]) -> int:
+        """Return the place of a column, or of what is derived as a mapping says."""
+        if isinstance(entry, int):
+            return entry
+        key = json.dumps(entry)
+        if key not in self._known:
+            self._known[key] = len(self.columns) + len(self.derived)
+            self.derived.append(dict(entry))
+        return self._known[key]
+
+
+def _mixture(classifier, entries: Entries) -> dict[str, Any]:
     """Return a generative classifier: its members, factors, and what questions about rows need."""
     joint, posterior = classifier.joint(), classifier.posterior_
     components, classes = joint.components(), posterior.model.classes
-    factors = [_factor(factor, classifier.schema_, columns) for factor in components.factors]
+    factors = [factor_of(factor, classifier.schema_, entries) for factor in components.factors]
     made = {
         "infinite": INFINITE,
         "priors": np.exp(joint.log_prior).tolist(),
@@ -93,16 +117,90 @@ def _mixture(classifier, columns, order) -> dict[str, Any]:
         },
         "factors": [factor for factor in factors if factor["columns"]],  # others are of constant columns alone
     }
-    return made | _described(columns, order, joint, components)
+    return made | described(joint, entries)
+
+
+def of_average(classifier, entries: Entries) -> dict[str, Any]:
+    """Return an average: its members with their weights and exponents, their factors, and what questions need."""
+    average, schema, constant = classifier.posterior_, classifier.schema_, classifier.constant_
+    numbers, categories = arrays.numbers(schema, constant), arrays.categories(schema)
+    for column in entries.columns:
+        if column["name"] in (*numbers, *constant):
+            column["infinite"] = "is infinite; give NaN where it is missing"
+        elif column["kind"] == "bool":
+            column["words"] = "is not 0 or 1; a Bernoulli feature is binary"
+        if (value := constant.get(column["name"], np.nan)) == value:
+            column["constant"] = value
+    places = [[entries.place[name] for name in names] for names in (numbers, categories)]
+    roster, factors, views = average.roster, [], []
+    takes: list[list[tuple[int, int]]] = [[] for _ in roster.members]
+    for parts, member in ((roster.first_parts, roster.first), (roster.second_parts, roster.second)):
+        start = 0
+        for fitted in parts:
+            try:
+                found = fitted.written(*places)
+            except NoClosedForm as error:
+                raise InputError(f"{type(classifier).__name__} cannot be exported: {error}") from None
+            inside = np.flatnonzero((member >= start) & (member < start + len(fitted.members)))
+            for said, alternative in found:
+                for m in inside[alternative[member[inside] - start] >= 0]:
+                    takes[m].append((len(factors), int(alternative[member[m] - start])))
+                factors.append(_as_json(said, entries, views, fitted.generates))
+            start += len(fitted.members)
+    for factor in [] if average.leaves is None else leaf_factors(average.leaves.posterior, ()):
+        for m in np.flatnonzero(roster.carries):
+            takes[m].append((len(factors), 0))
+        factors.append(factor_of(factor, schema, entries))
+    asked = average.log_class_prior if average.given is None else np.log(average.given)
+    made = {
+        "infinite": INFINITE,
+        "priors": np.exp(asked).tolist(),
+        "members": {
+            "count": len(takes),
+            "log": _logs(average.density_weights),
+            "classes": np.exp(average.log_class_prior).tolist(),
+            "weights": average.weights.tolist(),
+            "exponents": average.exponents.tolist(),
+            "least": roster.least.tolist(),
+            "takes": takes,
+        },
+        "views": views,
+        "factors": factors,
+        "average": {"sharpening": average.sharpening},
+        "generative": bool(average.density_weights.any()),
+    }
+    if not made["generative"]:
+        return made | {"quantiles": []}
+    joint = classifier.joint()
+    log, weights = joint.heaviest
+    made["average"] |= {"log": _logs(log), "weights": weights.tolist()}
+    return made | described(joint, entries)
+
+
+@np.errstate(divide="ignore")
+def _logs(weights) -> list[float]:
+    return np.log(weights).tolist()
+
+
+def _as_json(said, entries: Entries, views: list[Any], generates: bool) -> dict[str, Any]:
+    """Return the factor that a family wrote: arrays as lists or packed, entries by their places, views by theirs."""
+    result = _arrays(said)
+    result["columns"] = [entries.add(entry) for entry in said["columns"]]
+    for entry in result["columns"] if generates else ():
+        if entry >= len(entries.columns):
+            entries.derived[entry - len(entries.columns)]["density"] = True
+    if "view" in said:
+        view = _arrays(said["view"])
+        if view not in views:
+            views.append(view)
+        result["view"] = views.index(view)
+    return result
 
 
 def _regression(classifier, columns) -> dict[str, Any]:
     """Return a regression: the arrays of its score, and the words for what it does not take."""
     posterior, schema = classifier.posterior_.as_draws(), classifier.schema_
-    arrays = {
-        name: written(value) if isinstance(value, np.ndarray) else value
-        for name, value in posterior.model.written(posterior.flat).items()
-    }
+    score = _arrays(posterior.model.written(posterior.flat))
     rows, origins = classifier.statistics_.data["x"] * classifier.scale_ + classifier.centre_, design.origins(schema)
     for column in columns:
         if column["kind"] == "bool":
@@ -117,7 +215,7 @@ def _regression(classifier, columns) -> dict[str, Any]:
         "priors": None,
         "members": {"count": count, "log": -np.log(count), "classes": 1 / len(classifier.classes_)},
         "factors": [],
-        "score": arrays | {"centre": classifier.centre_.tolist(), "scale": classifier.scale_.tolist()},
+        "score": score | {"centre": classifier.centre_.tolist(), "scale": classifier.scale_.tolist()},
     }
 
 
@@ -130,7 +228,7 @@ def _about(classifier, shipped, checksum: str) -> dict[str, Any]:
         "model": type(classifier).__name__,
         "rows": rows,
         "shares": None if counts is None else (counts / counts.sum()).tolist(),
-        "score": None,
+        "score": -classifier.scores_["nested"] if classifier.posterior_.kind == "average" else None,
         "draws": shipped,
         "checksum": checksum,
     }
@@ -138,6 +236,9 @@ def _about(classifier, shipped, checksum: str) -> dict[str, Any]:
 
 def _learned_from(classifier) -> tuple[float | None, np.ndarray | None]:
     """Return the rows of the fit, and how many of each class where that is known."""
+    if classifier.posterior_.kind == "average":
+        counts = classifier.posterior_.class_weight
+        return float(counts.sum()), counts
     statistics, classes = classifier.statistics_, len(classifier.classes_)
     if isinstance(statistics, PartlyLabelled):
         known = 0.0 if classifier.label_noise else statistics.classes.total().sum()
@@ -167,9 +268,9 @@ def _columns(classifier) -> list[dict[str, Any]]:
     return [found[column] for column in schema.columns if column in found]
 
 
-def _factor(factor, schema, columns) -> dict[str, Any]:
+def factor_of(factor, schema, entries: Entries) -> dict[str, Any]:
     """Return the factor of a leaf: its columns, and its density as the leaf writes it."""
-    place = {column["name"]: j for j, column in enumerate(columns)}
+    columns, place = entries.columns, entries.place
     (block,) = (block for block in schema.blocks if block.name in (factor.name, *factor.blocks))
     leaf = factor.leaf
     try:
@@ -189,6 +290,9 @@ def _factor(factor, schema, columns) -> dict[str, Any]:
         columns[place[block.columns[i]]]["constant"] = value
     result: dict[str, Any] = {"kind": said.pop("kind"), "columns": [place[name] for name in names]}
     said.pop("columns", None)
+    if "shift" in said:
+        logarithm = {"shift": said.pop("shift"), "density": True}
+        result["columns"] = [entries.add({"of": j} | logarithm) for j in result["columns"]]
     lead = (len(factor.owner),)
     shape = (*lead, *(leaf.features or (1,)))
     for name, value in said.items():
@@ -211,24 +315,32 @@ def _factor(factor, schema, columns) -> dict[str, Any]:
 _TRAILING = {("list", "mass"): 1, ("bag", "mass"): 1, ("vector", "location"): 1, ("vector", "scale"): 2}  # axes
 
 
+def _arrays(said) -> dict[str, Any]:
+    """Return a mapping with its arrays as `written`."""
+    return {name: written(value) if isinstance(value, np.ndarray) else value for name, value in said.items()}
+
+
 def written(array: np.ndarray) -> Any:
-    """Return numbers as the scorer reads them: one for all, nested lists or, of many, bytes in base 64."""
-    if (array == array.flat[0]).all():
+    """Return numbers as the scorer reads them: one for all, nested lists or, of many, bytes in base 64, by type."""
+    if array.size and (array == array.flat[0]).all():
         return float(array.flat[0])
     if array.size <= _READABLE:
         return array.tolist()
-    return base64.b64encode(np.ascontiguousarray(array, "<f8").tobytes()).decode()
+    whole = array.astype("<i4") if array.min() >= -(1 << 31) and array.max() < 1 << 31 else array
+    if (whole == array).all():
+        kind = next(kind for kind in ("<u1", "<u2", "<i4") if np.array_equal(whole.astype(kind), whole))
+    else:
+        kind = "<f4" if array.dtype == np.float32 else "<f8"
+    return {kind[1:]: base64.b64encode(np.ascontiguousarray(array, kind).tobytes()).decode()}
 
 
-def _described(columns, places, joint, components) -> dict[str, Any]:
+def described(joint, entries: Entries) -> dict[str, Any]:
     """Return what questions need: drawn rows, quantiles of Student's t; add their usual range to the columns."""
-    start, count = {}, 0
-    for block in joint.classifier.schema_.blocks:
-        start[block.name], count = count, count + len(block.columns)
+    schema, columns, components = joint.classifier.schema_, entries.columns, joint.components()
     nothing = joint.nothing()
     nothing |= {name: np.zeros_like(nothing[name]) for name in joint.totals()}  # none in none, which is certain
     for entry in components.given(nothing).entries():
-        column = columns[places[start[entry.gap.block] + entry.gap.place]]
+        column = columns[entries.place[schema.columns[joint.column(entry.gap)]]]
         if column["kind"] in ("number", "count", "date"):
             along = entry.along()
             weight = softmax(logsumexp(along.log_joint, axis=0) + along.log_width, axis=1)[0]
@@ -243,15 +355,15 @@ def _described(columns, places, joint, components) -> dict[str, Any]:
     if not joint.totals():
         rows = joint.blocks(joint.components(even=True).draw(joint.nothing(), codes, rng))
         flat = {}
-        for block in joint.classifier.schema_.blocks:
+        for block in schema.blocks:
             flat |= dict(zip(block.columns, rows[block.name].reshape(_ROWS, -1).T, strict=True))
         table = np.column_stack([flat[column["name"]] for column in columns])
         table = np.clip(table, -3e38, 3e38).astype("<f4")
         made["drawn"], made["drawn_rows"] = base64.b64encode(table.tobytes()).decode(), _ROWS
-    dofs = {np.inf}
+    dofs, valued = {np.inf}, joint.valued() if joint.classifier.posterior_.kind == "average" else components
     for block in joint.nothing():
-        factors = [components.factors[f] for f in components.used(block)]
-        for dof, cuts in zip(_dofs(factors), components.cutting(block), strict=True):
+        factors = [valued.factors[f] for f in valued.used(block) if isinstance(valued.factors[f], LeafFactor)]
+        for dof, cuts in zip(_dofs(factors), valued.cutting(block), strict=False):
             dofs |= set(dof) if cuts else set()
     made["quantiles"] = [[dof, stats.t.ppf(_LEVELS, dof).tolist()] for dof in sorted(dofs)]
     return made
@@ -266,6 +378,6 @@ def _dofs(factors) -> Iterator[list[float]]:
             (len(factor.owner) // len(factor.classes_of), len(factor.classes_of), *factor.leaf.features),
         )
         joint = said["kind"] == "vector" or said.get("joint")
-        more = np.arange(len(factor.columns)) if joint else np.zeros(1)
+        more = np.arange(np.shape(said["location"])[-1]) if joint else np.zeros(1)
         for each in dof.reshape(len(factor.owner), -1):
             yield np.unique(np.add.outer(each, more)).tolist()

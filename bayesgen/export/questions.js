@@ -10,35 +10,36 @@ function round(value) {
   return value - low === 0.5 ? low + (low % 2) : Math.round(value);
 }
 
-/** Return the groups at whose quantiles a line is cut: those of five alternatives at most, the heaviest first. */
-function cutting(using) {
-  const heavy = [];
-  const start = using.map((place) => {
-    const begin = heavy.length;
-    for (let a = 0; a < factors[place].alternatives; a++) heavy.push(0);
-    for (let m = 0; m < members.count; m++) {
-      const choice = members.choice(m, place);
-      if (choice >= 0) heavy[begin + choice] += Math.exp(members.log[m]);
+/**
+ * Return the groups {f, g, i} at whose quantiles the line of a column is cut, i its place in the factor: those of five
+ * alternatives at most, the heaviest and others at even steps down the order of weight.
+ */
+function cutting(column, { takes, count, log }) {
+  const heavy = new Map(); // weight by factor and alternative
+  for (let m = 0; m < count; m++) {
+    for (const [f, a] of log[m] > -Infinity ? takes(m) : []) {
+      if (placeIn(factors[f], column) < 0) continue;
+      const name = f * 1e6 + a;
+      heavy.set(name, (heavy.get(name) || 0) + Math.exp(log[m]));
     }
-    return begin;
+  }
+  const order = [...heavy.keys()].sort((a, b) => a - b).sort((a, b) => heavy.get(b) - heavy.get(a));
+  const step = Math.max(1, Math.floor(order.length / 3));
+  return order.filter((_, place) => place % step === 0).flatMap((name) => {
+    const [f, a] = [factors[Math.floor(name / 1e6)], name % 1e6];
+    return f.cell.flatMap((cell, g) => (Math.floor(cell / K) === a ? [{ f, g, i: placeIn(f, column) }] : []));
   });
-  const order = heavy.map((_, a) => a).sort((a, b) => heavy[b] - heavy[a] || a - b);
-  const step = Math.max(1, Math.floor(heavy.length / 3));
-  const chosen = new Set(order.filter((_, place) => place % step === 0));
-  return using.flatMap((place, u) => factors[place].cell.map((cell) => chosen.has(start[u] + Math.floor(cell / K))));
 }
 
-/** Return nodes of a number under groups: values and log widths of the pieces for which they stand. */
-function nodesOfLine(lines, cuts) {
+/** Return nodes of a number under the groups that cut its line: values and log widths of the pieces that they stand for. */
+function nodesOfLine(lines) {
   const points = [];
-  lines.forEach(({ location, spread, dof }, g) => {
-    if (!cuts[g]) return;
+  for (const { location, spread, dof } of lines) {
     for (const q of quantilesOf.get(dof)) points.push(location + spread * q, location - spread * q);
     points.push(location);
-  });
+  }
   points.sort((a, b) => a - b);
-  const count = cuts.filter(Boolean).length;
-  const pieces = count <= K ? CUTS * count - 1 : PIECES;
+  const pieces = lines.length <= K ? CUTS * lines.length - 1 : PIECES;
   let ends = points;
   if (points.length > pieces + 1) {
     ends = Array.from({ length: pieces + 1 }, (_, i) => points[round((i * (points.length - 1)) / pieces)]);
@@ -51,56 +52,28 @@ function nodesOfLine(lines, cuts) {
   return nodes;
 }
 
-/** Yield {now, then, weight} of an unknown column: log class probabilities now, and at each of its values. */
-function valuesOf(x, j, about, shares) {
-  const using = factors.flatMap((f, place) => (f.columns.includes(j) ? [place] : []));
-  const groups = using.flatMap((place) => {
-    const f = factors[place];
-    const over = new Map(); // log p(x, alternative, class) over the members that take the alternative
-    for (let m = 0; m < members.count; m++) {
-      const choice = members.choice(m, place);
-      for (let k = 0; choice >= 0 && k < K; k++) {
-        const cell = choice * K + k;
-        if (!over.has(cell)) over.set(cell, []);
-        over.get(cell).push(about.joint[m * K + k]);
-      }
-    }
-    return f.cell.map((cell, g) => {
-      let weight = over.has(cell) ? logSum(over.get(cell)) : -Infinity;
-      if (f.groups !== f.alternatives * K) weight += about.density[place][g] + f.share[g] - about.classes[place][cell];
-      return { f, g, i: f.columns.indexOf(j), k: cell % K, weight };
-    });
-  });
-  if (!using.length) return []; // a constant says nothing
-  const kind = KINDS[factors[using[0]].kind];
-  let nodes;
-  let density;
-  if (kind.line) {
-    const lines = groups.map(({ f, g, i }) => kind.line(f, g, i, x));
-    nodes = nodesOfLine(lines, cutting(using));
-    density = (group, place, z) => lineDensity(lines[place], z);
-  } else {
-    const most = Math.max(...using.map((place) => kind.values(factors[place], factors[place].columns.indexOf(j))));
-    nodes = Array.from({ length: most }, (_, z) => ({ z, width: 0 }));
-    density = ({ f, g, i }, place, z) => kind.density(f, g, i, z);
-  }
-  const terms = nodes.map(({ z }) => {
-    const scores = Array.from({ length: K }, () => []);
-    groups.forEach((group, place) => scores[group.k].push(group.weight + density(group, place, z)));
-    return scores.map(logSum);
-  });
-  const weights = terms.map((scores, q) => logSum(scores) + nodes[q].width);
-  const total = logSum(weights);
-  const prior = shares ? shares.map(Math.log) : logPrior;
-  return terms.map((scores, q) => ({ weight: Math.exp(weights[q] - total), then: reported(scores, prior) }));
+/** Return the mixture by which entries are valued: of an average the members that have nearly all of the weight. */
+function valued() {
+  if (!model.average) return whole;
+  const [log, weights] = ["log", "weights"].map((name) => flat(model.average[name], members.count));
+  return { factors, members: { ...members, log, weights } };
 }
 
-/** Return the log density of a Student's t, or of a Gaussian. */
-function lineDensity({ location, spread, dof }, z) {
-  const square = Math.min(((z - location) / spread) ** 2, 1e300);
-  if (dof === Infinity) return -0.5 * (square + LOG_2PI) - Math.log(spread);
-  const level = logGammaRatio(dof / 2, 0.5) - 0.5 * Math.log(Math.PI * dof) - Math.log(spread);
-  return level - 0.5 * (dof + 1) * Math.log1p(square / dof);
+/** Return {weight, then} at the values that an unknown column may have: their chances, and log class probabilities there. */
+function valuesOf(about, column, shares) {
+  const groups = cutting(column, about.mixture.members);
+  if (!groups.length) return []; // a constant says nothing
+  const [{ f, i }] = groups;
+  const each = (name, ...more) => groups.map((one) => KINDS[one.f.kind][name](one.f, ...more.map((key) => one[key]), one.i, about.z));
+  let nodes;
+  if (KINDS[f.kind].line) nodes = nodesOfLine(each("line", "g"));
+  else nodes = Array.from({ length: Math.max(...each("values")) }, (_, z) => ({ z, width: 0 }));
+  const terms = nodes.map(({ z, width }) => {
+    const there = moved(about, column, f.columns[i], z);
+    return { weight: logSum(jointOf(there, shares)) + width, then: answered(there, shares) };
+  });
+  const total = logSum(terms.map(({ weight }) => weight));
+  return terms.map(({ weight, then }) => ({ weight: Math.exp(weight - total), then }));
 }
 
 /**
@@ -116,13 +89,13 @@ function* nextMeasurements(row, { loss, costs, priors } = {}) {
     if (costs instanceof Map) return costs.get(name) || 0;
     return Object.prototype.hasOwnProperty.call(costs, name) ? costs[name] : 0;
   };
-  const about = given(x, shares);
-  const now = reported(overMembers(about.joint), shares ? shares.map(Math.log) : logPrior);
+  const about = given(x, valued());
+  const now = answered(about, shares);
   const action = loss ? decide(now.map(Math.exp), loss).action : 0;
   for (const [j, column] of model.columns.entries()) {
     if (!Number.isNaN(x[j]) || column.given || column.word) continue; // no answer for counts given their total
     let value = 0;
-    for (const { weight, then } of valuesOf(x, j, about, shares)) {
+    for (const { weight, then } of valuesOf(about, j, shares)) {
       if (loss) {
         const { losses } = decide(then.map(Math.exp), loss);
         value += weight * (losses[action] - Math.min(...losses));
@@ -145,6 +118,7 @@ function drawnRows() {
   return Array.from({ length: model.drawn_rows }, (_, r) => [...new Float32Array(bytes, 4 * r * width, width)]);
 }
 
+const logDensity = (x) => logSum(jointOf(given(x))) + logSlope(x);
 let ranked = null; // log densities of the drawn rows under the last pattern of gaps
 
 /** Return the rank of a row among rows that the model drew, small if it is like none of them; null of a regression. */
@@ -158,9 +132,9 @@ function typicality(row) {
   const pattern = seen.join();
   if (!ranked || ranked.pattern !== pattern) {
     const rows = drawnRows().map((values) => values.map((v, j) => (seen[j] ? v : NaN)));
-    ranked = { pattern, density: rows.map((one) => logSum(overMembers(given(one).joint))) };
+    ranked = { pattern, density: rows.map(logDensity) };
   }
-  const mine = logSum(overMembers(given(x).joint));
+  const mine = logDensity(x);
   const width = 1e-9 * (1 + (Number.isFinite(mine) ? Math.abs(mine) : 0)); // of what is equal but for rounding
   const below = ranked.density.filter((v) => v < mine - width).length;
   const equal = ranked.density.filter((v) => v <= mine + width).length - below;

@@ -63,7 +63,7 @@ function entry(column, value, remarks) {
     const text = /^the value|^\{value\}/.test(words) ? words.replace("{value}", shown(x)) : `value ${shown(x)} in row 0 ${words}`;
     return refusal(column, text);
   };
-  if (!Number.isFinite(x)) throw refuse(column.kind === "bool" ? column.words : model.infinite);
+  if (!Number.isFinite(x)) throw refuse(column.kind === "bool" ? column.words : column.infinite || model.infinite);
   if (column.kind === "bool") throw refuse(column.words);
   if (column.kind === "count" && !(x >= 0 && Number.isInteger(x))) throw refuse(column.words);
   if (x > column.most) throw refuse(column.words_most);

@@ -15,7 +15,7 @@ from bayesgen.files import disk
 from bayesgen.numerics.checks import check_count
 
 DRAWS = 400
-_PARTS = ("numbers", "rows", "kinds", "mixture", "regression", "answers", "questions")  # files, in this order
+_PARTS = ("numbers", "rows", "entries", "kinds", "average", "mixture", "regression", "answers", "questions")  # files
 _EXPORTS = (
     "export { model, predictProba, predictLogProba, predictProbaInterval, explain, nextMeasurement, nextMeasurements, "
     "typicality, decide, remarks };"
@@ -56,7 +56,8 @@ def script(classifier, draws: int = DRAWS) -> str:
 def source(made: Mapping[str, Any]) -> str:
     """Return the script of a classifier in plain numbers, without the line that makes it a module."""
     about, folder = made["about"], resources.files("bayesgen.export")
-    parts = [name for name in _PARTS if name != "regression" or "score" in made]
+    without = {"regression": "score", "average": "average"}  # files that only some classifiers need, and their sign
+    parts = [name for name in _PARTS if without.get(name, "classes") in made]
     scorer = "\n".join(folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in parts)
     head = f"// {about['model']}, a classifier of bayesgen {about['version']}, exported on {about['date']}."
     if about["draws"]:

@@ -29,10 +29,10 @@ def query(classifier) -> str:
     strange = [
         part
         for part in (*made["factors"], score)
-        if {"joint", "shift"} & part.keys() or any(isinstance(part.get(name), str) for name in packed)
-    ]
-    if made["kind"] == "draws" or kinds - {"gaussian", "list", "count", "logistic"} or strange:
-        what = f"{sorted(kinds)}" if made["kind"] != "draws" else "draws of a sampler"
+        if "joint" in part or any(isinstance(part.get(name), dict) for name in packed)
+    ] + made["derived"]
+    if made["kind"] in ("draws", "average") or kinds - {"gaussian", "list", "count", "logistic"} or strange:
+        what = {"draws": "draws of a sampler", "average": "many members"}.get(made["kind"], f"{sorted(kinds)}")
         raise ValueError(f"{type(classifier).__name__} of {what} cannot be written in SQL; {_JAVASCRIPT}")
     classes = range(len(made["classes"]))
     scores = _lines(made) if score else [_evidence(made, k) for k in classes]

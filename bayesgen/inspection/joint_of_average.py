@@ -96,7 +96,7 @@ class JointOfAverage(Joint):
 
     def valued(self):
         """Return the heaviest members that have a density, and besides the heaviest that predict the class by one."""
-        make = functools.partial(components_of, self.average, self.labels, *self._heaviest)
+        make = functools.partial(components_of, self.average, self.labels, *self.heaviest)
         return self.average.mixture("valued", make)
 
     def log_probability(self, given, entry=None, along=None):
@@ -106,7 +106,7 @@ class JointOfAverage(Joint):
             rows = select_rows(rows, np.repeat(entry.gap.rows, density.shape[3]))
             values = np.broadcast_to(along.values, density.shape[2:]).ravel()
             rows[entry.gap.block].reshape(len(values), -1)[:, entry.gap.place] = values
-        known, answers = places_of(self.average, *self._heaviest), self._heaviest[1] > 0
+        known, answers = places_of(self.average, *self.heaviest), self.heaviest[1] > 0
         density, members = density[answers[known]], known[answers[known]]
         answers[members] = False
         if answers.any():
@@ -117,7 +117,7 @@ class JointOfAverage(Joint):
             return np.log(self.classifier.posterior_.of_density(density, np.append(members, np.flatnonzero(answers))))
 
     @functools.cached_property
-    def _heaviest(self) -> tuple[np.ndarray, np.ndarray]:
+    def heaviest(self) -> tuple[np.ndarray, np.ndarray]:
         """The largest of the weights of densities, and of those of predictions."""
         return heaviest(self.average.density_weights, SHARE), heaviest(self.average.weights, SHARE)
 

@@ -190,6 +190,7 @@ class Components:
         """Return True for the groups of a block at whose quantiles a line is cut, (G,).
 
         They are those of five alternatives at most: the heaviest, and others at even steps down the order of weight.
+        What no member with a weight takes cuts no line.
         """
         share, heavy, place, start = np.exp(self.log_member), [], [], 0
         for f in self.used(block):
@@ -197,8 +198,9 @@ class Components:
             heavy.append(np.bincount(self.choice[takes, f], share[takes], factor.alternatives))
             place.append(start + factor.alternative)
             start += factor.alternatives
-        order = np.argsort(-np.concatenate(heavy), kind="stable")
-        return np.isin(np.concatenate(place), order[:: max(1, start // 3)])
+        weight = np.concatenate(heavy)
+        order = np.argsort(-weight, kind="stable")[: np.count_nonzero(weight)]
+        return np.isin(np.concatenate(place), order[:: max(1, len(order) // 3)])
 
     def given(self, rows: Rows, codes=None) -> "Given":
         """Return the components given the observed entries of rows, and their classes (n,) where they are known."""

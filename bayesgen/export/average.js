@@ -1,0 +1,100 @@
+// ---- the average ----------------------------------------------------------------------------------------------------
+// Its members answer p(class | row) by tempered densities or scores; those with a density of rows make a mixture too.
+
+Object.assign(SIZES, {
+  parents: (f) => K * f.starts[f.columns.length],
+  pairs: (f) => K * f.starts[f.columns.length] ** 2,
+  scores: (f) => f.groups * (1 + f.columns.length + f.starts.at(-1)),
+});
+
+Object.assign(KINDS, {
+  // categories that depend on one of them, each in turn: log of the mean over columns j of p(x_j | k) prod p(x_i | k, x_j)
+  parents: {
+    fields: { level: "parents", pairs: "pairs" },
+    prepare(f) {
+      const L = f.starts[f.columns.length];
+      f.column = f.columns.flatMap((_, i) => Array(f.sizes[i]).fill(i));
+      f.tables = f.strengths.map((strength) => Float64Array.from(f.pairs, (count, place) => {
+        const [k, a, b] = [Math.floor(place / L / L), Math.floor(place / L) % L, place % L];
+        const j = f.column[b];
+        if (j === f.column[a]) return 0;
+        let seen = 0; // rows of the class at the level of the parent that have the child
+        for (let c = f.starts[j]; c < f.starts[j + 1]; c++) seen += f.pairs[(k * L + a) * L + c];
+        return Math.log((count + strength * f.level[k * L + b]) / (seen + strength));
+      }));
+    },
+    all(f, z) {
+      const [seen, L, F] = [entriesOf(f, z), f.starts[f.columns.length], f.columns.length];
+      const levels = seen.map((i) => f.starts[i] + z[f.columns[i]]);
+      const parents = f.column.flatMap((i, a) => (Number.isNaN(z[f.columns[i]]) || levels.includes(a) ? [a] : []));
+      return Float64Array.from({ length: f.strengths.length * K }, (_, g) => {
+        const [table, k] = [f.tables[Math.floor(g / K)], g % K];
+        const under = (a) => levels.reduce((sum, b) => sum + table[(k * L + a) * L + b], Math.log(f.level[k * L + a]));
+        return seen.length ? logSum(parents.map(under)) - Math.log(F) : 0;
+      });
+    },
+    values: (f, i) => f.sizes[i],
+  },
+});
+
+/** Work out location, scale and degrees of freedom of groups under priors of several strengths, from their moments. */
+function predictives(f) {
+  const view = model.views[f.view];
+  const [G, D, matrix] = [view.n.length, f.columns.length, f.kind === "vector"];
+  const size = view.width; // of a lower triangle, or of a diagonal
+  const [mean, S, V] = [flat(view.mean, G * D), flat(view.scatter, G * size), flat(view.covariance, size)];
+  const place = (r, c) => (size === D ? r : (r * (r + 1)) / 2 + c);
+  const total = view.n.reduce((a, b) => a + b);
+  const found = { location: [], scale: [], dof: [], kappa: [] };
+  for (const [rho, kappa, shrinkage] of f.strengths) {
+    const delta = (g, r) => (view.n[g] ? mean[g * D + r] - view.centre[r] : 0);
+    const squares = (g, r, c) => S[g * size + place(r, c)] + ((kappa * view.n[g]) / (kappa + view.n[g])) * delta(g, r) * delta(g, c);
+    const pooled = new Map(); // over groups that share their scale
+    const about = (g, r, c) => {
+      if (!f.shared) return squares(g, r, c);
+      const key = place(r, c);
+      if (!pooled.has(key)) pooled.set(key, view.n.reduce((sum, _, o) => sum + squares(o, r, c), 0));
+      return pooled.get(key);
+    };
+    for (let g = 0; g < G; g++) {
+      const [rows, dof] = [kappa + view.n[g], rho + 2 + (f.shared ? total : view.n[g])];
+      for (let i = 0; i < (matrix ? 1 : D); i++) {
+        found.dof.push(dof);
+        found.kappa.push(rows);
+      }
+      for (let r = 0; r < D; r++) {
+        found.location.push(view.centre[r] + (view.n[g] / rows) * delta(g, r));
+        for (let c = matrix ? 0 : r; c < (matrix ? D : r + 1); c++) {
+          const [low, high] = [Math.min(r, c), Math.max(r, c)];
+          const prior = rho * V[place(high, low)] * (r === c ? 1 : 1 - shrinkage);
+          const scale = ((prior + about(g, high, low)) * (1 + 1 / rows)) / dof;
+          found.scale.push(matrix ? scale : Math.sqrt(scale));
+        }
+      }
+    }
+  }
+  const weight = view.n.map((n) => n + 1);
+  const ofClass = (g) => weight.reduce((sum, w, o) => sum + (view.owner[o] === view.owner[g] ? w : 0), 0);
+  f.cell = f.strengths.flatMap((_, a) => view.owner.map((k) => a * K + k));
+  f.share = weight.map((w, g) => Math.log(w / ofClass(g)));
+  Object.assign(f, found);
+}
+
+/** Return log(q + least prior)/(1 + least) averaged over the members, then sharpened, under other shares where given. */
+function averaged(about, shares) {
+  const { weights, exponents, least, count } = about.mixture.members;
+  const prior = Array.from(members.share.subarray(0, K));
+  const sum = new Float64Array(K);
+  for (let m = 0; m < count; m++) {
+    if (!weights[m]) continue;
+    const scores = underMember(about, m).map((v, k) => v * exponents[m] + Math.log(prior[k]));
+    const top = Math.max(...scores);
+    const q = scores.map((v) => Math.exp(v - top));
+    const total = q.reduce((a, b) => a + b);
+    q.forEach((v, k) => (sum[k] += (weights[m] / (1 + least[m])) * (v / total + least[m] * prior[k])));
+  }
+  const asked = shares || model.priors;
+  const found = prior.map((p, k) => (asked[k] / p) * p * (sum[k] / p) ** model.average.sharpening);
+  const total = found.reduce((a, b) => a + b);
+  return found.map((v) => Math.log(v / total));
+}
