@@ -22,7 +22,14 @@ def table(rng, n, numbers=4, classes=3) -> tuple[pd.DataFrame, np.ndarray]:
     return X, np.array([f"k{k}" for k in range(classes)])[y]
 
 
-FAMILIES = {"gaussian": ["gaussian"], "mixture": ["mixture"], "products": ["gaussian", "category"]}
+FAMILIES = {
+    "gaussian": ["gaussian"],
+    "mixture": ["mixture"],
+    "products": ["gaussian", "category"],
+    "softmax": ["softmax", "category"],
+    "screened and coded": ["screened", "coded"],
+    "trees": ["forest", "boosted"],
+}
 
 
 def check(classifier, X, count, rng):
@@ -48,7 +55,7 @@ def check(classifier, X, count, rng):
 @pytest.mark.parametrize("name", FAMILIES)
 def test_each_family_is_scored_as_in_python(name):
     rng = np.random.default_rng(0)
-    X, y = table(rng, 150)
+    X, y = table(rng, 1001 if name == "trees" else 150)  # the fewest rows that trees are boosted with
     X.loc[::11, "x0"] = np.nan  # gaps at the fit too
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -37,7 +37,7 @@ import numpy as np
 from bayesgen.averaging.categories import CategoryMember, CategoryMembers, few_pairs
 from bayesgen.averaging.fitted_view import FittedView
 from bayesgen.averaging.gaussians import GaussianMember
-from bayesgen.averaging.member import FittedMembers, Member, table_sizes
+from bayesgen.averaging.member import FittedMembers, Member, Written, table_sizes
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.softmax import LogisticMembers, SoftmaxMember
 from bayesgen.averaging.view import WIDE, Training
@@ -101,6 +101,18 @@ class ComposedMembers(FittedMembers):
     @abc.abstractmethod
     def made(self, x, c) -> tuple[np.ndarray, np.ndarray]:
         """Return the numbers and categories that rows have in the table that is made."""
+
+    @abc.abstractmethod
+    def entries_made(self, numbers, categories) -> tuple[list[Any], list[Any]]:
+        """Return the entries of the numbers and categories of the table that is made; see `FittedMembers.written`."""
+
+    def written(self, numbers, categories):
+        made = self.entries_made(numbers, categories)
+        return [
+            Written(factor.said, np.where(places >= 0, factor.takes[places], -1))
+            for fitted, places in self._parts
+            for factor in fitted.written(*made)
+        ]
 
     def log_density(self, x, c, used) -> np.ndarray:
         """Return log p(row | k) on the table that is made, under some members, in the units of the bent columns."""
@@ -200,6 +212,10 @@ class ScreenedMembers(ComposedMembers):
 
     def made(self, x, c):
         return x[:, self.chosen[self.chosen < self.dim]], c[:, self.chosen[self.chosen >= self.dim] - self.dim]
+
+    def entries_made(self, numbers, categories):
+        chosen, every = self.chosen, [*numbers, *categories]
+        return [every[j] for j in chosen if j < self.dim], [every[j] for j in chosen if j >= self.dim]
 
     def table_made(self, dim, levels):
         chosen = self.chosen
@@ -315,6 +331,10 @@ class CodedMembers(ComposedMembers):
 
     def made(self, x, c):
         return _coded(x, c, self.columns, self.values)
+
+    def entries_made(self, numbers, categories):
+        codes = [{"of": numbers[j], "values": v.tolist()} for j, v in zip(self.columns, self.values, strict=True)]
+        return [numbers[j] for j in _others(self.columns, len(numbers))], [*categories, *codes]
 
     def table_made(self, dim, levels):
         right = len(self.columns) and (np.diff(self.columns) > 0).all()

@@ -33,7 +33,7 @@ import numpy as np
 from scipy.special import log_softmax
 from threadpoolctl import threadpool_limits
 
-from bayesgen.averaging.member import FittedMembers, Member
+from bayesgen.averaging.member import FittedMembers, Member, Written
 from bayesgen.averaging.member_rows import Rows, log_frequencies, numbered, without_entries
 from bayesgen.core.shapes import require_fit, shaped
 from bayesgen.numerics.content_order import Order
@@ -127,6 +127,12 @@ class ForestMembers(FittedMembers):
         """Return the sizes of the trees; see `check_shapes`."""
         require_fit(self.rows > 0, "the forest has no rows")
         return {"features": width(sizes["columns"], self.levels), "values": sizes["classes"]}
+
+    def written(self, numbers, categories):
+        levels = [[1] if count <= 2 else range(count) for count in self.levels]
+        hot = [{"of": j, "level": level} for j, column in zip(categories, levels, strict=True) for level in column]
+        said = {"kind": "forest", "columns": [*numbers, *hot], "log_prior": self.log_prior.tolist()}
+        return [Written(said | self.trees.written(), np.zeros(1, int))]
 
     def log_density(self, x, c, used) -> np.ndarray:
         return self.shares(x, c)[: len(used)]
@@ -283,6 +289,12 @@ class BoostedMembers(FittedMembers):
         require_fit(len(self.trees) == len(self.members) and self.rows > 0, "the boosted members have other trees")
         features = sizes["columns"] + sizes["categories"]
         return {"features": features, "values": 1, "trees": len(self.score)}
+
+    def written(self, numbers, categories):
+        common = {"kind": "boosted", "columns": [*numbers, *categories], "log_prior": self.log_prior.tolist()}
+        common |= {"start": self.start.tolist(), "score": self.score}
+        places = np.arange(len(self.members))
+        return [Written(common | trees.written(), np.where(places == m, 0, -1)) for m, trees in enumerate(self.trees)]
 
     def log_density(self, x, c, used) -> np.ndarray:
         z, result = numbered(x, c), np.empty((len(used), len(x), len(self.start)))

@@ -24,7 +24,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from bayesgen.averaging.member import FittedMembers, Member
 from bayesgen.averaging.member_rows import Rows, log_frequencies, without_entries
-from bayesgen.core.errors import listed, warn
+from bayesgen.core.errors import NoClosedForm, listed, warn
 from bayesgen.numerics.pieces import taken
 from bayesgen.tables import arrays
 from bayesgen.tables.schema import Schema, side_by_side
@@ -229,6 +229,14 @@ class OutsideMembers(FittedMembers):
     @property
     def least(self) -> float:
         return 0.5 * len(self.log_prior) / self.rows
+
+    def written(self, numbers, categories):
+        """Raise: no program without Python knows the user's classifier."""
+        member = self.members[0]
+        raise NoClosedForm(
+            f"its member {member.name!r}, a {type(member.estimator).__name__}, is a classifier of your own; fit the "
+            "average without it"
+        )
 
     def log_density(self, x, c, used) -> np.ndarray:
         nothing = without_entries(x, c)

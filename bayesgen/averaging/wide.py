@@ -38,7 +38,8 @@ from scipy.linalg import solve_triangular
 from bayesgen.averaging.member import FittedMembers
 from bayesgen.averaging.member_rows import HeldOut, Rows
 from bayesgen.averaging.students import Reference, freedom, gamma_ratio, log_student
-from bayesgen.averaging.view import Training, View
+from bayesgen.averaging.view import WIDE, Training, View
+from bayesgen.core.errors import NoClosedForm
 from bayesgen.core.shapes import require_fit, shaped
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
@@ -169,6 +170,12 @@ class WideView(FittedMembers):
         require_fit(len(self.scale) == len({member.shrinkage for member in self.members}), "a shrinkage has no scale")
         require_fit(all(m.proper and not m.diagonal for m in self.members), "a member is none")
         return sizes
+
+    def written(self, numbers, categories):
+        """Raise: the coordinates hold the rows of the fit."""
+        raise NoClosedForm(
+            f"its Gaussians of {len(numbers)} columns hold the rows of the fit; choose at most {WIDE} numeric columns"
+        )
 
     def log_density(self, x, c, used) -> np.ndarray:
         result = np.empty((len(used), len(x), self.view.classes))

@@ -1,10 +1,17 @@
 // ---- the average ----------------------------------------------------------------------------------------------------
 // Its members answer p(class | row) by tempered densities or scores; those with a density of rows make a mixture too.
 
+const FARTHEST_SCORE = Math.log(1e250);
+const TREES = { root: "trees", column: "nodes", threshold: "nodes", gap: "nodes", child: "children", leaf: "leaves" };
+
 Object.assign(SIZES, {
   parents: (f) => K * f.starts[f.columns.length],
   pairs: (f) => K * f.starts[f.columns.length] ** 2,
-  scores: (f) => f.groups * (1 + f.columns.length + f.starts.at(-1)),
+  scores: (f) => f.groups * (1 + f.centre.length + f.starts[f.columns.length]),
+  trees: (f) => f.counts[0],
+  nodes: (f) => f.counts[1],
+  children: (f) => 2 * f.counts[1],
+  leaves: (f) => f.counts[2],
 });
 
 Object.assign(KINDS, {
@@ -35,7 +42,74 @@ Object.assign(KINDS, {
     },
     values: (f, i) => f.sizes[i],
   },
+  // softmax regressions on standardised numbers, 0 where unknown, and one of 0 and 1 for each category
+  softmax: {
+    fields: { weights: "scores" },
+    all(f, z) {
+      const [seen, width] = [entriesOf(f, z), f.weights.length / f.groups];
+      if (!seen.length) return new Float64Array(f.groups);
+      const numbers = f.centre.length;
+      const score = Float64Array.from({ length: f.groups }, (_, g) => f.weights[g * width]);
+      let terms = seen.filter((i) => i < numbers).map((i) => {
+        const [v, e] = [z[f.columns[i]], f.columns[i]];
+        const size = Math.log(Math.abs(v)) + (z.beyond[e] || 0) - Math.log(f.scale[i]);
+        return { i, value: (v - f.centre[i]) / f.scale[i], size: score.some((_, g) => f.weights[g * width + 1 + i]) ? size : -Infinity, sign: Math.sign(v) };
+      });
+      if (terms.some(({ value, size }) => Math.max(Math.log(Math.abs(value)), size) > LOG_FAR)) {
+        const beyond = Math.max(0, ...terms.map(({ size }) => size - FARTHEST_SCORE)); // one class has all
+        terms = terms.map(({ i, size, sign }) => ({ i, value: sign * Math.exp(size - beyond) }));
+      }
+      for (const { i, value } of terms) for (let g = 0; g < f.groups; g++) score[g] += f.weights[g * width + 1 + i] * value;
+      for (const i of seen) {
+        if (i < numbers) continue;
+        const place = 1 + numbers + f.starts[i] + z[f.columns[i]];
+        for (let g = 0; g < f.groups; g++) score[g] += f.weights[g * width + place];
+      }
+      return classScores(f, score);
+    },
+  },
+  // trees whose leaves hold shares of the classes
+  forest: {
+    fields: TREES,
+    all(f, z) {
+      if (!entriesOf(f, z).length) return new Float64Array(K);
+      const votes = new Float64Array(K).fill(0.5);
+      for (const root of f.root) {
+        const leaf = leafOf(f, z, root);
+        for (let k = 0; k < K; k++) votes[k] += f.leaf[leaf * K + k];
+      }
+      return votes.map((v, k) => Math.log(v / (f.root.length + 0.5 * K)) - f.log_prior[k]);
+    },
+  },
+  // trees that add to the score of one class each
+  boosted: {
+    fields: { ...TREES, score: "trees" },
+    all(f, z) {
+      if (!entriesOf(f, z).length) return new Float64Array(K);
+      const score = Float64Array.from(f.start);
+      f.root.forEach((root, t) => (score[f.score[t]] += f.leaf[leafOf(f, z, root)]));
+      return classScores(f, score);
+    },
+  },
 });
+
+/** Return log p(class) less the log frequencies of the classes, from scores, one alternative after the other. */
+function classScores(f, score) {
+  return score.map((v, g) => {
+    const first = g - (g % K);
+    return v - logSum(score.subarray(first, first + K)) - f.log_prior[g % K];
+  });
+}
+
+/** Return the leaf that a row reaches below a node: a value up to the threshold goes left, a gap as the node says. */
+function leafOf(f, z, node) {
+  let at = node;
+  while (at >= 0) {
+    const v = z[f.columns[f.column[at]]];
+    at = f.child[2 * at + (Number.isNaN(v) ? f.gap[at] : Number(v > f.threshold[at]))];
+  }
+  return -1 - at;
+}
 
 /** Work out location, scale and degrees of freedom of groups under priors of several strengths, from their moments. */
 function predictives(f) {

@@ -326,11 +326,9 @@ def written(array: np.ndarray) -> Any:
         return float(array.flat[0])
     if array.size <= _READABLE:
         return array.tolist()
-    whole = array.astype("<i4") if array.min() >= -(1 << 31) and array.max() < 1 << 31 else array
-    if (whole == array).all():
-        kind = next(kind for kind in ("<u1", "<u2", "<i4") if np.array_equal(whole.astype(kind), whole))
-    else:
-        kind = "<f4" if array.dtype == np.float32 else "<f8"
+    kind = "<f4" if array.dtype == np.float32 else "<f8"
+    with np.errstate(invalid="ignore"):  # of numbers that no integer holds
+        kind = next((whole for whole in ("<u1", "<u2", "<i4") if (array.astype(whole) == array).all()), kind)
     return {kind[1:]: base64.b64encode(np.ascontiguousarray(array, kind).tobytes()).decode()}
 
 

@@ -162,6 +162,23 @@ class Trees(Record):
                 walking, node, start = walking[on], node[on], start[on]
             yield batch, (place - nodes).reshape(-1, count)
 
+    def written(self) -> dict[str, Any]:
+        """Return the trees as plain arrays: nodes lead to later ones, or to -1 - l, l the place of a distinct leaf.
+
+        Beside them stand "counts", the numbers of trees, of nodes and of all entries of leaves.
+        """
+        leaf, place = np.unique(self.leaf, axis=0, return_inverse=True)
+        root, child = (np.where(to < 0, -1 - place.ravel()[-1 - to], to) for to in (self.root, self.child))
+        return {
+            "root": root,
+            "column": self.column,
+            "threshold": self.threshold,
+            "gap": self.gap,
+            "child": child,
+            "leaf": leaf,
+            "counts": [len(root), len(child), leaf.size],
+        }
+
     def fits(self, sizes):
         """Require children behind their nodes, and both ways of a gap; see `check_shapes`."""
         nodes, leaves, later = len(self.column), len(self.leaf), np.arange(len(self.column))[:, None] < self.child
