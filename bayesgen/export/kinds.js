@@ -78,22 +78,26 @@ const KINDS = {
     prepare: (f) => (f.roots = new Map()),
     all(f, x) {
       const [seen, result] = [entriesOf(f, x), new Float64Array(f.groups)];
+      const [d, roots] = [seen.length, rootsOf(f, seen)];
       const beyond = Math.max(0, ...seen.map((i) => x.beyond[f.columns[i]] || 0)); // all are drawn in by the farthest
       const near = beyond ? x.map((v, e) => v * Math.exp((x.beyond[e] || 0) - beyond)) : x;
-      for (let g = 0; seen.length && g < f.groups; g++) {
-        const { root, logDet } = rootOf(f, g, seen);
-        const [z, nu, d] = [away(f, g, seen, near, root), f.dof[g], seen.length];
-        const level = -0.5 * d * (nu === Infinity ? LOG_2PI : Math.log(Math.PI * nu)) - logDet - (beyond && (nu + d) * beyond);
-        result[g] = level + tail(nu, nu === Infinity ? z : z.map((v) => v / Math.sqrt(nu)));
+      for (let g = 0; d && g < f.groups; g++) {
+        const [nu, { root, level }] = [f.dof[g], roots(g)];
+        const z = away(f, g, seen, near, root);
+        let square = 0;
+        for (let r = 0; r < d; r++) square += z[r] * z[r];
+        if (nu === Infinity) result[g] = Number.isNaN(square) ? -Infinity : level - 0.5 * square; // infinite less infinite
+        else result[g] = level - 0.5 * (nu + d) * (square < Infinity ? Math.log1p(square / nu) : log1pSquares(z.map((v) => v / Math.sqrt(nu))));
+        if (beyond) result[g] -= (nu + d) * beyond;
       }
       return result;
     },
     line(f, g, i, x) {
       const seen = entriesOf(f, x);
-      const { root } = rootOf(f, g, [...seen, i]);
-      const [z, last] = [away(f, g, seen, x, root), root[seen.length]];
-      const location = z.reduce((sum, v, o) => sum + v * last[o], f.location[g * f.columns.length + i]);
-      return conditional(location, last[seen.length], f.dof[g], z);
+      const [d, { root }] = [seen.length + 1, rootsOf(f, [...seen, i])(g)];
+      const z = away(f, g, seen, x, root, d);
+      const location = z.reduce((sum, v, o) => sum + v * root[(d - 1) * d + o], f.location[g * f.columns.length + i]);
+      return conditional(location, root[d * d - 1], f.dof[g], z);
     },
     // A row asks a draw for |A'z - u / sqrt(kappa)|^2 and the determinant of A alone, A Bartlett's factor of a Wishart
     // matrix, z whitened distances, u normal. The law of A is that of A in every basis: in one whose first directions
@@ -110,7 +114,7 @@ const KINDS = {
         for (let set = 0; d && set < sets; set++) {
           const groups = Array.from({ length: G / sets }, (_, place) => set + place);
           const spread = groups.map((g) => Math.sqrt((f.dof[g] * f.kappa[g]) / (f.kappa[g] + 1)));
-          const roots = groups.map((g) => rootOf(f, g, seen));
+          const roots = groups.map(rootsOf(f, seen));
           const level = groups.map((_, o) => -d * (LOG_2PI / 2 + Math.log(spread[o])) - roots[o].logDet);
           const z = coordinates(groups.map((g, o) => away(f, g, seen, x, roots[o].root).map((v) => v / spread[o])));
           for (let m = 0; m < draws; m++) {
@@ -297,37 +301,41 @@ function coordinates(vectors) {
   });
 }
 
-/** Return Cholesky's factor of the scale matrix of some columns under a group, by rows; kept for the next row. */
-function rootOf(f, g, seen) {
-  const key = seen.join();
-  if (!f.roots.has(key)) {
-    if (f.roots.size * f.groups * seen.length ** 2 > 1e6) f.roots.clear();
-    f.roots.set(key, new Array(f.groups));
+/**
+ * Return the function from a group to Cholesky's factor of the scale matrix of some entries, row by row on one axis, with
+ * the log of its determinant and the level of the density; kept for the next row.
+ */
+function rootsOf(f, seen) {
+  const [D, d, name] = [f.columns.length, seen.length, seen.join()];
+  if (!f.roots.has(name)) {
+    if (f.roots.size * f.groups * d ** 2 > 4e6) f.roots.clear();
+    f.roots.set(name, []);
   }
-  const roots = f.roots.get(key);
-  if (!roots[g]) {
-    const [D, root] = [f.columns.length, []];
+  const roots = f.roots.get(name);
+  return (g) => {
+    if (roots[g]) return roots[g];
+    const [root, nu] = [new Float64Array(d * d), f.dof[g]];
     let logDet = 0;
-    for (const [r, i] of seen.entries()) {
-      const row = [];
+    for (let r = 0; r < d; r++) {
       for (let c = 0; c <= r; c++) {
-        const left = f.scale[(g * D + i) * D + seen[c]] - dot(c, (s) => row[s] * (c === r ? row[s] : root[c][s]));
-        row.push(c === r ? Math.sqrt(left) : left / root[c][c]);
+        let left = f.scale[(g * D + seen[r]) * D + seen[c]];
+        for (let s = 0; s < c; s++) left -= root[r * d + s] * root[c * d + s];
+        root[r * d + c] = c === r ? Math.sqrt(left) : left / root[c * d + c];
       }
-      logDet += Math.log(row[r]);
-      root.push(row);
+      logDet += Math.log(root[r * d + r]);
     }
-    roots[g] = { root, logDet };
-  }
-  return roots[g];
+    const level = nu === Infinity ? -0.5 * d * LOG_2PI : logGammaRatio(nu / 2, d / 2) - 0.5 * d * Math.log(Math.PI * nu);
+    return (roots[g] = { root, logDet, level: level - logDet });
+  };
 }
 
-/** Return the whitened distance of entries from their location. */
-function away(f, g, seen, x, root) {
-  const z = [];
-  seen.forEach((i, r) => {
-    const distance = x[f.columns[i]] - f.location[g * f.columns.length + i];
-    z.push((distance - dot(r, (s) => root[r][s] * z[s])) / root[r][r]);
-  });
+/** Return the whitened distance of entries from their location, by a factor of d rows or more. */
+function away(f, g, seen, x, root, d = seen.length) {
+  const [z, first] = [new Float64Array(seen.length), g * f.columns.length];
+  for (let r = 0; r < seen.length; r++) {
+    let v = x[f.columns[seen[r]]] - f.location[first + seen[r]];
+    for (let s = 0; s < r; s++) v -= root[r * d + s] * z[s];
+    z[r] = v / root[r * d + r];
+  }
   return z;
 }

@@ -361,7 +361,7 @@ def described(joint, entries: Entries) -> dict[str, Any]:
     dofs, valued = {np.inf}, joint.valued() if joint.classifier.posterior_.kind == "average" else components
     for block in joint.nothing():
         factors = [valued.factors[f] for f in valued.used(block) if isinstance(valued.factors[f], LeafFactor)]
-        for dof, cuts in zip(_dofs(factors), valued.cutting(block), strict=False):
+        for dof, cuts in zip(_dofs(factors), valued.cutting(block) if factors else (), strict=True):
             dofs |= set(dof) if cuts else set()
     made["quantiles"] = [[dof, stats.t.ppf(_LEVELS, dof).tolist()] for dof in sorted(dofs)]
     return made
