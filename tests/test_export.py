@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from commands import run
 from scorers import assert_equal, hard, records, scorer
+from sklearn.naive_bayes import GaussianNB
 
 import bayesgen as bg
 from bayesgen.inspection import next_measurement
@@ -123,8 +124,11 @@ def test_what_cannot_be_exported_is_refused_by_name_before_a_file_is_touched(tmp
     X, y = birds
     path = tmp_path / "model.js"
     path.write_text("before")
-    with pytest.raises(ValueError, match="AveragedClassifier cannot be exported"):
-        bg.AveragedClassifier(random_state=0).fit(X[:60], y[:60]).export(path)
+    mine = bg.AveragedClassifier(members=["category", "gaussian", ("mine", GaussianNB())])
+    with pytest.raises(
+        ValueError, match="AveragedClassifier cannot be exported: its member 'mine', a GaussianNB, is a"
+    ):
+        mine.fit(X[["year"]][:60], y[:60]).export(path)
     assert path.read_text() == "before"
     bg.NaiveBayesClassifier().fit(X, y).export(path)
     assert path.read_text().splitlines()[-1].startswith("export { model, predictProba")

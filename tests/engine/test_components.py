@@ -221,7 +221,7 @@ def test_an_average_reports_along_an_entry_what_it_reports_of_rows_with_it():
     classifier = bg.AveragedClassifier(members=pool, features={"c": "poisson"}, priors=[0.5, 0.3, 0.2]).fit(TABLE, Y)
     joint = classifier.joint()
     rows = joint.read(TABLE.mask(np.random.default_rng(2).random(TABLE.shape) < 0.3)[:12])
-    given, answer = joint.valued().given(rows), replace(classifier.posterior_, weights=joint._heaviest[1])
+    given, answer = joint.valued().given(rows), replace(classifier.posterior_, weights=joint.heaviest[1])
     np.testing.assert_allclose(
         np.exp(joint.log_probability(given)).T, answer.probability(*joint.arrays(rows)), rtol=1e-9
     )
