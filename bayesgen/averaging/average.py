@@ -84,10 +84,11 @@ class Average(Predictive):
 
     def places(self, member) -> list[tuple[Any, int]]:
         """Return the parts and places of the factors of a member, without its leaves."""
-        return [self._places[factor] for factor in member.factors]
+        return [self.place_of[factor] for factor in member.factors]
 
     @functools.cached_property
-    def _places(self) -> dict[Any, tuple[Any, int]]:
+    def place_of(self) -> dict[Any, tuple[Any, int]]:
+        """The part and the place in it of each member of a part."""
         return {member: (fitted, place) for fitted in self.parts for place, member in enumerate(fitted.members)}
 
     @property

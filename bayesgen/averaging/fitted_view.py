@@ -285,18 +285,15 @@ class FittedView(FittedFactors):
                 summed = self.view.sum_rows(chosen.others(b))
                 return summed if statistics.vector else by_column(summed)
 
-            departure = None
-            if held.single:
-                gone_now = gone[predicted], group[predicted], chosen.gone.weight
-                reference = Reference.without(statistics, *gone_now, others_of)
-            else:
-                gone_now = np.flatnonzero(np.isin(held.gone_with, departures[batch]))
-                rows = gone[gone_now], None if missing is None else missing.take(gone_now), group[gone_now]
-                reference = Reference.without_groups(statistics, self.view.sum_departures(chosen, *rows), others_of)
-                if seen is None:
-                    departure = chosen.without
-                else:
-                    reference = reference.take(chosen.without)
+            gone_now = np.flatnonzero(np.isin(held.gone_with, departures[batch]))
+            lacked = None if held.single or missing is None else missing.take(gone_now)
+            leaves = self.view.sum_departures(chosen, gone[gone_now], lacked, group[gone_now])
+            leaves = leaves if statistics.vector else by_column(leaves)
+            reference, departure = Reference.without(statistics, leaves, others_of), None
+            if seen is None and not held.single:
+                departure = chosen.without
+            elif not held.single:
+                reference = reference.take(chosen.without)
             density = log_density(members, reference, y[predicted], taken(seen, predicted), departure)
             n = reference.n if departure is None else reference.n[departure]
             result[np.ix_(used, predicted)] = self._mixed_without(density, n)

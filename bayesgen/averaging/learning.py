@@ -365,8 +365,9 @@ def _left_out(fits: Sequence[Fit], split: Split, roster: Roster, leaves: ColumnM
     held, data = split.held, split.held.data
     log_prior = split.even.log_class_prior(concentration)
     told_prior = None if split.told is split.even else split.told.log_class_prior(concentration)
-    densities = {id(fitted): d for fit in fits for fitted, d in zip(fit.parts, fit.density or (), strict=True)}
-    first, second = ([densities[id(fitted)] for fitted in parts] for parts in (roster.first_parts, roster.second_parts))
+    found = [pair for fit in fits for pair in zip(fit.parts, fit.density or (), strict=True)]
+    parts = roster.first_parts, roster.second_parts
+    first, second = ([next(d for fitted, d in found if fitted is part) for part in of] for of in parts)
     leaf = None if leaves is None or data.e is None else leaves.loo_log_density(held)
     density = roster.combined((len(held), data.classes), first, second, leaf)
     return LeftOut(density, log_prior, held.rows, split.scored, roster.least, told_prior)

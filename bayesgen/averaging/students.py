@@ -10,13 +10,8 @@ number of groups with any weight. The priors of all members follow
 so V is the pooled within-group covariance, with a hundredth of a degree of freedom (γ) of the total variance of each
 column added to its diagonal: with a single row in each group V still exists, and is diagonal.
 
-Removing weight r of row x from group c gives, with d = x - m_c,
-
-.. math:: n_c' = n_c - r, \quad m_c' = m_c - \tfrac{r}{n_c'} d, \quad S_c' = S_c - \tfrac{r n_c}{n_c'} d d^\top, \quad
-   m' = m - \tfrac{r}{N - r}(x - m), \quad T' = T - \tfrac{r N}{N - r} (x - m)^2
-
-(Chan, Golub and LeVeque 1983, solved for one of the two parts). If a row makes up nearly all of the squares of some
-column, the subtraction loses digits, and the other rows are summed anew.
+What leaves is subtracted, by group (`Moments`). If it makes up nearly all of the squares of some column, that loses
+digits, and the other rows are summed anew.
 
 Columns that all members take as independent need no more of S, W and V than the diagonals: `Moments` by column, which
 have one axis of columns in place of two, give a `Reference` by column.
@@ -89,57 +84,10 @@ class Reference:
         return cls(n, mean, scatter, centre, within, covariance)
 
     @classmethod
-    def without(cls, statistics: Moments, x, group, removed, rows) -> "Reference":
-        """Return the reference without each of some rows.
-
-        Parameters
-        ----------
-        statistics : Moments
-            Moments of all rows, by group.
-        x : array, shape (B, D)
-            The rows to leave out.
-        group : int array, shape (B,)
-            Their groups.
-        removed : array, shape (B,)
-            The weight to remove from each row.
-        rows : callable
-            ``rows(b)`` returns the `Moments` of all rows but row b, summed anew.
-        """
-        total, centre, within, squares = _totals(statistics)
-        every = weights(statistics)
-        n_group, total_left = every[group], total - removed
-        n_left = n_group - removed
-        n_left[n_left < 1e-12 * n_group] = 0.0
-        any_in_group, any_left = n_left > 0, total_left > 1e-12 * total
-        ratio = np.divide(removed, n_left, out=np.zeros_like(n_left), where=any_in_group)
-        d, away = x - statistics.mean[group], x - centre
-        if statistics.vector:
-            outer = (ratio * n_group)[:, None, None] * (d[:, :, None] * d[:, None, :])
-        else:
-            outer = (ratio * n_group)[:, None] * d * d
-        outer[~any_in_group] = statistics.scatter[group[~any_in_group]]
-        group_mean = statistics.mean[group] - ratio[:, None] * d
-        within = within - outer
-        share = np.divide(removed, total_left, out=np.zeros_like(total_left), where=any_left)[:, None]
-        centre = centre - share * away
-        squares_left = squares - total * share * away**2
-        every_row = np.arange(len(x))
-        n, mean, scatter = (np.repeat(a[None], len(x), axis=0) for a in (every, statistics.mean, statistics.scatter))
-        n[every_row, group], mean[every_row, group] = n_left, group_mean
-        scatter[every_row, group] -= outer
-        scatter_left = _diagonal(within, statistics)
-        few = (scatter_left < _LOST * _diagonal(within + outer, statistics)) | (squares_left < _LOST * squares)
-        for b in np.flatnonzero(few.any(1)):
-            anew = rows(int(b))
-            _, centre[b], within[b], squares_left[b] = _totals(anew)
-            n[b], mean[b], scatter[b] = weights(anew), anew.mean, anew.scatter
-        mean = np.where((n > 0)[..., None], mean, centre[:, None])
-        covariance = _covariance(np.where(any_left, total_left, 0.0), (n > 0).sum(1), within, squares_left)
-        return cls(n, mean, scatter, centre, within, covariance)
-
-    @classmethod
-    def without_groups(cls, statistics: Moments, gone: Moments, rows) -> "Reference":
+    def without(cls, statistics: Moments, gone: Moments, rows) -> "Reference":
         """Return the reference without the rows of each of B departures, which may be of several groups.
+
+        If what leaves makes up nearly all of the squares of some column, the other rows are summed anew.
 
         Parameters
         ----------

@@ -209,12 +209,13 @@ def components_of(average, labels, weights, besides=None) -> Components:
     """
     used, made = places_of(average, weights, besides), {}
     for m in used:
-        for fit, place in average.places(average.members[m]):
-            if (id(fit), place) not in made:
-                made[id(fit), place] = fit.factor(place)
+        for member in average.members[m].factors:
+            if member not in made:
+                fit, place = average.place_of[member]
+                made[member] = fit.factor(place)
     order, choice = list(made), np.full((len(used), len(made)), -1)
     for row, m in enumerate(used):
-        choice[row, [order.index((id(fit), place)) for fit, place in average.places(average.members[m])]] = 0
+        choice[row, [order.index(member) for member in average.members[m].factors]] = 0
     leaves = [] if average.leaves is None else leaf_factors(average.leaves.posterior, labels, before=LEAF)
     carried = np.where(average.roster.carries[used, None], 0, -1) + np.zeros((1, len(leaves)), int)
     log_class = np.broadcast_to(average.log_class_prior, (len(used), len(average.class_weight)))

@@ -57,14 +57,13 @@ def summary(classifier):
     frame = pd.DataFrame([member.settings() for member in classifier.members_])
     first = [*_SETTINGS, *(name for name in frame if name not in _SETTINGS)]
     frame = frame.reindex(columns=first).astype({"components": object, "covariance": object, "categories": object})
-    frame["rows"] = classifier.scores_.get("learned", np.nan)  # a file of 0.2.0 does not say
+    frame["rows"] = classifier.scores_["learned"]
     frame["exponent"], frame["weight"] = classifier.exponents_, classifier.weights_
     family = pd.Series([member.family for member in classifier.members_])
     frame["share"] = frame["weight"].groupby(family).transform("sum")
     frame["log score"] = classifier.scores_["members"]
     frame = frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
-    error = classifier.scores_.get("nested_error", np.nan)  # a file of an earlier version does not say
-    frame.attrs = {"log loss": -classifier.scores_["nested"], "standard error": error}
+    frame.attrs = {"log loss": -classifier.scores_["nested"], "standard error": classifier.scores_["nested_error"]}
     return frame
 
 
