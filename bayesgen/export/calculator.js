@@ -175,11 +175,16 @@
       draw_typicality(empty ? null : typicality(row));
       yield;
       const found = [];
-      for (const one of nextMeasurements(row, { ...options(), ...page.losses, costs: page.costs })) {
-        if (known.has(one.column)) found.push(one);
-        yield;
+      let refused = null; // a value too far out for questions
+      try {
+        for (const one of nextMeasurements(row, { ...options(), ...page.losses, costs: page.costs })) {
+          if (known.has(one.column)) found.push(one);
+          yield;
+        }
+      } catch (error) {
+        refused = error.message;
       }
-      draw_questions(found.sort((a, b) => b.value - a.value));
+      draw_questions(found.sort((a, b) => b.value - a.value), refused);
     }
     $("answer").setAttribute("aria-busy", "false");
   }
@@ -231,9 +236,9 @@
     if ($("unusual").textContent !== words) $("unusual").textContent = words;
   }
 
-  function draw_questions(found) {
+  function draw_questions(found, refused) {
     const telling = found.filter(({ value }) => value > 1e-6);
-    $("next-hint").textContent = say(!found.length ? "next_done" : !telling.length ? "next_nothing" : page.losses ? "next_hint_loss" : "next_hint");
+    $("next-hint").textContent = refused ?? say(!found.length ? "next_done" : !telling.length ? "next_nothing" : page.losses ? "next_hint_loss" : "next_hint");
     $("questions").replaceChildren(...telling.slice(0, 6).map(({ column, value }) => {
       const button = element("button", { type: "button" }, `${known.get(column).label} (${value < 0.001 ? "< " : ""}${shown(Math.max(value, 0.001), 2)})`);
       button.onclick = () => {

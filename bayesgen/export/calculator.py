@@ -27,7 +27,8 @@ def to_page(classifier, path, *, loss=None, cost: Any = None, words=None) -> Non
     """Write the classifier as one web page that asks for values and answers as `predict_proba` does.
 
     The page shows the probability of each class with its interval, why it is so, what to ask next, and a warning where
-    the values are like nothing seen. It opens in every browser, by a double click too, and sends nothing anywhere.
+    the values are like nothing seen. It opens in every browser, by a double click too, and sends nothing anywhere. An
+    average, and a fit at a point, have no interval, and the page says so.
     Regressions need every value, and say which is missing; they know nothing of what to ask next, of other shares of
     the classes, or of values that are like nothing seen.
 
@@ -70,8 +71,9 @@ def to_page(classifier, path, *, loss=None, cost: Any = None, words=None) -> Non
     costs = dict(zip(names, costs_of(names, cost).tolist(), strict=True))
     wording = Wording.of(words, model)
     options = wording.options() | {"losses": losses, "costs": costs, "left_out": model["unused"]}
+    page = _page(source(model), options).encode()
     with disk.writing(Path(path), wording.files) as file:
-        file.write(_page(source(model), options).encode())
+        file.write(page)
 
 
 def _losses(loss, classes) -> dict[str, Any]:

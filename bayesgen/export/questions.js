@@ -90,6 +90,12 @@ function* nextMeasurements(row, { loss, costs, priors } = {}) {
     return Object.prototype.hasOwnProperty.call(costs, name) ? costs[name] : 0;
   };
   const about = given(x, valued());
+  const far = model.derived.findIndex(({ density }, place) => density && about.z.beyond[WIDTH + place]);
+  if (far >= 0) {
+    const { of } = model.derived[far];
+    const words = "is too far from the rows of the fit for next_measurement(): give NaN in its place, or leave the row out";
+    throw refusal(model.columns[of], `value ${shown(x[of])} in row 0 ${words}`);
+  }
   const now = answered(about, shares);
   const action = loss ? decide(now.map(Math.exp), loss).action : 0;
   for (const [j, column] of model.columns.entries()) {

@@ -15,6 +15,7 @@ from bayesgen.files import disk
 from bayesgen.numerics.checks import check_count
 
 DRAWS = 400
+_LARGEST = 10_000_000  # bytes of a script
 _PARTS = ("numbers", "rows", "entries", "kinds", "average", "mixture", "regression", "answers", "questions")  # files
 _EXPORTS = (
     "export { model, predictProba, predictLogProba, predictProbaInterval, explain, nextMeasurement, nextMeasurements, "
@@ -34,8 +35,9 @@ def script(classifier, draws: int = DRAWS) -> str:
     ----------
     classifier : fitted classifier
         Naive Bayes, a Gaussian discriminant or latent classes, whose leaves say how they are written
-        (`bayesgen.models.leaf.Leaf.written`); or a logistic, probit or ordered regression, which takes no gaps and has
-        no ``nextMeasurement`` and no ``typicality`` (they are null).
+        (`bayesgen.models.leaf.Leaf.written`); an average, whose members say it
+        (`bayesgen.averaging.member.FittedMembers.written`); or a logistic, probit or ordered regression, which takes no
+        gaps and has no ``nextMeasurement`` and no ``typicality`` (they are null).
     draws : int, default 400
         The most draws of a sampled posterior that the script holds, chosen evenly. Its probabilities are the averages
         over these.
@@ -64,7 +66,15 @@ def source(made: Mapping[str, Any]) -> str:
         shipped, of = about["draws"]
         head += f"\n// Its probabilities are averages over {counted(shipped, 'draw')} of {of}."
     model = ",\n".join(f"  {name}: {_literal(value)}" for name, value in made.items())
-    return f'{head}\n"use strict";\n\nconst model = {{\n{model},\n}};\n\n{scorer}'
+    text = f'{head}\n"use strict";\n\nconst model = {{\n{model},\n}};\n\n{scorer}'
+    if len(text) > _LARGEST:
+        trees = sum(len(_literal(factor)) for factor in made["factors"] if "child" in factor)
+        cure = "members='generative', which have no trees" if trees > len(text) / 2 else "fewer columns or categories"
+        raise ValueError(
+            f"{about['model']} makes a script of {len(text) / 1e6:.1f} MB, {trees / 1e6:.1f} of them trees, and "
+            f"{_LARGEST // 10**6} are the most: fit it with {cure}"
+        )
+    return text
 
 
 def _literal(value: Any) -> str:
