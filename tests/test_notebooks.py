@@ -13,7 +13,7 @@ import nbformat
 import numpy as np
 import pytest
 
-from docs import downloads, lectures
+from docs import browser, downloads, lectures
 
 DOCS = Path(__file__).parent.parent / "docs"
 NOTEBOOKS = sorted((DOCS.parent / "notebooks" / "source").glob("*.md"), key=lambda path: int(path.stem.split("-")[0]))
@@ -167,3 +167,13 @@ def test_links_of_a_notebook_lead_to_anchors(path):
     for page, anchor in re.findall(r"\]\(([\w./-]+\.md)#([\w-]+)\)", path.read_text("utf-8")):
         there = DOCS / "tutorials" / page if "/" not in page else DOCS / page.removeprefix("../")
         assert anchor in lectures.anchors(there.read_text("utf-8")), f"{page}#{anchor}"
+
+
+def test_what_opens_in_the_browser_has_the_files_that_notebooks_link_to(tmp_path):
+    folder = browser.contents(tmp_path)
+    made = sorted((folder / "notebooks").rglob("*.ipynb"))
+    assert len(made) == 2 * len(NOTEBOOKS)
+    for path in made:
+        words = "".join(cell.source for cell in nbformat.read(path, as_version=4).cells)
+        for link in re.findall(r'(?:href|src)="([\w./-]+)"', words):
+            assert (path.parent / link).is_file(), link
