@@ -41,6 +41,7 @@ WAYS = {  # texts, what they are, and the options without which they are not rea
     "apostrophes between thousands": (["1'898.7", "12'345.0", "3\u2019210.5"], [1898.7, 12345, 3210.5], {}),
     "percent": (["59.9 %", "12 %", "7.5%", "100 %"], [59.9, 12, 7.5, 100], {}),
     "a limit, half of it": (["<0.5", "1.5", "2.5", "0.7"], [0.25, 1.5, 2.5, 0.7], {"limits": True}),
+    "lakhs": (["7,37,712", "12,34,567.5", "1,08,934", "934"], [737712, 1234567.5, 108934, 934], {}),
     "dollars": (["$1,050.50", "-$2.25", "($3.75)", "$10.00"], [1050.5, -2.25, -3.75, 10], {}),
     "euro": (["1.001,50 €", "-2,25 €", "3,75\u00a0€", "10,00 €"], [1001.5, -2.25, 3.75, 10], {}),
     "brackets": (["(1.5)", "2.25", "(3.75)", "10"], [-1.5, 2.25, -3.75, 10], {}),
@@ -191,6 +192,21 @@ def test_lines_above_the_header_and_headers_among_the_rows_are_left_out(tmp_path
     assert len(bg.read_table(path, like=model)[0]) == 60
     with pytest.warns(UserWarning, match="the header v, w again"), pytest.warns(UserWarning, match="above the header"):
         assert len(pd.concat(model.predict_batches(path, progress=False))) == 60
+
+
+def test_words_in_rows_without_a_class_spoil_no_column(tmp_path):
+    """A line of units below the header, a sum below the rows, and a separator behind each line."""
+    path = written(tmp_path, {"v": ["1,5", "2,25", "1.203,75"], "n": ["3", "5"]})
+    want, lines = bg.read_table(path, "y")[0], path.read_text().splitlines()
+    path.write_text("\n".join(f"{line};" for line in (lines[0], "kg;Stk;;", *lines[1:], "Summe;Summe 240;;")))
+    table, account = bg.read_table(path, "y")
+    pd.testing.assert_frame_equal(table, want, check_dtype=False)  # whole numbers beside gaps
+    assert "2 rows left out: no y (2 empty)" in account.notes and account.rows[0] == 1
+
+
+def test_dates_with_years_of_two_digits_are_told(tmp_path):
+    path = written(tmp_path, {"v": [f"{i % 4 + 1:02}.{i % 6 + 1:02}.24" for i in range(60)]})
+    assert "v ambiguous: dates with a year of two digits, it seems" in str(bg.read_table(path, "y")[1])
 
 
 def test_what_was_found_is_filled_into_the_command(tmp_path, monkeypatch):

@@ -102,6 +102,12 @@ def written(texts) -> bool:
     return bool(texts) and all(_possible(text) - {_COMPACT} for text in texts)
 
 
+def two_digits(texts) -> bool:
+    """Return True if all texts are dates whose years have two digits, such as 31.12.24, it seems."""
+    texts = first_texts(texts)
+    return bool(texts) and all(_SHORT.match(text.strip()) for text in texts)
+
+
 def formats_of(values, column: str) -> frozenset[str]:
     """Return the formats in which all texts of a column can be read; all formats where it holds no text.
 

@@ -20,7 +20,7 @@ from bayesgen.tables.fields import ENDINGS, Fields, Opened, opened
 from bayesgen.tables.found import as_written
 from bayesgen.tables.numerals import DURATION, Column, Numerals, proves, read_column, without_unit
 from bayesgen.tables.reading import Reading, limit_of
-from bayesgen.tables.text import NO_GAPS, column_of, plain_columns
+from bayesgen.tables.text import NO_GAPS, among, column_of, plain_columns
 
 Kind = Literal["text", "number", "label", "category"]
 PARQUET = (".parquet", ".pq")  # how their names end
@@ -94,6 +94,7 @@ def read(
     else:
         wanted: dict[str, Kind] = {name: "text" for name, _ in table} if later else {}
         wanted |= kinds or {}
+        table = table if later else _without_words(table, wanted, missing)
         limits = reading.limits if used is None else reading.limited(used)
         told = list[str]()
         if not later:
@@ -127,6 +128,15 @@ def _csv(fields: Fields) -> list[tuple[str, "pa.Array"]]:
     schema = pa.schema([(column, pa.string()) for column in fields.names])
     whole = pa.Table.from_batches(fields.blocks(), schema)
     return [(column, whole.column(place).combine_chunks()) for place, column in enumerate(fields.names)]
+
+
+def _without_words(table: list, kinds: Mapping, missing: set) -> list[tuple[str, "pa.Array"]]:
+    """Return columns with gaps for words in rows without a class, as of sums below the others, which are left out."""
+    for label in (texts for name, texts in table if kinds.get(name) == "label"):
+        lost = pa.array(among(compute.utf8_trim_whitespace(label), {"", *missing}))
+        words = ((name, compute.and_(lost, compute.match_substring_regex(texts, r"\pL"))) for name, texts in table)
+        return [(n, compute.if_else(w, "", texts)) for (n, w), (_, texts) in zip(words, table, strict=True)]
+    return table
 
 
 def _of_fields(

@@ -134,7 +134,7 @@ def way_of(
     values: dict[str, list] = {}
     for name in [*odd, *(name for name in table if name not in odd and _reads(ways[0], looks[name], missing))]:
         texts = undressed(pa.array(_texts(table[name], missing), pa.string()), units.get(name, ""))
-        if _codes(texts):
+        if _codes(texts) or not len(texts):
             continue
         read = [how.plain(texts) if matches(texts, how.pattern).all() else None for how in ways]
         if any(one is not None for one in read):

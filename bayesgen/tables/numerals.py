@@ -63,7 +63,9 @@ class Numerals:
         point = re.escape(self.decimal)
         whole = "[0-9]+"
         if self.thousands:
-            whole = f"(?:[1-9][0-9]{{0,2}}(?:{_APART[self.thousands]}[0-9]{{3}})+|{whole})"
+            groups = f"[1-9][0-9]{{0,2}}(?:{_APART[self.thousands]}[0-9]{{3}})+"
+            lakhs = "|[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}" if self.thousands == "," else ""  # 12,34,567, of India
+            whole = f"(?:{groups}{lakhs}|{whole})"
         limit = f"(?:{_LIMIT}{_BLANK}*)?" if self.limits else ""
         size = f"(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE](?:[+]|{_MINUS})?[0-9]+)?{_BLANK}*%?"
         ended = f"{whole}(?:{point}[0-9]+)?{_BLANK}*%?{_BLANK}?[-\u2212]"  # not 5.- nor 5,-, which are prices
