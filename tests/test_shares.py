@@ -1,13 +1,20 @@
 """Labels that are shares of the classes: equal to a row for each vote, and refused where they cannot be taken."""
 
+import json
+import re
+import shlex
+
 import numpy as np
 import pandas as pd
 import pytest
+from commands import run
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from typer.testing import CliRunner
 
 import bayesgen as bg
+from bayesgen.cli import app
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame({"length": RNG.normal(size=24), "kind": RNG.choice(["a", "b"], 24), "size": RNG.normal(size=24)})
@@ -134,6 +141,12 @@ def test_models_are_compared_on_shares():
     assert np.allclose(result.log_losses("shares"), losses, atol=1e-12)
     assert result.scores("shares").log_loss == pytest.approx(losses.mean(), abs=1e-12)
     assert result.table.loc["shares", "log_loss"] == pytest.approx(losses.mean(), abs=1e-12)
+    kept = bg.compare_models(numbers, P, {"shares": models["shares"]}, folds=3, return_estimators=True)
+    worth = bg.comparison.held_out_importance(kept, "shares")["length"]
+    alone = P[kept.classes].to_numpy().copy()
+    for fold in (1, 2, 3):  # without its one column a row has the class prior of the fit
+        alone[kept.fold == fold] *= np.log(P[kept.classes][kept.fold != fold].mean().to_numpy())
+    assert worth.mean() == pytest.approx(-alone.sum(1).mean() - losses.mean(), abs=0.02)
     with pytest.raises(ValueError, match="order takes one label a row"):
         bg.compare_models(numbers, P, models, order=np.arange(24))
 
@@ -147,6 +160,75 @@ def test_a_saved_fit_knows_that_it_has_no_evidence(tmp_path):
         bg.compare_evidence({"one": bg.NaiveBayesClassifier().fit(X, P)})
 
 
+def in_a_file(tmp_path, shares=P):
+    """Write the rows beside shares of their classes as an office does, with a row that has none; return the path."""
+    table = pd.concat([X, shares], axis=1)
+    table.loc[24] = [0.5, "a", 1.5, np.nan, np.nan, np.nan]
+    table.to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
+    return tmp_path / "t.csv"
+
+
+def test_a_file_of_shares_is_compared_and_fitted(tmp_path):
+    path, of = in_a_file(tmp_path), ["--target-shares", "none,mild,bad"]
+    given = [path, *of, "--model", "nb", "--inference", "exact", "--folds", 3, "--net-benefit", "bad"]
+    code, out, _ = run(*given, "--output", tmp_path / "report", "--json")
+    assert code == 0
+    found, want = json.loads(out), bg.compare_models(X, P, ["naive Bayes"], folds=3)
+    assert found["inferences"]["exact"]["log_loss"] == pytest.approx(want.table["log_loss"].iloc[0], abs=1e-12)
+    assert found["data"]["classes"] == pytest.approx({name: P[name].sum() for name in sorted(P)})
+    row, code = np.nonzero(P[sorted(P)].to_numpy())
+    p, weights = want.probability["naive Bayes"][row], P[sorted(P)].to_numpy()[row, code]
+    benefit = bg.evaluation.net_benefit(code, p, positive=0, labels=[0, 1, 2], weights=weights, groups=row)
+    assert found["net_benefit"]["exact"]["model"] == pytest.approx(benefit.model.tolist(), abs=1e-12)
+    assert found["net_benefit"]["exact"]["few"] == benefit.few.tolist()
+    assert sum(found["by_class"]["actions"]["bad"].values()) == pytest.approx(P["bad"].sum())
+    assert {"share_none", "exact_p_bad"} < {*pd.read_csv(tmp_path / "report" / "predictions.csv")}
+    code, out, _ = run(path, *of, "--model", "nb", "--output", tmp_path / "m.safetensors", command="fit")
+    assert code == 0 and "1 row left out: no none, mild, bad (3 empty)" in out
+    probability = bg.NaiveBayesClassifier().fit(X, P).predict_proba(X)
+    assert np.allclose(bg.load(tmp_path / "m.safetensors").predict_proba(X), probability, atol=1e-9)
+
+
+@pytest.mark.compiles
+def test_the_last_line_of_a_comparison_of_shares_is_a_command(tmp_path, few_members, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    high = 1 / (1 + np.exp(-5 * X["length"]))
+    path = in_a_file(tmp_path, pd.DataFrame({"none": 1 - high, "mild": high / 2, "bad": high / 2}))
+    result = CliRunner().invoke(app, ["compare", str(path), "--target-shares", "none,mild,bad", "--inference", "map"])
+    name, *words = shlex.split(result.stdout.splitlines()[-1])
+    assert name == "bayesgen" and words[2:4] == ["--target-shares", "none,mild,bad"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert run("model.safetensors", path, command="predict")[0] == 0
+    assert list(pd.read_csv("predictions.csv"))[2:] == ["p_bad", "p_mild", "p_none"]
+
+
+def test_percent_signs_of_shares_are_read(tmp_path):
+    percent = pd.concat([X[["length"]], (100 * P).round().astype(int).astype(str) + " %"], axis=1)
+    percent.to_csv(tmp_path / "t.csv", index=False)
+    given = [tmp_path / "t.csv", "--target-shares", "none,mild,bad", "--model", "nb", "--output", tmp_path / "m"]
+    assert run(*given, command="fit")[0] == 0
+    whole = bg.NaiveBayesClassifier().fit(X[["length"]], P).predict_proba(X[["length"]])
+    assert np.allclose(bg.load(tmp_path / "m").predict_proba(X[["length"]]), whole, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give --target, the column of the classes, or --target-shares"),
+        (["--target", "kind", "--target-shares", "none,mild,bad"], "give --target"),
+        (["--target-shares", "none"], "two columns of shares or more"),
+        (["--target-shares", "none,mild"], "must hold shares >= 0 that sum to 1 in each row; not so in"),
+        (["--target-shares", "none,kind"], "column 'kind' is to hold shares of a class, and holds '[ab]'"),
+        (["--target-shares", "none,mild,worse"], "no column 'worse'"),
+        (["--target-shares", "none,mild,bad", "--order", "size"], "--order takes one label a row"),
+    ],
+    ids=str,
+)
+def test_files_of_shares_that_cannot_be_taken_are_refused(tmp_path, arguments, message):
+    code, _, err = run(in_a_file(tmp_path), *arguments)
+    assert code == 2 and re.search(message, err) and "label_weight" not in err
+
+
 @pytest.mark.parametrize(
     ("y", "options", "message"),
     [
@@ -154,7 +236,7 @@ def test_a_saved_fit_knows_that_it_has_no_evidence(tmp_path):
         (P.to_numpy(), {"classes": ["a", "b"]}, "classes must name each of the 3 columns"),
         (P * 5, {}, "sum to 1 in each row; not so in 24 rows, first row 0"),
         (P.assign(none=P["none"] - 1, mild=P["mild"] + 1), {}, "shares >= 0"),
-        (P.drop(index=7).reindex(range(24)), {}, "in 1 rows, first row 7"),
+        (P.drop(index=7).reindex(range(24)), {}, "in 1 row, first row 7"),
         (P[:20], {}, "X has 24 rows and y has 20"),
         (LABELS[:24], {"label_weight": 5}, "label_weight is of shares"),
         (P, {"label_weight": -np.ones(24)}, "label_weight"),

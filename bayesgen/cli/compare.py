@@ -6,7 +6,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.progress import Progress
 from sklearn.base import clone
@@ -20,13 +19,15 @@ from bayesgen.core.errors import listed
 from bayesgen.estimators.linear_classifiers import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.tables.cleaning import split
+from bayesgen.tables.labels import class_codes
 
 
 @shell.grouped
 def compare(
     context: typer.Context,
     file: shell.File,
-    target: shell.Target,
+    target: shell.Labels = None,
+    *,
     roles: shell.Roles,
     csv: shell.Csv,
     model: Annotated[
@@ -57,6 +58,7 @@ def compare(
             help="Class of the cases: what acting on its probability is worth, a curve a model in the report."
         ),
     ] = None,
+    target_shares: shell.Shares = None,
     seed: shell.Seed = 0,
     json: shell.Json = False,
 ):
@@ -70,6 +72,9 @@ def compare(
         if output:
             for name in page.FILES:
                 inputs.keep_inputs(output / name, *folders.paths(file), loss)
+        of = shell.target_of(target, target_shares)
+        if order and target_shares:
+            raise ValueError("--order takes one label a row, and --target-shares has shares of the classes")
         beside, model = model == "all", "nb" if model == "all" else model
         inferences = {name: inputs.inference(name) for name in split([inference.lower()])}
         if not inferences:
@@ -81,8 +86,8 @@ def compare(
         check_options(model, vars(roles))
         said = vars(roles) | {"group": [group] if group else [], "order": [order] if order else []}
         reading = csv.first()
-        read, prepared, _ = inputs.prepared(file, target, model, reading, said, seed)
-        families, classes = prepared.features, np.unique(prepared.y).tolist()
+        read, prepared, _ = inputs.prepared(file, of, model, reading, said, seed)
+        families, classes = prepared.features, class_codes(prepared.y)[0].tolist()
         costs = inputs.losses(loss, read.reading, classes)
         if net_benefit is not None and net_benefit not in map(str, classes):
             raise ValueError(f"--net-benefit must be a class, one of {listed(classes)}; got {net_benefit!r}")
@@ -98,7 +103,7 @@ def compare(
         if output:
             output.mkdir(parents=True, exist_ok=True)
         show = (lambda *_: None) if json else (lambda tell, *told: tell(out, *told))
-        show(terminal.tell_table, read, target, prepared, schema)
+        show(terminal.tell_table, read, of, prepared, schema)
         rows = prepared.X, prepared.y
         with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
             tell = _Teller(err, bar)
@@ -131,10 +136,10 @@ def compare(
             if output:
                 tell(0, 0, "posterior of all rows")
                 posterior = _of_all_rows(whole, source, by_class.name, prepared, inferences)
-        about = read, target, prepared, schema, model, result, models, worth, by_class
+        about = read, of, prepared, schema, model, result, models, worth, by_class
         save = None
         if models is not None and takes(models.best):
-            save = fit_command(context, file, target, models.best, read.reading)
+            save = fit_command(context, file, of, models.best, read.reading)
         account = run.Account(*about, seed, command_line(context), save, order, benefits)
         show(terminal.tell_times, account)
         if json:

@@ -60,13 +60,22 @@ def content(file: str, reading: Reading) -> bytes | None:
 
 
 def prepared(
-    file: str, target: str, model: str, reading: Reading, roles: Mapping[str, Values], seed: int, batched: bool = False
+    file: str,
+    target: str | tuple[str, ...],
+    model: str,
+    reading: Reading,
+    roles: Mapping[str, Values],
+    seed: int,
+    batched: bool = False,
 ):
     """Return a table as it was read, the columns and classes to learn from, and of large files their sample, or None.
 
     ``batched`` says, for the account of the table, that all rows of large files are learned from besides.
     """
-    large = folders.outgrows(file, batched and model in ("nb", "shared", "full"))
+    summed = batched and model in ("nb", "shared", "full") and isinstance(target, str)
+    large = folders.outgrows(file, summed)
+    if large and not isinstance(target, str):
+        raise ValueError("--target-shares: the files are too large to be read whole; give a part of their rows")
     with warnings.catch_warnings(record=True) as told:  # of several files
         warnings.simplefilter("always")
         drawn = folders.sample(file, target, reading, seed) if large else None

@@ -87,7 +87,7 @@ def takes(model: str) -> bool:
     return model in MODELS or model in _ALSO
 
 
-def fit_command(context: typer.Context, file: str, target: str, model: str, reading: Reading) -> str:
+def fit_command(context: typer.Context, file: str, target: str | tuple[str, ...], model: str, reading: Reading) -> str:
     """Return the `bayesgen fit` that learns a model of `bayesgen compare` from the same columns, read in the same way.
 
     What the ``reading`` of the file found of signs is filled in.
@@ -99,7 +99,8 @@ def fit_command(context: typer.Context, file: str, target: str, model: str, read
     renamed = {"order": "id"} | ({} if "group" in taken else {"group": "id"})
     renamed |= {role: "drop" for role in ("categorical", "bernoulli") if role not in taken}
     without = {role for role in _FEW_TAKE if role not in taken}
-    begin = ["bayesgen", "fit", file, "--target", target, "--model", model]
+    of = ["--target", target] if isinstance(target, str) else ["--target-shares", ",".join(target)]
+    begin = ["bayesgen", "fit", file, *of, "--model", model]
     for name in ("sep",) if reading.plain else ("sep", "decimal", "thousands"):  # what is said holds for all columns
         if context.params.get(name) is None and (value := getattr(reading, name)) != getattr(Reading(), name):
             begin += [f"--{name}", "tab" if value == "\t" else value]
@@ -120,7 +121,8 @@ def check_options(model: str, given: Mapping[str, Any]) -> None:
 @shell.grouped
 def fit(
     file: shell.File,
-    target: shell.Target,
+    target: shell.Labels = None,
+    *,
     roles: shell.Roles,
     csv: shell.Csv,
     model: Annotated[
@@ -142,18 +144,20 @@ def fit(
         "model.safetensors"
     ),
     group: shell.Group = None,
+    target_shares: shell.Shares = None,
     seed: shell.Seed = 0,
 ):
     """Learn a classifier from a table and save it; rows without a class are left out."""
     out, err = terminal.consoles()
     with one_line(err):
+        of = shell.target_of(target, target_shares)
         said_roles = vars(roles) | {"group": [group] if group else []}
         check_options(model, said_roles | {"inference": inference})
         model = _ALSO.get(model, model)
         usual = MODELS[model].inference
         inputs.keep_inputs(output, *folders.paths(file))
         batched = model != "averaged"
-        read, prepared, sample = inputs.prepared(file, target, model, csv.first(), said_roles, seed, batched)
+        read, prepared, sample = inputs.prepared(file, of, model, csv.first(), said_roles, seed, batched)
         if model in ("full", "shared") and not inference and prepared.X.isna().to_numpy().any():
             from bayesgen.comparison.candidates import GAPS
 
@@ -169,10 +173,10 @@ def fit(
                 "holds no number twice",
             ):
                 warnings.filterwarnings("ignore", f".*{words}")  # the account of the table tells it
-            rows = functools.partial(folders.Cleaned, file, target, prepared.X)
-            large = None if sample is None else Large(sample, target, rows)
+            rows = functools.partial(folders.Cleaned, file, of, prepared.X)
+            large = None if sample is None else Large(sample, str(of), rows)
             classifier = _learn(model, prepared, how, seed, group, large)
-            terminal.tell_table(out, read, target, prepared, classifier.schema_)
+            terminal.tell_table(out, read, of, prepared, classifier.schema_)
             if model == "averaged":
                 terminal.tell_scores(out, classifier.scores_)
         output.parent.mkdir(parents=True, exist_ok=True)

@@ -33,6 +33,14 @@ Rows = Annotated[
     ),
 ]
 Target = Annotated[str, typer.Option(help="Column of the classes.")]
+Labels = Annotated[str | None, typer.Option("--target", help="Column of the classes.", show_default=False)]
+Shares = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="In place of --target: a column a class, with commas between, of its share of each row, as of raters.",
+        show_default=False,
+    ),
+]
 Id = Annotated[
     list[str] | None, typer.Option(help="Columns that name the rows: left out, and carried into predictions.csv.")
 ]
@@ -139,6 +147,14 @@ class Csv:
             raise ValueError(f"--unit takes a column and its unit, such as price=€, not {wrong[0]!r}")
         said["units"] = {c: u for c, _, u in (value.rpartition("=") for value in said.pop("unit") or ())} or None
         return said | {"sep": {"tab": "\t", "\\t": "\t"}.get(self.sep or "", self.sep)}
+
+
+def target_of(target: str | None, shares: Sequence[str] | None) -> str | tuple[str, ...]:
+    """Return the column of the classes, or the columns of their shares, of which one must be said."""
+    columns = tuple(split(shares))
+    if (target is None) == (shares is None) or (shares is not None and len(columns) < 2):
+        raise ValueError("give --target, the column of the classes, or --target-shares, two columns of shares or more")
+    return target or columns
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

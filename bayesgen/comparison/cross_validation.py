@@ -201,18 +201,18 @@ def held_out_importance(
     """
     if name not in comparison.estimators:
         raise ValueError(f"no fitted classifiers of {name!r}: compare with return_estimators=True")
-    if comparison.shares is not None:
-        raise ValueError("held_out_importance() needs one label a row, and the rows of this comparison have shares")
     y, progress = comparison.classes[comparison.y_true], progress or (lambda done, total, text: None)
     fitted, found, columns = comparison.estimators[name], [], None
     for fold, one in enumerate(fitted):
         progress(fold, len(fitted), f"what each column is worth: fold {fold + 1} of {len(fitted)}")
         if fold == 0 and len(one.classifier.schema_.used().columns) > most:
             columns = _telling(one.rows, y, most)
-        held = _safe_indexing(one.rows, one.held_out)
+        place, code, votes = stacked(comparison.codes[one.held_out], None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the comparison noted the problems of a fold
-            found.append(importance(one.classifier, held, y[one.held_out], columns=columns))
+            held = _safe_indexing(one.rows, one.held_out[place])
+            worse = importance(one.classifier, held, comparison.classes[code], columns=columns)
+        found.append(worse if votes is None else worse.mul(votes, axis=0).groupby(place).sum())
     progress(len(fitted), len(fitted), "done")
     if not found:
         return pd.DataFrame()
@@ -230,15 +230,15 @@ def impossible_row(comparison: Comparison, name: str) -> tuple[int, list[str]] |
     category that no row of the class has. None if there is no such row; no columns where no single one did it,
     or where the comparison kept no classifiers (``return_estimators``).
     """
-    p = comparison.probability[name][np.arange(len(comparison.y_true)), comparison.y_true]
-    if not (p == 0).any():
+    never = (comparison.probability[name] == 0) & (comparison.indicators > 0)
+    if not never.any():
         return None
-    row = int((p == 0).argmax())
+    row = int(never.any(1).argmax())
     for one in comparison.estimators.get(name, []):
         if row in one.held_out and hasattr(one.classifier, "schema_"):
             with warnings.catch_warnings(), np.errstate(invalid="ignore"):
                 warnings.simplefilter("ignore")
-                label = comparison.classes[comparison.y_true[[row]]]
+                label = comparison.classes[never[row]][:1]
                 worse = importance(one.classifier, _safe_indexing(one.rows, [row]), label)
             return row, worse.columns[(worse == -np.inf).to_numpy()[0]].tolist()
     return row, []
@@ -274,8 +274,7 @@ def _cross_validate(result: _Result, chosen, y, places, progress, keep: bool, in
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                indicators = np.eye(len(result.classes))[result.y_true] if result.shares is None else result.shares
-                lacking = np.flatnonzero(indicators[train].sum(0) == 0)
+                lacking = np.flatnonzero(result.indicators[train].sum(0) == 0)
                 if len(lacking):
                     raise ValueError(f"the rows to fit hold no row of the classes {listed(result.classes[lacking])}")
                 options = {"groups": taken(result.group, train)} if grouped else {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -37,6 +37,16 @@ class Fitted:
     classifier: Any
     rows: Any
     held_out: np.ndarray
+
+
+class Judged(NamedTuple):
+    """Held-out predictions beside the classes that judge them: of a row with shares each class that has one."""
+
+    row: np.ndarray  # (m,): place of the row
+    truth: np.ndarray  # (m,): code of the class
+    probability: np.ndarray  # (m, K)
+    weight: np.ndarray | None  # (m,): shares; None where each row has one class
+    group: np.ndarray | None  # (m,): what belongs together, the classes of a row with shares too
 
 
 @dataclass(frozen=True)
@@ -127,16 +137,32 @@ class Comparison:
         """Return True for each row that has probabilities, since its fold could be learned, shape (n,)."""
         return np.isfinite(self.probability[inference].sum(axis=1))
 
+    @property
+    def codes(self) -> np.ndarray:
+        """Class code of every row (n,), or its shares of the classes (n, K)."""
+        return self.y_true if self.shares is None else self.shares
+
+    @property
+    def indicators(self) -> np.ndarray:
+        """Shares of the classes, (n, K), 1 and 0 where rows have one class."""
+        return np.eye(len(self.classes))[self.y_true] if self.shares is None else self.shares
+
+    def judged(self, inference: str) -> Judged:
+        """Return the held-out predictions of one inference beside the true classes, of shares all that a row has."""
+        held = np.flatnonzero(self.learned(inference))
+        place, code, votes = stacked(self.codes[held], None)
+        row, group = held[place], self.group
+        if self.shares is not None and group is None:
+            group = np.arange(len(self.fold))
+        return Judged(row, code, self.probability[inference][row], votes, taken(group, row))
+
     def scores(self, inference: str) -> Scores:
         """Return the scores of one inference over the folds that it could learn."""
-        rows = self.learned(inference)
-        if not rows.any():
+        found = self.judged(inference)
+        if not len(found.row):
             return Scores(0, *[float("nan")] * 4)
-        held = self.y_true[rows], self.probability[inference][rows]
-        if self.shares is not None:
-            row, code, votes = stacked(self.shares[rows], None)
-            held = code, held[1][row], votes
-        return Scores(len(np.unique(self.fold[rows])), **scores_of(*held))
+        folds = len(np.unique(self.fold[found.row]))
+        return Scores(folds, **scores_of(found.truth, found.probability, found.weight))
 
     def best_first(self) -> list[str]:
         """Return the models or inferences that could be learned, the one of the least log loss first."""

@@ -27,6 +27,7 @@ def reliability(
     bins: int = 10,
     labels: outcomes.Labels | None = None,
     groups: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Draw the frequency with which the most probable class is the true one, against its probability.
@@ -49,13 +50,16 @@ def reliability(
         The classes in the order of the columns, where `y_true` may lack one; default: its distinct labels, sorted.
     groups : array_like, shape (n,), optional
         Label of what a row belongs to, where rows belong together: the bars then resample groups.
+    weights : array_like, shape (n,), optional
+        Nonnegative weights of the rows.
     ax : matplotlib Axes, default: the current Axes
     """
     (truth, probability), ax = outcomes.truth_and_probability(y_true, probability, labels), axes(ax)
     top = probability.max(1)
     right = probability.argmax(1) == truth
-    table = reliability_table(right.astype(int), np.stack([1 - top, top], axis=1), bins, groups=groups)
-    curve = reliability_curve(right.astype(int), top, groups=groups)
+    both = np.stack([1 - top, top], axis=1)
+    table = reliability_table(right.astype(int), both, bins, sample_weight=weights, groups=groups)
+    curve = reliability_curve(right.astype(int), top, weights=weights, groups=groups)
     count, p, frequency, lower, upper = (
         v[1][table.count[1] > 0] for v in (table.count, table.probability, table.frequency, table.lower, table.upper)
     )

@@ -246,7 +246,7 @@ def redated(X: pd.DataFrame, schema, reading: Reading) -> pd.DataFrame:
 
 def cleaned(
     name: str,
-    target: str | None,
+    target: str | tuple[str, ...] | None,
     model: str,
     roles: Mapping[str, Iterable[str]],
     reading: Reading,
@@ -258,11 +258,12 @@ def cleaned(
     """
     parts = {role: [*values, *split(values)] for role, values in roles.items()}  # a value may be a name with commas
     kinds: dict[str, Any] = {column: kind for role, kind in _READ_AS.items() for column in parts.get(role, ())}
-    kinds |= {} if target is None else {target: "label"}
+    kinds |= {target: "label"} if isinstance(target, str) else dict.fromkeys(target or (), "number")
     read = files.read(name, kinds, reading, content=content)
     for column in reading.units:
         check_named(column, read.table.columns, "--unit: ")
-    features = [column for column in read.table.columns if column != target]
+    others = [target] if isinstance(target, str) else target or ()
+    features = [column for column in read.table.columns if column not in others]
     return read, prepare(read.table, target, model, read.gaps, Roles.said(features, roles), read.reading)
 
 

@@ -19,9 +19,11 @@ from bayesgen.core.errors import counted, named, quoted
 from bayesgen.tables import dates
 from bayesgen.tables.columns import check_named, is_number
 from bayesgen.tables.description import Verdict, of_labels, of_whole, two_whole
+from bayesgen.tables.labels import class_codes
 from bayesgen.tables.numerals import Numerals, Unread
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.repeats import columns_of, repeats
+from bayesgen.tables.shares import Shares, labels_or_shares, most
 from bayesgen.tables.suspicions import gap_words, of_target, of_telling
 from bayesgen.tables.text import alike, counts_of, numbers, tell_alike
 
@@ -101,6 +103,13 @@ class Prepared:
     copies: np.ndarray | None  # (n,), or None: which rows are copies of one, where repeated rows are copies
 
     @property
+    def sizes(self) -> dict[str, float]:
+        """Number of rows of each class, or the sum of its shares."""
+        classes, codes = class_codes(self.y)
+        counts = np.bincount(codes) if codes.ndim == 1 else codes.sum(0)
+        return dict(zip(map(str, classes.tolist()), counts.tolist(), strict=True))
+
+    @property
     def dates(self) -> tuple[str, ...]:
         """Columns of numbers that are days since 1970-01-01."""
         return tuple(Reading.of(self.X).dates)
@@ -108,7 +117,7 @@ class Prepared:
 
 def prepare(
     table: pd.DataFrame,
-    target: str | None = None,
+    target: str | tuple[str, ...] | None = None,
     model: str = "nb",
     gaps: Mapping[str, pd.Series] | None = None,
     roles: Roles | None = None,
@@ -116,27 +125,30 @@ def prepare(
 ) -> Prepared:
     """Split a table into columns and classes, leaving out what ``model`` cannot use.
 
-    Rows without a class are left out. The models "gda", "full" and "shared" take columns of numbers only, and "gda",
-    whose inferences are compared, takes rows without gaps only. By
-    ``gaps``, the spelling of missing entries in a file, a Series by row for each column, these are counted. The columns
-    carry the account ``reading`` of how the file was written, with the formats of dates.
+    A ``target`` of several columns has the share of a class in each. Rows without a class are left out. The models
+    "gda", "full" and "shared" take columns of numbers only, and "gda", whose inferences are compared, takes rows
+    without gaps only. By ``gaps``, the spelling of missing entries in a file, a Series by row for each column, these
+    are counted. The columns carry the account ``reading`` of how the file was written, with the formats of dates.
     """
     roles = roles or Roles()
     table = table.set_axis(table.columns.map(str), axis=1)
     if not table.columns.is_unique:
         raise ValueError(f"column {table.columns[table.columns.duplicated()][0]!r} is there twice")
-    if target is not None:
-        check_named(target, table.columns)
+    targets, named_class = [target] if isinstance(target, str) else list(target or ()), isinstance(target, str)
+    for column in targets:
+        check_named(column, table.columns)
     if not len(table):
         raise ValueError("the table is empty: it has columns, but no rows")
     suspicions, notes, X, y, rows = list[str](), list[str](), table, None, np.arange(len(table))
-    if target is not None:
-        rows, lost = (np.flatnonzero(known) for known in (table[target].notna(), table[target].isna()))
+    if targets:
+        known = table[targets].notna().any(axis=1).to_numpy()
+        rows, lost = np.flatnonzero(known), np.flatnonzero(~known)
         if len(lost):
             left_out = counted(len(lost), "row")
-            notes.append(f"{left_out} left out: no {quoted(target)}{_spellings(gaps, [target], lost)}")
-        X, y = table.iloc[rows].drop(columns=target), _labels(target, table[target].iloc[rows])
-        suspicions += of_target(target, y)
+            notes.append(f"{left_out} left out: no {named(targets)}{_spellings(gaps, targets, lost)}")
+        X = table.iloc[rows].drop(columns=targets)
+        y = _labels(target, table[target].iloc[rows]) if named_class else _shares(table[targets], rows, reading)
+        suspicions += of_target(target, y) if named_class else ()
     names: Any = X[list(roles.id)]
     X = X.drop(columns=[*roles.drop, *roles.id])
     told, kept, forms = defaultdict(list), dict[str, _Look](), {}
@@ -162,7 +174,7 @@ def prepare(
     if not X.shape[1]:
         raise ValueError("; ".join(["no column is left to learn from", *suspicions, *notes]))
 
-    if target is not None:
+    if named_class:
         codes, classes = pd.factorize(y)
         whole = ((column, look.codes) for column, look in kept.items() if len(look.seen) == len(codes))
         suspicions += of_telling(target, whole, codes, len(classes))
@@ -177,8 +189,9 @@ def prepare(
         X, rows, names = X[whole], rows[whole], names[whole]
         if y is not None:
             y = y[whole]
+        if named_class:
             _check_classes(target, y)
-    repeated = repeats(columns_of(X), np.zeros(len(X)) if y is None else pd.factorize(y)[0])
+    repeated = repeats(columns_of(X), np.zeros(len(X)) if y is None else most(class_codes(y)[1]))
     if repeated:
         suspicions.append(repeated.told("--group"))
     families = {column: look.family for column, look in kept.items() if look.family}
@@ -386,6 +399,18 @@ def _labels(target: str, column) -> np.ndarray:
     y = y if y.dtype.kind in "biuU" else y.astype(str)
     _check_classes(target, y)
     return y
+
+
+def _shares(columns: pd.DataFrame, rows: np.ndarray, reading: Reading | None) -> Shares:
+    """Return the shares of classes, a column each, of some rows; those written with percent signs as fractions."""
+    for name, values in columns.items():
+        if values.dtype.kind not in "iufb":
+            odd = next(value for value in values.dropna() if not isinstance(value, int | float))
+            raise ValueError(f"column {name!r} is to hold shares of a class, and holds {odd!r}")
+    values, percent = columns.to_numpy(float, True, np.nan), set(reading.percent or ()) if reading else set()
+    values = values / 100 if percent.issuperset(columns) else values
+    values[np.setdiff1d(np.arange(len(values)), rows)] = 1 / values.shape[1]  # so that errors name rows of the file
+    return labels_or_shares(pd.DataFrame(values, columns=columns.columns))[rows]
 
 
 def _kinds(values) -> set[str]:

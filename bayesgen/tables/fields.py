@@ -197,8 +197,6 @@ class Fields:
         self.notes: list[str] = []
         self._above, self._written = self._header()
         self.names = [name or f"Unnamed: {place}" for place, name in enumerate(self._written)]
-        if not sep and self.sep != ",":
-            self.notes.append(f"fields apart by {_named(self.sep)} alone: --sep {_given(self.sep)}")
 
     def blocks(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
         """Yield record batches of the rows below the header, by default with all columns."""
@@ -241,7 +239,10 @@ class Fields:
             first = text.readline()
             if told := re.match(r'"?sep=(.)"?\s*$', first, re.I | re.S):
                 self.sep, self._skip, first = told[1], 1, ""
-            self.sep = self.sep or separator(self._lines)
+            if not self.sep and (found := separator(self._lines)) != ",":
+                self.notes.append(f"fields apart by {_named(found)} alone: --sep {_given(found)}")
+                self.sep = found
+            self.sep = self.sep or ","
             rows = csv.reader(itertools.chain([first] if first else [], text), delimiter=self.sep)
             look, faults = list[tuple[int, list[str]]](), list[csv.Error]()
             try:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import Argument, InputError, counted, listed
 from bayesgen.core.names import names_along, places
 from bayesgen.numerics.checks import check_weight
 
@@ -77,10 +77,10 @@ def labels_or_shares(y, classes=None, default: Any = None) -> Any:
     values = values.astype(float)
     wrong = np.flatnonzero(~((values >= 0).all(1) & (np.abs(values.sum(1) - 1) <= _OFF)))
     if wrong.size:
-        raise ValueError(
-            f"y must hold shares >= 0 that sum to 1 in each row; not so in {wrong.size} rows, first row {wrong[0]}: "
-            f"{listed(values[wrong[0]])}. Of counts give counts divided by their sum, and the sum as label_weight="
-        )
+        text = f" must hold shares >= 0 that sum to 1 in each row; not so in {counted(wrong.size, 'row')}, first row "
+        text += f"{wrong[0]}: {listed(values[wrong[0]])}. Of counts give counts divided by their sum"
+        weight = Argument("label_weight", None, ", and the sum as label_weight=")
+        raise InputError(Argument("y", None, "y"), text, weight, row=int(wrong[0]))
     return Shares(values, names)
 
 

@@ -106,7 +106,11 @@ def write(out, folder: Path, account: Account, whole) -> None:
 def predictions(account: Account):
     """Return a DataFrame with number, names, fold, truth and the predictions of each inference and model, by row."""
     prepared, result = account.prepared, account.result
-    columns = {"row": prepared.rows, "fold": result.fold, "truth": prepared.y}
+    columns = {"row": prepared.rows, "fold": result.fold}
+    if result.shares is None:
+        columns["truth"] = prepared.y
+    else:
+        columns |= {f"share_{c}": share for c, share in zip(result.classes.tolist(), result.shares.T, strict=True)}
     others = {} if account.models is None else account.models.probability  # of the same folds
     for name, probability in (result.probability | others).items():
         name, best = name.replace(" ", "_"), result.classes[probability.argmax(1)].astype(object)
@@ -136,7 +140,7 @@ def page(account: Account, drawn: Mapping[str, Picture]) -> str:
     model, shown = words.MODELS[account.model], {name: _figure(picture) for name, picture in drawn.items()}
     first, *lines = words.of_table(account.read, account.target, prepared, account.schema)
     parts = [
-        _tag("h1", f"{account.target}: class probabilities compared"),
+        _tag("h1", f"{named(account.targets)}: class probabilities compared"),
         *_section("In short", *(_tag("p", text) for text in _in_short(account))),
         *_section("The data", _tag("p", f"{first}."), _list(lines)),
     ]
@@ -180,7 +184,7 @@ def page(account: Account, drawn: Mapping[str, Picture]) -> str:
     parts += _section("To repeat it", _tag("pre", account.command), _tag("p", _versions()))
     if account.save is not None and models is not None:
         parts += _section(f"To save {models.best}", _tag("pre", account.save))
-    head = _tag("title", f"{account.target}: class probabilities compared") + _tag("style", _Html(_STYLE))
+    head = _tag("title", f"{named(account.targets)}: class probabilities compared") + _tag("style", _Html(_STYLE))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -219,7 +223,7 @@ def _figure(picture: Picture) -> _Html:
 def _in_short(account: Account) -> list[str]:
     """Return sentences for a reader who reads nothing else."""
     result, models = account.result, account.models
-    target, said, base = quoted(account.target), [], words.base_rate(result)
+    target, said, base = named(account.targets), [], words.base_rate(result)
     if models is not None:
         table, best = models.table, models.best
         top = table.loc[best]

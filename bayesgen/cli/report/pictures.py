@@ -17,7 +17,6 @@ from sklearn.metrics import auc, roc_curve
 from bayesgen import decision, inspection, plot
 from bayesgen.comparison import over_time
 from bayesgen.core.errors import quoted, several
-from bayesgen.numerics.pieces import taken
 
 _WIDTH = 4.8  # inches of a picture in a page: shrunk to a telephone its text can still be read
 _AROUND = 6  # pixels of paper around a panel
@@ -116,9 +115,11 @@ def _probabilities(result) -> Picture:
     others = [name for name in names if name != reference]
     figure, axes = _panels(len(others))
     for name, ax in zip(others, axes, strict=True):
-        rows = result.learned(name) & (result.learned(reference) if reference else True)
+        found = result.judged(name)
+        both = (result.learned(reference) if reference else result.learned(name))[found.row]
+        rows = found.row[both]
         against = result.probability[reference][rows] if reference else None
-        plot.probabilities(result.y_true[rows], result.probability[name][rows], against, ax=ax)
+        plot.probabilities(found.truth[both], found.probability[both], against, ax=ax)
         ax.set(xlabel=f"the same under {reference}" if reference else ax.get_xlabel())
         ax.set_title(_title(result, name, rows), fontsize=10)
     caption = "The probability that each held-out row gave to its true class"
@@ -136,16 +137,15 @@ def _probabilities(result) -> Picture:
 def _calibration(result, name: str) -> Picture:
     """Draw the reliability of one model or inference, and beside it its ROC curves."""
     figure, (left, right) = _panels(2)
-    rows = result.learned(name)
-    truth, p = result.y_true[rows], result.probability[name][rows]
-    plot.reliability(truth, p, groups=taken(result.group, rows), ax=left)
+    rows, truth, p, weight, group = result.judged(name)
+    plot.reliability(truth, p, groups=group, weights=weight, ax=left)
     left.set_title(_title(result, name, rows), fontsize=10)
     counts = np.bincount(truth, minlength=len(result.classes))
     shown = [1] if len(counts) == 2 else np.argsort(-counts, kind="stable")[:_CURVES].tolist()
     areas = {}
     for k in shown:
         if 0 < counts[k] < len(truth):
-            wrong, right_ones, _ = roc_curve(truth == k, p[:, k])
+            wrong, right_ones, _ = roc_curve(truth == k, p[:, k], sample_weight=weight)
             areas[str(result.classes[k])] = area = float(auc(wrong, right_ones))
             shown_as = str(result.classes[k]).replace("$", r"\$")  # no formula
             right.plot(wrong, right_ones, label=f"{shown_as}: {area:.3f}")

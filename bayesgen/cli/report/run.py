@@ -12,7 +12,6 @@ from bayesgen.cli.report.words import base_rate, families, from_exact, in_option
 from bayesgen.comparison import Comparison, ModelComparison, held_out_importance, over_time
 from bayesgen.core import __version__
 from bayesgen.evaluation import NetBenefit, net_benefit
-from bayesgen.numerics.pieces import taken
 from bayesgen.tables.cleaning import Prepared
 from bayesgen.tables.files import TableFile
 from bayesgen.tables.schema import Schema
@@ -41,31 +40,32 @@ class ByClass:
         else:
             learned = [name for name in result.probability if result.learned(name).any()]
             source, name = result, "exact" if "exact" in learned else learned[0]
-        rows, labels = source.learned(name), source.classes.tolist()
-        p, codes, words = source.probability[name][rows], source.y_true[rows], [str(label) for label in labels]
+        labels, (_, codes, p, weight, _) = source.classes.tolist(), source.judged(name)
+        words = [str(label) for label in labels]
         taken = decision.act(p, loss, labels)["action"].astype(str).to_numpy()
         truth = np.array(words, dtype=object)[codes]
         actions = [str(action) for action in loss.columns]
         both = list(dict.fromkeys([*words, *actions]))
-        table: Any = pd.DataFrame(confusion_matrix(truth, taken, labels=both), index=both, columns=both)
+        table: Any = confusion_matrix(truth, taken, labels=both, sample_weight=weight)
+        table = pd.DataFrame(table, index=both, columns=both)
         predicted = taken if set(actions) <= set(words) else np.array(words, dtype=object)[p.argmax(1)]
-        how: dict = {"labels": words, "average": None, "zero_division": np.nan}
-        counts = np.bincount(codes, minlength=len(labels))
+        how: dict = {"labels": words, "average": None, "zero_division": np.nan, "sample_weight": weight}
+        counts = np.bincount(codes, weight, minlength=len(labels))
         scores = {
             "rows": counts,
             "base rate": counts / counts.sum(),
             "sensitivity": recall_score(truth, predicted, **how),
             "precision": precision_score(truth, predicted, **how),
             "ROC-AUC": [
-                roc_auc_score(codes == k, column) if 0 < n < len(codes) else np.nan
+                roc_auc_score(codes == k, column, sample_weight=weight) if 0 < n < counts.sum() else np.nan
                 for k, (column, n) in enumerate(zip(p.T, counts, strict=True))
             ],
         }
         by_action = table.loc[words, actions]
         costs = loss.rename(index=str, columns=str).loc[words, actions].to_numpy()
-        cost = float((by_action.to_numpy() * costs).sum() / len(codes))
-        least = float((counts[:, None] * costs).sum(0).min() / len(codes))
-        by_threshold = _by_threshold(codes == 1, p[:, 1]) if len(labels) == 2 else pd.DataFrame()
+        cost = float((by_action.to_numpy() * costs).sum() / counts.sum())
+        least = float((counts[:, None] * costs).sum(0).min() / counts.sum())
+        by_threshold = _by_threshold(codes == 1, p[:, 1], weight) if len(labels) == 2 else pd.DataFrame()
         return cls(name, pd.DataFrame(scores, index=words), by_action, cost, least, told, by_threshold)
 
     def threshold_cells(self) -> dict[str, dict[str, str]]:
@@ -92,7 +92,8 @@ class ByClass:
     def action_cells(self) -> dict[str, dict[str, str]]:
         """Return the rows of each class by action."""
         return {
-            str(label): {str(action): str(n) for action, n in row.items()} for label, row in self.actions.iterrows()
+            str(label): {str(action): f"{n:.10g}" for action, n in row.items()}
+            for label, row in self.actions.iterrows()
         }
 
     def sentence(self) -> str:
@@ -119,18 +120,18 @@ _CURVES = 7  # models whose net benefit is told
 _THRESHOLDS = (0.05, *(tenth / 10 for tenth in range(1, 10)), 0.95)
 
 
-def _by_threshold(true: np.ndarray, p: np.ndarray) -> pd.DataFrame:
+def _by_threshold(true: np.ndarray, p: np.ndarray, weight: np.ndarray | None) -> pd.DataFrame:
     """Return the scores of naming a class, which rows (n,) are ``true`` of, where its probability p (n,) is enough."""
-    rows = {}
+    rows, w = {}, np.ones(len(p)) if weight is None else weight
     for threshold in _THRESHOLDS:
         named = p >= threshold
         with np.errstate(invalid="ignore"):  # 0 of 0 rows: NaN
             rows[threshold] = {
-                "rows": named.sum(),
-                "sensitivity": np.divide((named & true).sum(), true.sum()),
-                "specificity": np.divide((~named & ~true).sum(), (~true).sum()),
-                "precision": np.divide((named & true).sum(), named.sum()),
-                "negative value": np.divide((~named & ~true).sum(), (~named).sum()),
+                "rows": w @ named,
+                "sensitivity": np.divide(w @ (named & true), w @ true),
+                "specificity": np.divide(w @ (~named & ~true), w @ ~true),
+                "precision": np.divide(w @ (named & true), w @ named),
+                "negative value": np.divide(w @ (~named & ~true), w @ ~named),
             }
     return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -171,9 +172,10 @@ def net_benefits(source: Comparison, positive: str | None) -> dict[str, NetBenef
     best, labels = source.best_first(), {str(label): label for label in source.classes.tolist()}
     rows, classes = source.learned(best[0]), source.classes.tolist()
     same = [name for name in best if np.array_equal(source.learned(name), rows)]
-    how: dict = {"positive": labels[positive], "labels": classes, "groups": taken(source.group, rows)}
-    truth = source.classes[source.y_true[rows]]
-    return {name: net_benefit(truth, source.probability[name][rows], **how) for name in same[:_CURVES]}
+    row, codes, _, weight, group = source.judged(best[0])
+    how: dict = {"positive": labels[positive], "labels": classes, "weights": weight, "groups": group}
+    truth = source.classes[codes]
+    return {name: net_benefit(truth, source.probability[name][row], **how) for name in same[:_CURVES]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +183,7 @@ class Account:
     """Input, settings and results of a comparison."""
 
     read: TableFile  # the file as it was read
-    target: str  # the column of the classes
+    target: str | tuple[str, ...]  # the column of the classes, or those of their shares
     prepared: Prepared  # the table as models take it
     schema: Schema  # the families of its columns
     model: str  # whose inferences are compared: "nb" or "gda"
@@ -196,13 +198,17 @@ class Account:
     benefits: dict[str, NetBenefit]  # of acting, by model, where a class of the cases was named
 
     @property
+    def targets(self) -> tuple[str, ...]:
+        """The columns of the classes or of their shares."""
+        return (self.target,) if isinstance(self.target, str) else self.target
+
+    @property
     def source(self) -> Comparison:
         """The comparison that has the best model."""
         return self.result if self.models is None else self.models
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; None in place of NaN and infinite numbers."""
-        labels, counts = np.unique(self.prepared.y, return_counts=True)
         columns = {column: family for family, members in families(self.schema).items() for column, _ in members}
         worth = {"importance": self.worth.frame.mean(), "standard_error": self.worth.frame.sem()}
         found: dict[str, Any] = {
@@ -214,7 +220,7 @@ class Account:
                 "rows": len(self.read.table),
                 "rows_used": len(self.prepared.y),
                 "target": self.target,
-                "classes": {str(label): int(n) for label, n in zip(labels.tolist(), counts, strict=True)},
+                "classes": self.prepared.sizes,
                 "columns": columns,
                 "notes": [*self.prepared.suspicions, *self.read.notes, *self.prepared.notes],
                 "suspicions": [*self.prepared.suspicions],

@@ -10,6 +10,7 @@ from bayesgen.comparison.results import scores_of
 from bayesgen.core.errors import Argument, Informed, counted, named, quoted, several
 from bayesgen.inspection.probabilities import FEWEST
 from bayesgen.tables.dates import as_text
+from bayesgen.tables.shares import stacked
 from bayesgen.tables.suspicions import record
 
 MODELS = {"nb": "naive Bayes", "gda": "a Gaussian discriminant with a full covariance for each class"}
@@ -28,6 +29,7 @@ _OPTIONS: dict[str, str | dict] = {  # arguments of the library that are no opti
         "drop": "leave them out by --drop",
     },
     "groups": "`--group {value}`",
+    "label_weight": "",
     "loss": "--loss",
     "schema": "learn from the rows of both at once: `bayesgen fit` takes a folder or a pattern of files",
     "shared": {True: "a shared covariance"},
@@ -53,11 +55,12 @@ def _option(argument: Argument) -> str:
 
 def of_table(read, target, prepared, schema) -> list[str]:
     """Summarise the table that was read: rows, classes, columns by family, omissions and doubts."""
-    classes, counts = np.unique(prepared.y, return_counts=True)
-    sizes = several(f"{quoted(c)} {n}" for c, n in zip(classes.tolist(), counts, strict=True))
+    sizes = several(f"{quoted(c)} {n:.10g}" for c, n in prepared.sizes.items())
     lines = [
         f"{read.source}: {len(read.table)} rows, {read.table.shape[1]} columns; {len(prepared.y)} rows used",
-        f"{quoted(target)}, {len(classes)} classes: {sizes}",
+        f"{quoted(target)}, {len(prepared.sizes)} classes: {sizes}"
+        if isinstance(target, str)
+        else f"shares of {len(prepared.sizes)} classes, with their sums: {sizes}",
     ]
     for family, columns in families(schema).items():
         levels = (quoted(c) + (f" ({named(categories)})" if categories else "") for c, categories in columns)
@@ -98,7 +101,8 @@ def of_inferences(result) -> Iterator[str]:
             rows = result.estimators[name][0].rows
             cells = several(f"{quoted(column)} {quoted(str(rows[column].iloc[row]))}" for column in columns)
             why = f" because of {cells}" if columns else ""
-            label = quoted(str(result.classes[result.y_true[row]]))
+            never = (result.probability[name][row] == 0) & (result.indicators[row] > 0)
+            label = quoted(str(result.classes[never][0]))
             yield f"{name}: log loss inf, since row {rows.index[row]}, of class {label}, got probability 0{why}."
 
 
@@ -229,14 +233,15 @@ def base_rate(result) -> dict[str, float]:
 
     Where rows are in the order of time these are the rows that came before the fold.
     """
-    indicators = np.eye(len(result.classes))[result.y_true]
+    indicators = result.indicators
     p = np.empty(indicators.shape)
     for fold in range(1, result.folds + 1):
         held = result.fold == fold
         before = ~held if result.time is None else result.time < result.time[held].min()
         p[held] = indicators[before].mean(0)
     seen = result.fold > 0
-    return scores_of(result.y_true[seen], p[seen])
+    place, code, votes = stacked(result.codes[seen], None)
+    return scores_of(code, p[seen][place], votes)
 
 
 def from_exact(result, name) -> np.ndarray:
