@@ -25,7 +25,6 @@ It has no density of x, and takes no part where one is needed.
 """
 
 import math
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -153,7 +152,7 @@ class ForestMembers(FittedMembers):
 def grown(rows: Rows, seed):
     """Return a forest grown on distinct rows, and which rows each tree drew, (T, n)."""
     import sklearn
-    from sklearn.tree import DecisionTreeClassifier
+    from sklearn.tree import DecisionTreeRegressor
 
     rng, classes, levels = np.random.default_rng(seed), rows.classes, np.asarray(rows.levels, int)
     ranks = Ranks(together(rows.x, rows.c, levels))
@@ -166,7 +165,7 @@ def grown(rows: Rows, seed):
     places = [np.flatnonzero(codes == k) for k in np.argsort(rows.order.classes)]
     order, turned = in_order(rows.order)
     seen = ranks.turned(order, turned)
-    gaps = bool(np.isnan(seen).any())
+    gaps, member = bool(np.isnan(seen).any()), np.eye(classes)[rows.codes]
     while len(trees) < most and size < _BYTES:
         times = np.zeros(len(codes))
         for members in places:
@@ -178,13 +177,12 @@ def grown(rows: Rows, seed):
         grown_on = np.flatnonzero(times)
         if not len(grown_on):
             grown_on, times = np.arange(len(rows)), np.ones(len(rows))
-        # Checks of parameters would take longer than a tree of few rows.
-        tree = DecisionTreeClassifier(max_features="sqrt", random_state=int(rng.integers(1 << 31)))
-        with sklearn.config_context(skip_parameter_validation=True), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "The number of unique classes")  # many, of few rows that a tree drew
-            tree.fit(seen[grown_on], rows.codes[grown_on], times[grown_on] * rows.weight[grown_on], check_input=gaps)
-        shares = np.zeros((tree.tree_.node_count, classes), np.float32)
-        shares[:, tree.classes_] = tree.tree_.value[:, 0]
+        # The squares about the means of indicators of the classes are Gini's impurity. Of few rows a classifier's
+        # checks of labels, and the checks of parameters, would take longer than the tree.
+        tree = DecisionTreeRegressor(max_features="sqrt", random_state=int(rng.integers(1 << 31)))
+        with sklearn.config_context(skip_parameter_validation=True):
+            tree.fit(seen[grown_on], member[grown_on], times[grown_on] * rows.weight[grown_on], check_input=gaps)
+        shares = tree.tree_.value[:, :, 0].astype(np.float32)
         trees.append(Trees.of(tree.tree_, shares, ranks, order, turned))
         drawn.append(times > 0)
         size += trees[-1].nbytes
