@@ -1,5 +1,6 @@
 """An average exported as JavaScript answers as the average itself."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -52,11 +53,71 @@ def check(classifier, X, count, rng):
         assert np.abs(told - classifier.predict_proba(rows[:20], priors=priors)).max() < 1e-9
 
 
+def family(name, rng):
+    """An average of some families, with gaps at the fit too, and its rows."""
+    X, y = table(rng, 1001 if name == "trees" else 150)  # the fewest rows that trees are boosted with
+    X.loc[::11, "x0"] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return bg.AveragedClassifier(members=FAMILIES[name]).fit(X, y), X
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_each_family_is_scored_as_in_python(name):
     rng = np.random.default_rng(0)
-    X, y = table(rng, 1001 if name == "trees" else 150)  # the fewest rows that trees are boosted with
-    X.loc[::11, "x0"] = np.nan  # gaps at the fit too
+    check(*family(name, rng), 200, rng)
+
+
+def test_leaves_dates_constants_and_shares_of_another_place():
+    rng = np.random.default_rng(0)
+    X, y = table(rng, 150)
+    code = np.array([int(label[1]) for label in y])
+    X = X.assign(visits=rng.poisson(1 + 2 * code), bill=np.exp(X["x0"] / 3), same=2.5)
+    X["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, 150), unit="D")
+    features = {"visits": "poisson", "bill": "log", "day": "date", "wet": "drop"}
+    classifier = bg.AveragedClassifier(members=["gaussian", "category"], features=features, priors=[0.2, 0.3, 0.5])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        check(bg.AveragedClassifier(members=FAMILIES[name]).fit(X, y), X, 200, rng)
+        classifier.fit(X, y)
+    X["day"] = X["day"].dt.strftime("%Y-%m-%d")
+    rows = hard(X, 200, rng, far=(1e-300, 1e300))
+    with scorer(classifier) as made:
+        assert_equal(classifier, made, rows, apart=False)
+        assert made.ask("model.priors") == pytest.approx([0.2, 0.3, 0.5])
+        assert made.ask("typicality(row)", row={"x0": 1.0, "same": 3.0}) == 0
+        about = made.ask("model.about")
+        assert (about["rows"], about["score"]) == (150, pytest.approx(-classifier.scores_["nested"]))
+        told = "(() => { try { nextMeasurement(row); return null; } catch (e) { return e.message; } })()"
+        with pytest.raises(ValueError, match="column 'x2'") as caught:
+            next_measurement(classifier, X.iloc[[0]].assign(x0=np.nan, x2=1e300))
+        assert made.ask(told, row={"x2": 1e300}) == str(caught.value)
+
+
+def test_typicality_ranks_as_in_python_among_the_rows_that_the_file_ships():
+    rng = np.random.default_rng(0)
+    X, y = table(rng, 150)
+    X = X[["x0", "x1", "wet"]]
+    classifier = bg.AveragedClassifier(members=["gaussian", "category"]).fit(X, y)
+    with scorer(classifier) as made:
+        shown = pd.DataFrame(made.ask("drawnRows()"), columns=list(X)).astype({"wet": bool})
+        mine, theirs = classifier.score_samples(X[:20]), classifier.score_samples(shown)
+        ranks = ((theirs[:, None] < mine).sum(0) + 0.5) / (len(theirs) + 1)
+        assert made.ask("rows.map(typicality)", rows=records(X[:20])) == pytest.approx(ranks, abs=0.6 / len(theirs))
+
+
+def test_a_script_that_would_be_too_large_is_refused(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = table(rng, 150)
+    classifier = bg.AveragedClassifier(members=["forest", "gaussian"]).fit(X, y)
+    monkeypatch.setattr(sys.modules["bayesgen.export.script"], "_LARGEST", 100_000)
+    with pytest.raises(
+        ValueError, match=r"AveragedClassifier makes a script of .* MB.*: fit it with members='generative'"
+    ):
+        bg.export.script(classifier)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+def test_each_family_on_ten_thousand_rows(name):
+    rng = np.random.default_rng(1)
+    check(*family(name, rng), 10_000, rng)
