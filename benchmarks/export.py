@@ -1,7 +1,8 @@
 """Exported classifiers: sizes of script and page, time of a row in V8, and how far answers are from Python's.
 
 `python -m benchmarks export` needs `mini-racer`, of the extra ``test``, the engine of Chrome and of Node. Times are CPU
-time of all its threads, those of a row over a thousand rows after a thousand others.
+time of all its threads, those of a row over a thousand rows after a thousand others; of
+questions, what is asked next of a row of which nothing is known.
 """
 
 import json
@@ -15,6 +16,7 @@ import pandas as pd
 
 import bayesgen as bg
 from bayesgen.export import script, to_page
+from benchmarks.quality_report import markdown
 
 ROWS, LOOKS, WIDE = 1000, 50, 20
 
@@ -34,10 +36,12 @@ def cases(quick: bool):
     species = birds.pop("species")
     naive, full = bg.NaiveBayesClassifier(random_state=0), bg.GaussianDiscriminantClassifier(random_state=0)
     yield "naive Bayes, penguins", naive.fit(birds, species), birds
+    yield "average, 10 columns", bg.AveragedClassifier(random_state=0).fit(X, y), X
     yield "naive Bayes, 10 columns", bg.NaiveBayesClassifier(random_state=0).fit(X, y), X
     yield "full discriminant, 10 columns", full.fit(X, y), X
     if quick:
         return
+    yield "average, penguins", bg.AveragedClassifier(random_state=0).fit(birds, species), birds
     wide, labels = table(ROWS, WIDE, rng)
     yield f"naive Bayes, {WIDE} columns", bg.NaiveBayesClassifier(random_state=0).fit(wide, labels), wide
     drawn = bg.NaiveBayesClassifier(random_state=0).fit(X, y)
@@ -68,13 +72,21 @@ class Section:
 
     def markdown(self) -> str:
         """Return the table with what it says."""
-        head = ["classifier", "script, kB", "page, kB", "a row, us", "largest \\|dp\\|", "interval, ms", "its ends"]
-        lines = ["| " + " | ".join(cells) + " |" for cells in [head, ["---"] * len(head), *self.rows]]
+        head = [
+            "classifier",
+            "script, kB",
+            "page, kB",
+            "a row, us",
+            "largest \\|dp\\|",
+            "questions, ms",
+            "interval, ms",
+        ]
         return (
             "## Exported classifiers\n\nSizes; CPU time of a row in V8; the largest difference of a probability from "
             f"Python's over {ROWS:,} rows, a sixth of\nwhose entries are missing where the classifier takes gaps; time "
-            "of the first interval, which draws parameters, and\nthe largest difference of the ends of intervals of "
-            f"{LOOKS} rows from Python's of 20,000 draws.\n\n" + "\n".join(lines) + "\n"
+            "of what to ask next when nothing is known, of all columns;\ntime of the first interval, which draws "
+            f"parameters, and the largest difference of the ends of intervals of {LOOKS} rows\nfrom Python's of 20,000 "
+            f"draws.\n\n{markdown(pd.DataFrame(self.rows, columns=[*head, 'its ends']))}"
         )
 
 
@@ -101,14 +113,17 @@ def run(quick: bool = False) -> list[Section]:
             took = process_time() - began
             apart = np.abs(np.array(found) - classifier.predict_proba(rows)).max()
             began = process_time()
+            engine.eval("nextMeasurement({}); 0")
+            asked = f"{1000 * (process_time() - began):.0f}" if hasattr(classifier, "score_samples") else ""
+            began = process_time()
             engine.eval("predictProbaInterval(rows[0]); 0")
             first = process_time() - began
             looked = f"JSON.stringify(rows.slice(0, {LOOKS}).map((row) => predictProbaInterval(row)))"
             ends = json.loads(engine.eval(looked))
         told = "", ""
-        if classifier.posterior_.kind != "point":
+        if classifier.posterior_.kind not in ("point", "average"):
             python = classifier.predict_proba_interval(rows[:LOOKS], size=20_000)
             told = f"{1000 * first:.0f}", f"{np.abs(np.array(ends) - python).max():.3f}"
         sizes = f"{len(text) / 1000:.0f}", f"{size / 1000:.0f}"
-        section.add(name, *sizes, f"{1e6 * took / ROWS:.0f}", f"{apart:.0e}", *told)
+        section.add(name, *sizes, f"{1e6 * took / ROWS:.0f}", f"{apart:.0e}", asked, *told)
     return [section]

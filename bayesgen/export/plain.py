@@ -33,6 +33,7 @@ from bayesgen.tables.table import DECLARE
 _LEVELS = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35)  # at which the scorer cuts a line, and their mirrors
 _ROWS = 500  # drawn, beside which a row is typical or not
 _READABLE = 4096  # numbers of an array that are written as such; more are packed
+_VALUE = "value {value} in row 0 "  # stands before the words of a leaf
 _USUAL = (0.0005, 0.9995)  # levels of the range of a column
 
 
@@ -107,7 +108,7 @@ def _mixture(classifier, entries: Entries) -> dict[str, Any]:
     components, classes = joint.components(), posterior.model.classes
     factors = [factor_of(factor, classifier.schema_, entries) for factor in components.factors]
     made = {
-        "infinite": INFINITE,
+        "infinite": _VALUE + INFINITE,
         "priors": np.exp(joint.log_prior).tolist(),
         "members": {
             "count": len(components.log_member),
@@ -126,9 +127,9 @@ def of_average(classifier, entries: Entries) -> dict[str, Any]:
     numbers, categories = arrays.numbers(schema, constant), arrays.categories(schema)
     for column in entries.columns:
         if column["name"] in (*numbers, *constant):
-            column["infinite"] = "is infinite; give NaN where it is missing"
+            column["infinite"] = _VALUE + "is infinite; give NaN where it is missing"
         elif column["kind"] == "bool":
-            column["words"] = "is not 0 or 1; a Bernoulli feature is binary"
+            column["words"] = _VALUE + "is not 0 or 1; a Bernoulli feature is binary"
         if (value := constant.get(column["name"], np.nan)) == value:
             column["constant"] = value
     places = [[entries.place[name] for name in names] for names in (numbers, categories)]
@@ -153,7 +154,7 @@ def of_average(classifier, entries: Entries) -> dict[str, Any]:
         factors.append(factor_of(factor, schema, entries))
     asked = average.log_class_prior if average.given is None else np.log(average.given)
     made = {
-        "infinite": INFINITE,
+        "infinite": _VALUE + INFINITE,
         "priors": np.exp(asked).tolist(),
         "members": {
             "count": len(takes),
@@ -281,8 +282,10 @@ def factor_of(factor, schema, entries: Entries) -> dict[str, Any]:
     for i, column in enumerate(block.columns):
         about = columns[place[column]]
         about |= said.get("columns", {})
+        if "words" in said.get("columns", {}):
+            about["words"] = _VALUE + about["words"]
         if said["kind"] == "heads":
-            about |= {"most": said["trials"][i], "words_most": "is more than the tosses"}
+            about |= {"most": said["trials"][i], "words_most": _VALUE + "is more than the tosses"}
         elif said["kind"] == "tosses" and i:
             about["given"] = True
     names = [block.columns[i] for i in said.pop("kept", range(len(block.columns)))]

@@ -59,10 +59,7 @@ function entry(column, value, remarks) {
     throw fault(column.name, `${text}; convert it or drop it, or take naive Bayes and declare it categorical`);
   }
   const x = Number(value);
-  const refuse = (words) => {
-    const text = /^the value|^\{value\}/.test(words) ? words.replace("{value}", shown(x)) : `value ${shown(x)} in row 0 ${words}`;
-    return refusal(column, text);
-  };
+  const refuse = (words) => refusal(column, words.replace("{value}", shown(x)));
   if (!Number.isFinite(x)) throw refuse(column.kind === "bool" ? column.words : column.infinite || model.infinite);
   if (column.kind === "bool") throw refuse(column.words);
   if (column.kind === "count" && !(x >= 0 && Number.isInteger(x))) throw refuse(column.words);

@@ -123,6 +123,9 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
     def student(self, x, params=None):
         return super().student(x) if params is None else self.leaf.student(x, self.members(params))
 
+    def written(self, params=None):
+        return super().written() if params is None else self.leaf.written(self.members(params))
+
     def back(self, z):
         return self.leaf.back(z)
 
