@@ -344,7 +344,7 @@ def weigh(
     else:
         width = data.x.shape[1] + data.c.shape[1] + (0 if leaves is None or data.e is None else data.e.shape[1])
         mode = np.array([member.expected_exponent(width, predicted.count) for member in members])
-        choice = by_stacking(predicted, priors, mode, [m.family for m in members], members.index(NOTHING), dense)
+        choice = by_stacking(predicted, priors, mode, members.index(NOTHING), dense)
     exponents, weights, density_weights, sharpening, nested, error = choice
     predicted = predicted.told
     scores = {

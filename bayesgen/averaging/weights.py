@@ -7,7 +7,7 @@ With p_im = q_m(t_i | x_i, all other rows), the weights maximise
 over the simplex: the log score of the mixture, under a Dirichlet prior of mass c in which member m has the share a_m.
 There are three priors (`PRIORS`): under a weak one few rows decide, under a strong one chance does not, and members
 that follow the rows without a model have more of it. Their weights are mixed by the scores of rows that did not choose
-them. Before rows are weighed each member loses what the best of its family is expected to gain by chance (`luck`).
+them.
 (Yao, Vehtari, Simpson and Gelman 2018, *Bayesian Analysis* 13: when no model is true, stacking beats averaging by
 evidence.)
 """
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, logsumexp, ndtri, softmax
+from scipy.special import expit, logsumexp, softmax
 
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.numerics import folds, tempering
@@ -138,7 +138,7 @@ def by_evidence(predicted: LeftOut, log_weight) -> Choice:
     return Choice(exponents, weights, weights, 1.0, nested, error)
 
 
-def by_stacking(predicted: LeftOut, priors, mode, families, nothing: int, dense) -> Choice:
+def by_stacking(predicted: LeftOut, priors, mode, nothing: int, dense) -> Choice:
     """Stack the tempered members, and those that are ``dense`` by their densities of classes and rows.
 
     Parameters
@@ -148,21 +148,18 @@ def by_stacking(predicted: LeftOut, priors, mode, families, nothing: int, dense)
         Share of each member in each prior of the weights.
     mode : array, shape (M,)
         The exponent to expect of each member.
-    families : sequence of str, length M
-        The family of each member.
     nothing : int
         Place of the base rate.
     dense : bool array, shape (M,)
         True for the members that have a density of all columns.
     """
-    family = np.unique(families, return_inverse=True)[1]
-    exponents, weights = _choose(predicted, priors, mode, family)
+    exponents, weights = _choose(predicted, priors, mode)
     joint = predicted.of_class(predicted.density[dense]) + predicted.of_class(predicted.log_prior)
     density_weights = np.zeros(len(mode))
     if dense.any():
         density_prior = priors[0, dense] * strength(predicted.count)
         density_weights[dense] = stack(joint, predicted.weight, density_prior)
-    (odds, unseen, told), share = _nested(predicted, priors, mode, family, (exponents, weights)), predicted.share
+    (odds, unseen, told), share = _nested(predicted, priors, mode, (exponents, weights)), predicted.share
     base = float(predicted.of_class(predicted.log_prior) @ share)
     gain = float(predicted.log_score(unseen, 1.0) @ share) - base
     weights = gated(odds @ weights, nothing, predicted.count * gain)
@@ -172,18 +169,17 @@ def by_stacking(predicted: LeftOut, priors, mode, families, nothing: int, dense)
     return Choice(exponents, weights, density_weights, sharpening, nested, predicted.standard_error(scores))
 
 
-def _choose(predicted: LeftOut, priors, mode, family, near=None, heavy=None):
+def _choose(predicted: LeftOut, priors, mode, near=None, heavy=None):
     """Choose exponents (M,) and weights (P, M), beginning at ``near`` and ``heavy`` where given."""
     codes, weight = predicted.codes, predicted.weight
     exponents = tempering.exponents(predicted.density, predicted.log_prior, codes, weight, mode, near)
     log_q, rows = predicted.log_q(exponents), strength(predicted.count)
-    log_q -= luck(log_q, family, predicted.share, predicted.count)[:, None]
     start = [None] * len(priors) if heavy is None else heavy
     every = zip(PRIORS, priors, start, strict=True)
     return exponents, np.array([stack(log_q, weight, times * rows * prior, near) for (times, _), prior, near in every])
 
 
-def _nested(predicted: LeftOut, priors, mode, family, start) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _nested(predicted: LeftOut, priors, mode, start) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the odds of the priors, (P,), and the average of rows (n, K) under all that others chose, and as told.
 
     Exponents and weights are chosen by four of five folds. A prior has the odds e^score of the rows of these folds, as
@@ -196,7 +192,7 @@ def _nested(predicted: LeftOut, priors, mode, family, start) -> tuple[np.ndarray
     for j in np.unique(fold):
         inside = fold == j
         others = predicted.take(inside if inside.all() else ~inside)
-        exponents, weights = _choose(others, priors, mode, family, *start)
+        exponents, weights = _choose(others, priors, mode, *start)
         these = predicted.take(inside)
         for found, rows in zip(unseen, (these, these.told), strict=False):
             found[:, inside] = [rows.average(exponents, weights_of_prior) for weights_of_prior in weights]
@@ -205,34 +201,6 @@ def _nested(predicted: LeftOut, priors, mode, family, start) -> tuple[np.ndarray
     others = softmax(scores.sum(1, keepdims=True) - scores, axis=0)
     averages = [np.einsum("pi,pik->ik", others[:, fold], found) for found in unseen]
     return softmax(scores.sum(1)), averages[0], averages[-1]
-
-
-def luck(log_q, family, share, rows: float) -> np.ndarray:
-    r"""Return how much the best of each member's family is expected to gain by chance in a mean log score, (M,).
-
-    Of M members whose scores of G rows differ by chance alone, the best is ahead of their mean by e_M s/√(G - 1): s² is
-    the variance over rows of a member's score less its family's, a mean over the members, and e_M the expected largest
-    of M standard normals, Φ⁻¹((M - 3/8)/(M + 1/4)) (Blom 1958, *Statistical Estimates and Transformed Beta-Variables*).
-    The more members a family has, and the more they differ, the luckier its luckiest: at 20 rows a class the best of
-    the mixtures promised .12 more than came, the best softmax regression .01.
-
-    Parameters
-    ----------
-    log_q : array, shape (M, n)
-        Log probability of the class of each row.
-    family : int array, shape (M,)
-        Number of the family of each member.
-    share : array, shape (n,)
-        Weights of the rows that sum to 1.
-    rows : float
-        G, the number of independent rows that they are worth.
-    """
-    count, log_q = np.bincount(family), np.maximum(log_q, np.log(_TINY))
-    mean = (np.eye(len(count))[:, family] @ log_q) / count[:, None]
-    apart = log_q - mean[family]
-    variance = (apart - (apart @ share)[:, None]) ** 2 @ share
-    spread = np.sqrt(np.bincount(family, variance) / count / max(rows - 1, 1))
-    return (ndtri((count - 0.375) / (count + 0.25)) * spread)[family]
 
 
 def prior_mass(members, share: float) -> np.ndarray:

@@ -12,7 +12,7 @@ from bayesgen.averaging.gaussians import GaussianMember
 from bayesgen.averaging.member import Product
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.softmax import SoftmaxMember
-from bayesgen.averaging.weights import PRIORS, LeftOut, by_stacking, luck, prior_mass, strength
+from bayesgen.averaging.weights import PRIORS, LeftOut, by_stacking, prior_mass, strength
 from bayesgen.numerics import tempering
 from bayesgen.numerics.stacking import stack
 
@@ -142,7 +142,7 @@ def test_the_nested_score_decides_between_the_priors(gain):
     """A member that is right of all rows has nearly all by the weak prior; where all is chance the strong count."""
     predicted = _left_out(gain, 30)
     prior = np.full((3, 20), 1 / 20)
-    weights = by_stacking(predicted, prior, np.ones(20), range(20), 0, np.zeros(20, bool)).weights
+    weights = by_stacking(predicted, prior, np.ones(20), 0, np.zeros(20, bool)).weights
     log_q = predicted.log_q(np.ones(20))
     weak, _, strong = (stack(log_q, np.ones(30), times * strength(30) / 20 * np.ones(20)) for times, _ in PRIORS)
     if gain > 1:
@@ -160,28 +160,12 @@ def test_copies_that_share_the_prior_of_a_member_change_nothing():
     copied = replace(predicted, density=predicted.density[order], least=predicted.least[order])
     split = prior[:, order] * np.where(np.isin(order, 1), 0.5, 1.0)
     once, twice = (
-        by_stacking(rows, own, np.ones(own.shape[1]), range(own.shape[1]), 0, np.zeros(own.shape[1], bool))
+        by_stacking(rows, own, np.ones(own.shape[1]), 0, np.zeros(own.shape[1], bool))
         for rows, own in ((predicted, prior), (copied, split))
     )
     np.testing.assert_allclose(np.append(twice.weights[:1], twice.weights[2:20]), np.delete(once.weights, 1), atol=2e-4)
     assert twice.weights[1] + twice.weights[20] == pytest.approx(once.weights[1], abs=2e-4)
     assert twice.nested == pytest.approx(once.nested, abs=1e-5)
-
-
-@pytest.mark.parametrize("shared", [0.0, 0.9])
-def test_luck_is_what_the_best_of_a_family_gains_by_chance(shared):
-    """Six members that are equally good, by simulation, and one alone: the best of the six is ahead of their mean."""
-    rng, sizes, share = np.random.default_rng(5), [0] * 6 + [1], np.full(40, 1 / 40)
-    best, told = [], []
-    for _ in range(2000):
-        common, apart = rng.normal(size=40), rng.normal(size=(7, 40))
-        log_q = -1 + shared * common + np.sqrt(1 - shared**2) * apart
-        best.append((log_q @ share)[:6].max() - (log_q @ share)[:6].mean())
-        told.append(luck(log_q, np.array(sizes), share, 40.0))
-    told = np.mean(told, axis=0)
-    assert told[6] == 0 and (told[:6] == told[0]).all()
-    # s takes the members as they differ from their mean, (M - 1)/M of their variance: 9 % less than the gain.
-    assert np.mean(best) * 0.88 < told[0] < np.mean(best) * 1.02
 
 
 def test_stacking_that_is_cut_short_says_so():
