@@ -52,8 +52,9 @@ class LatentClassClassifier(GenerativeClassifier):
         Prior of the columns; see `NaiveBayesClassifier` and `GaussianDiscriminantClassifier`. "weak" follows the rows
         with a label where every class has some, else all rows. A class without labels needs a prior that is a
         distribution.
-    classes : int or sequence, optional
+    classes : int, sequence or "auto", optional
         Number of classes, which are then called 0, 1, ...; or their names. By default they are the labels in ``y``.
+        "auto" takes the `best` of 1 to 7 by `compare_classes`, where no row has a label.
     order_by : column, optional
         Column by whose mean, from low to high, the classes are named that have neither a label nor a prior of their
         own. By default the most frequent class is the first.
@@ -74,6 +75,8 @@ class LatentClassClassifier(GenerativeClassifier):
     ----------
     classes_ : array
         Class labels.
+    class_numbers_ : ClassNumbers
+        With ``classes="auto"``, what it was chosen by; a file does not keep it.
     free_ : array
         Labels of the classes that neither a label nor the prior tells apart, and that are named by an order.
     starts_reached_ : int or None
@@ -101,7 +104,7 @@ class LatentClassClassifier(GenerativeClassifier):
     covariance: str = "full"
     shared: bool = False
     prior: str | Hyperparameters = "weak"
-    classes: int | Sequence | None = None
+    classes: int | str | Sequence | None = None
     order_by: Any = None
     class_concentration: ArrayLike = 1.0
     priors: ArrayLike | None = None
@@ -132,7 +135,7 @@ class LatentClassClassifier(GenerativeClassifier):
             table = self.table(X, reset=True)
             labels, place = some_labels(y, len(table))
             table, place, weight = existing(table, place, sample_weight)
-            self.classes_ = self._named(labels[place[place >= 0]])
+            self.classes_ = self._named(labels[place[place >= 0]], X, sample_weight)
             warn_of_weightless(labels, self.classes_, sample_weight)
             codes = self._code(labels, place)
             schema, known = self._learn_schema(table), codes >= 0
@@ -157,8 +160,18 @@ class LatentClassClassifier(GenerativeClassifier):
             warn_of_labels(self.classes_, codes[known], schema, labelled)
         return self
 
-    def _named(self, labels) -> np.ndarray:
-        """Return the classes: as ``classes`` names them, else those that have labels."""
+    def _named(self, labels, X, sample_weight) -> np.ndarray:
+        """Return the classes: as ``classes`` names or counts them, else those that have labels."""
+        if isinstance(self.classes, str) and self.classes == "auto":
+            from bayesgen.estimators.class_numbers import compare_classes
+
+            if len(labels) or sample_weight is not None:
+                raise ValueError("classes='auto' compares numbers of classes by rows without labels and weights")
+            settings = self.get_params(deep=False)
+            given = {name: value for name, value in settings.items() if name not in ("classes", "random_state")}
+            seed = int(generator(self.random_state).integers(2**31))
+            self.class_numbers_ = compare_classes(X, seed=seed, **given)
+            return np.arange(self.class_numbers_.best)
         if self.classes is not None:
             return named_classes(self.classes)
         if not len(labels):
@@ -244,6 +257,11 @@ class LatentClassClassifier(GenerativeClassifier):
         if (statistics.classes.total() > 0).all():
             return statistics
         _require_conjugate(model)
+        lone = len(latent_classes.free(model, statistics))
+        if lone > 1 and lone > (distinct := latent_classes.distinct_rows(statistics, lone)):
+            raise ValueError(
+                f"classes: {lone} have no label, and X has {distinct} different rows without one; take fewer"
+            )
         likelihood = isinstance(resolve(self.inference), ML)
         found = latent_classes.begun(model, statistics, self.starts, generator(self.random_state), likelihood)
         return latent_classes.ordered(model, found, None if values is None else values[unknown])
@@ -351,7 +369,7 @@ class LatentClassClassifier(GenerativeClassifier):
 def named_classes(classes) -> np.ndarray:
     """Return the names of the classes from their names or their number; raise an error for anything else."""
     if isinstance(classes, bool | str) or not isinstance(classes, int | np.integer | Sequence | np.ndarray):
-        raise TypeError(f"classes must be their number, or their names, got {classes!r}")
+        raise TypeError(f"classes must be their number, their names or 'auto', got {classes!r}")
     if isinstance(classes, int | np.integer):
         check_count("classes", classes)
         return np.arange(classes)

@@ -23,6 +23,18 @@ frequent first, or by the mean of a column. The posterior is symmetric in them, 
 renamed by any rule that is one for all draws; they are matched with the classes at the start (Hungarian method, as by
 Stephens 2000, *Journal of the Royal Statistical Society B* 62). Densities of rows do not depend on it.
 
+**Draws about a mode.** If row i counts r_ik in class k, the posterior is conjugate. With S the sums of all rows so
+counted, draws are proposed from the equal mixture q of its tempered forms p(θ) exp(h η(θ)·S)/Z_h, h = 1, .7, .4 and .2,
+which are conjugate too, and wider. They are weighed by
+
+.. math:: w = \frac{p(x \mid \theta) \, p(\theta)}{q(\theta)} = \frac{p(x \mid \theta)}{\frac14 \sum_h
+   \exp(h \, \eta(\theta) \cdot S) / Z_h}, \qquad Z_h = \int p(\theta) \exp(h \, \eta(\theta) \cdot S) \, d\theta
+
+so that their mean is the evidence, and the largest weights tell where the posterior is too far from q (Pareto k). The
+prior cancels. Up to six `free` classes q is the mean over all ways to rename them, so that modes may overlap (dual
+importance sampling: Lee and Robert 2016, *Bayesian Analysis* 11); more of them count as if each way were a mode apart.
+Modes of another kind that no proposal reaches are missed, and the estimate is too small by them.
+
 **The evidence** of few rows is exact. With g_k(S) the evidence of the rows S as class k, the prior of sizes included,
 
 .. math:: p(x) = \sum_{S_1 \cup \dots \cup S_K} \prod_k g_k(S_k), \qquad
@@ -31,8 +43,10 @@ Stephens 2000, *Journal of the Royal Statistical Society B* 62). Densities of ro
 over all divisions of the rows into K classes: 3^n terms a class instead of K^n labellings.
 """
 
+import itertools
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -43,11 +57,14 @@ from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.classifier import ClassConditional
 from bayesgen.models.model import Params
 from bayesgen.models.unknown_labels import PartlyLabelled, UnknownClasses
+from bayesgen.numerics.draws import pareto_shape
 from bayesgen.numerics.pieces import DENSITIES, pieces
 from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.numerics.sums import Grouping
 
 _LEAST = 1e-8  # of the variance of a column, or of a combination of columns, that a class must keep
+_RENAMED = 6  # classes, of which all names are gone through
+_HEAT = (1.0, 0.7, 0.4, 0.2)  # powers of the likelihood in the proposals of `weighted_draws`
 MOST = 12  # rows of which all divisions into classes are summed
 
 
@@ -60,6 +77,16 @@ def alike(model: ClassConditional) -> bool:
 def free(model: ClassConditional, statistics: PartlyLabelled) -> np.ndarray:
     """Return the codes of the classes that nothing tells apart, neither a label nor the prior."""
     return np.flatnonzero(statistics.classes.total() == 0) if alike(model) else np.zeros(0, np.intp)
+
+
+def distinct_rows(statistics: PartlyLabelled, enough: int) -> int:
+    """Return the number of different rows of unknown class, or more than ``enough`` where there are more."""
+    rows = np.concatenate([values.reshape(len(values), -1) for values in statistics.rows.values()], axis=1)
+    for count in (100 * enough, len(rows)):
+        found = len(np.unique(np.nan_to_num(rows[:count], nan=np.inf), axis=0))
+        if found > enough:
+            break
+    return found
 
 
 def begun(
@@ -142,6 +169,79 @@ def bound(model: ClassConditional, statistics: PartlyLabelled, labels: np.ndarra
     """Return the lower bound of the log evidence at probabilities (m, K) of the classes of rows; see the module."""
     entropy = -(statistics.weight[:, None] * xlogy(labels, labels)).sum()
     return float(model.log_evidence(statistics.expected(model, labels)) + entropy)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedDraws:
+    """Draws of the parameters about a mode, with importance weights; see the module.
+
+    Attributes
+    ----------
+    params : dict from site to array (draws, ...)
+        Parameters, draws of the proposal.
+    log_weight : array (draws,)
+        Log of p(rows, θ) / q(θ).
+    level : array (draws, m)
+        Log density of each row of unknown class.
+    """
+
+    params: Params
+    log_weight: np.ndarray
+    level: np.ndarray
+
+    @property
+    def weight(self) -> np.ndarray:
+        """The weights, which sum to 1."""
+        return softmax(self.log_weight)
+
+    @property
+    def log_evidence(self) -> float:
+        """Log of the evidence: the mean of the weights."""
+        return float(logsumexp(self.log_weight) - np.log(len(self.log_weight)))
+
+    @property
+    def error(self) -> float:
+        """Standard error of `log_evidence`."""
+        return float(np.sqrt(np.maximum((self.weight**2).sum() - 1 / len(self.log_weight), 0.0)))
+
+    @property
+    def pareto_k(self) -> float:
+        """Shape of the largest weights; above 0.7 they do not show what the proposals miss."""
+        return float(pareto_shape(self.log_weight))
+
+
+@np.errstate(under="ignore")
+def weighted_draws(
+    model: ClassConditional, statistics: PartlyLabelled, rng: np.random.Generator, count: int = 4000
+) -> WeightedDraws:
+    """Draw parameters about the mode of the start from tempered conjugate posteriors, and weigh them."""
+    em = UnknownClasses(model).stacked(statistics, "start")
+    labels = statistics.start
+    if labels is None:
+        labels = UnknownClasses(model).labels(UnknownClasses(model).map(statistics), statistics)
+    sums = em.summed(labels.T[None])
+    sums, _ = em.climb(sums)
+    each = -(-count // len(_HEAT))
+    parts = [model.update(em.complete(heat * sums[0])).sample_parameters(rng, (each,)) for heat in _HEAT]
+    params = {site: np.concatenate([part[site] for part in parts]) for site in parts[0]}
+    eta = em.natural(params, (each * len(_HEAT), len(model.class_names)))
+    fit = eta @ sums[0].T  # (draws, K, K): η of a class with the sums of another
+    lone, every = free(model, statistics), np.arange(eta.shape[1])
+    several = list(itertools.permutations(lone)) if len(lone) <= _RENAMED else [tuple(lone)]
+    heats, proposal = np.array(_HEAT), np.full((len(_HEAT), len(eta)), -np.inf)
+    for order in several:
+        place = every.copy()
+        place[lone] = order
+        proposal = np.logaddexp(proposal, heats[:, None] * fit[:, place, every].sum(1))
+    proposal = logsumexp(proposal - em.evidences(heats[:, None, None] * sums)[:, None], axis=0)
+    proposal -= np.log(len(_HEAT)) + math.lgamma(len(lone) + 1)
+    level = np.empty((len(eta), len(em.weight)))
+    for piece in pieces(len(eta), len(em.weight) * eta.shape[1], DENSITIES):
+        joint = (eta[piece].reshape(-1, eta.shape[2]) @ em.terms.T).reshape(-1, eta.shape[1], len(em.weight))
+        level[piece] = logsumexp(joint, axis=1) + em.base
+    recorded: Any = statistics.recorded.leaves
+    known = (eta * em.known).sum((1, 2)) + sum(float(kept.base) for kept in recorded.values())
+    return WeightedDraws(params, level @ em.weight + known - proposal, level)
 
 
 def ordered(model: ClassConditional, statistics: PartlyLabelled, values=None) -> PartlyLabelled:

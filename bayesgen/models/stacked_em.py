@@ -17,9 +17,11 @@ divided by the root mean square of T_ij.
 """
 
 import numpy as np
+from scipy.special import xlogy
 
 from bayesgen.core.errors import DataError
 from bayesgen.core.statistics import SumStatistics
+from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.classifier import ClassConditional
 from bayesgen.numerics.sums import Grouping
 
@@ -70,6 +72,11 @@ class StackedEM:
             leaves[name] = self.kinds[name].of_total(total, self.centres[name])
         return counts, leaves
 
+    def complete(self, sums) -> ClassStatistics:
+        """Return the statistics of a classifier from sums (K, Q)."""
+        counts, leaves = self.statistics(sums)
+        return ClassStatistics(counts, leaves, sums[:, 0])
+
     def parameters(self, sums):
         """Return the parameters that are best for sums (..., K, Q), or raise."""
         counts, leaves = self.statistics(sums)
@@ -81,14 +88,8 @@ class StackedEM:
         return self.model.join(classes, found)
 
     def maximised(self, sums):
-        """Return natural parameters (..., K, Q) that are best for sums (..., K, Q), the first the log of the shares."""
-        model, shape, params = self.model, sums.shape[:-1], self.parameters(sums)
-        with np.errstate(divide="ignore"):
-            parts = [np.broadcast_to(np.log(params[f"{model.CLASSES}.probability"]), shape)[..., None]]
-        for name, leaf in model.leaves.items():
-            eta = leaf.natural_parameters(model.site(params, name), self.centres[name])
-            parts.append(np.broadcast_to(eta, (*shape, *eta.shape[len(shape) :])).reshape(*shape, -1))
-        return np.concatenate(parts, axis=-1)
+        """Return natural parameters (..., K, Q) that are best for sums (..., K, Q)."""
+        return self.natural(self.parameters(sums), sums.shape[:-1])
 
     def _best(self, leaf, sums):
         if self.way == "ml":
@@ -177,6 +178,23 @@ class StackedEM:
             sums[alive] = np.where(better[:, None, None], then, second)
         return sums, arrived
 
+    def evidences(self, sums):
+        """Return log ∫ p(θ) exp(η(θ) · sums) dθ of sums (S, K, Q), (S,): the evidence but for the base measure."""
+        counts, leaves = self.statistics(sums)
+        level = self.model.classes.log_evidence_terms(counts)
+        for name, leaf in self.model.leaves.items():
+            level = level + leaf.log_evidence_terms(leaves[name]).reshape(len(sums), -1).sum(1)
+        return level
+
+    def natural(self, params, lead: tuple[int, ...]):
+        """Return natural parameters (lead..., Q) of parameters, the first the log of the shares."""
+        with np.errstate(divide="ignore"):
+            parts = [np.broadcast_to(np.log(params[f"{self.model.CLASSES}.probability"]), lead)[..., None]]
+        for name, leaf in self.model.leaves.items():
+            eta = leaf.natural_parameters(self.model.site(params, name), self.centres[name])
+            parts.append(np.broadcast_to(eta, (*lead, *eta.shape[len(lead) :])).reshape(*lead, -1))
+        return np.concatenate(parts, axis=-1)
+
     def heights(self, sums):
         """Return, for each start, the log likelihood under "ml", else the lower bound of the evidence at its sums."""
         eta = self.tried(sums)
@@ -184,10 +202,6 @@ class StackedEM:
         eta[bad] = 0.0
         labels, level = self.expected(eta)
         if self.way != "ml":
-            counts, leaves = self.statistics(self.summed(labels))
-            with np.errstate(divide="ignore", invalid="ignore"):
-                entropy = -np.where(labels > 0, labels * np.log(labels), 0.0).sum(1) @ self.weight
-            level = self.model.classes.log_evidence_terms(counts) + entropy + self.weight @ self.base
-            for name, leaf in self.model.leaves.items():
-                level = level + leaf.log_evidence_terms(leaves[name]).reshape(len(sums), -1).sum(1)
+            entropy = -xlogy(labels, labels).sum(1) @ self.weight
+            level = self.evidences(self.summed(labels)) + entropy + self.weight @ self.base
         return np.where(bad, -np.inf, level), labels

@@ -1,6 +1,7 @@
 """Pictures: functions that draw on matplotlib Axes and return them. Matplotlib is imported by the first one drawn."""
 
 from bayesgen.plot.bayes_nets import bayes_net, net
+from bayesgen.plot.classes import class_numbers
 from bayesgen.plot.lectures import (
     beta_densities,
     coin,
@@ -40,6 +41,7 @@ __all__ = [
     "calibration",
     "calibration_over_time",
     "class_conditionals",
+    "class_numbers",
     "class_probabilities",
     "coin",
     "column",

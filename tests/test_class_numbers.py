@@ -1,0 +1,115 @@
+"""How many classes there are: against enumeration, published criteria, and rows whose classes are known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import logsumexp
+
+import bayesgen as bg
+from bayesgen.models import BetaBernoulli, NormalInverseGamma, latent_classes
+
+# Stouffer and Toby 1951, American Journal of Sociology 56: 216 students judge in four situations of a role conflict.
+# Patterns of answers (universalistic 0, particularistic 1) and their counts, as printed by Goodman 1974.
+VALUES = {
+    "0000": 42, "0001": 23, "0010": 6, "0011": 25, "0100": 6, "0101": 24, "0110": 7, "0111": 38,
+    "1000": 1, "1001": 4, "1010": 1, "1011": 6, "1100": 2, "1101": 9, "1110": 2, "1111": 20,
+}  # fmt: skip
+
+
+def values():
+    rows = [[bit == "1" for bit in pattern] for pattern, count in VALUES.items() for _ in range(count)]
+    return pd.DataFrame(rows, columns=list("ABCD"))
+
+
+def humps(seed=0, sizes=(30, 20, 50)):
+    rng = np.random.default_rng(seed)
+    return np.concatenate([rng.normal(m, 1.0, n) for m, n in zip((-6.0, 0.0, 7.0), sizes, strict=True)])[:, None]
+
+
+def test_two_classes_of_goodman():
+    """Goodman 1974, Biometrika 61: two classes fit with G² = 2.72 on 6 degrees of freedom; shares .72 and .28."""
+    X = values()
+    fitted = bg.LatentClassClassifier(classes=2, inference="ml", random_state=0).fit(X)
+    counts = np.array(list(VALUES.values()), float)
+    patterns = pd.DataFrame([[b == "1" for b in p] for p in VALUES], columns=list("ABCD"))
+    expected = 216 * np.exp(fitted.score_samples(patterns))
+    assert 2 * (counts * np.log(counts / expected)).sum() == pytest.approx(2.72, abs=0.005)
+    np.testing.assert_allclose(fitted.posterior_.params["classes.probability"], [0.72, 0.28], atol=0.005)
+    assert fitted.starts_reached_ >= 10
+    table = bg.compare_classes(X, (2,), starts=6, folds=2).table
+    assert table.loc[2, "bic"] == pytest.approx(-2 * -504.4677 + 9 * np.log(216), abs=0.01)  # poLCA: 1057.313
+
+
+def test_the_number_of_humps_is_found_and_told():
+    done = []
+    found = bg.compare_classes(humps(), (1, 2, 3, 4), starts=4, progress=lambda *told: done.append(told))
+    table = found.table
+    assert found.best == 3 and table["log_density"].is_monotonic_decreasing
+    assert done[-1][:2] == (24, 24) and done[0][2] == "1 class, all rows"
+    assert (table.loc[[1, 2], "difference"] < -2 * table.loc[[1, 2], "difference_error"]).all()
+    assert table.loc[3, "smallest"] == pytest.approx(20, abs=0.5) and table.loc[3, "entropy"] > 0.98
+    assert "3 classes" in found.sentence and "3 classes" in repr(found)
+    again = bg.compare_classes(humps(), (3,), starts=4)
+    np.testing.assert_array_equal(again.log_density[3], found.log_density[3])  # whatever else is compared
+    auto = bg.LatentClassClassifier(classes="auto", starts=4, random_state=0).fit(humps())
+    assert len(auto.classes_) == auto.class_numbers_.best == 3
+
+
+def test_the_evidence_of_draws_about_the_mode_is_that_of_enumeration():
+    rng = np.random.default_rng(0)
+    for seed in range(3):
+        t = np.arange(12) % 2
+        X = pd.DataFrame({"z": np.random.default_rng(seed).normal(3.0 * t), "bit": rng.random(12) < 0.2 + 0.6 * t})
+        fitted = bg.LatentClassClassifier(classes=2, starts=6, random_state=0).fit(X)
+        found = latent_classes.weighted_draws(fitted.model_, fitted.statistics_, rng)
+        assert found.log_evidence == pytest.approx(fitted.log_evidence_, abs=0.02 + 5 * found.error)
+
+
+def test_weights_make_the_draws_those_of_the_posterior():
+    """Two columns, labels for part of the rows: the mean of a parameter against a sum over all labellings."""
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"z": rng.normal([*[-2.0] * 5, *[2.0] * 5]), "bit": rng.random(10) < 0.5})
+    leaves = {"z": NormalInverseGamma(0.0, 0.1, 3.0, 3.0), "bit": BetaBernoulli(2.0, 2.0)}
+    y = pd.Series(["a", *[None] * 8, "b"])
+    fitted = bg.LatentClassClassifier(features=leaves).fit(X, y)
+    model, statistics = fitted.model_, fitted.statistics_
+    draws = latent_classes.weighted_draws(model, statistics, rng, 20_000)
+    x = model.check(fitted.read(X))
+    levels, means = [], []
+    for code in range(2**8):
+        t = np.array([0, *(code >> np.arange(8) & 1), 1])
+        posterior = model.update(model.statistics(x, t))
+        levels.append(model.log_evidence(model.statistics(x, t)))
+        means.append(posterior.expected()["z.mean"])
+    exact = np.exp(np.array(levels) - logsumexp(levels)) @ np.array(means)
+    found = draws.weight @ draws.params["z.mean"]
+    spread = np.sqrt(draws.weight**2 @ (draws.params["z.mean"] - found) ** 2)
+    assert (np.abs(found - exact) < 5 * spread).all()
+    assert abs(draws.log_evidence - logsumexp(levels)) < 5 * draws.error
+
+
+def test_numbers_that_cannot_be_fitted_are_told():
+    X = pd.DataFrame({"bit": [True, False] * 6})
+    found = bg.compare_classes(X, (1, 2, 3), starts=2, folds=2)
+    assert found.remarks[3].startswith("classes: 3 have no label, and X has 2 different rows")
+    assert np.isnan(found.table.loc[3, "log_density"]) and found.best in (1, 2)
+    with pytest.raises(ValueError, match="3 have no label, and X has 2 different rows"):
+        bg.compare_classes(X, (3,), starts=2)
+    with pytest.raises(ValueError, match="numbers"):
+        bg.compare_classes(X, (0, 1))
+    with pytest.raises(ValueError, match="folds must be a whole number from 2 to the 12 rows, got 13"):
+        bg.compare_classes(X, (1,), folds=13)
+    with pytest.raises(ValueError, match="classes='auto' compares"):
+        bg.LatentClassClassifier(classes="auto").fit(X, ["a", *[None] * 11])
+
+
+def test_the_picture_rings_the_best():
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib.figure import Figure
+
+    found = bg.compare_classes(humps(), (2, 3), starts=2, folds=2)
+    ax = bg.plot.class_numbers(found, ax=Figure().add_subplot())
+    ring = ax.lines[-1]
+    assert ring.get_xdata()[0] == 3 and ring.get_ydata()[0] == found.table.loc[3, "log_density"]
