@@ -26,21 +26,13 @@ Maker = Callable[[Any, tuple[int, ...]], Leaf]
 
 @dataclass(frozen=True)
 class Family:
-    """A family of columns.
+    """A family of columns."""
 
-    Attributes
-    ----------
-    priors : mapping from "weak" or "reference" to callable (block, shape) -> leaf
-        The leaf under each prior that there is, of the columns and categories of a block, and the shape of its
-        features: () for a single column.
-    sparse : bool
-        True if a 0 that is not written is a 0, so that columns may be a sparse matrix.
-    scaled : bool
-        True if the weak prior takes its scale from the rows: a column that is constant has none, and says nothing.
-    """
-
+    # the leaf under each prior that there is, of the columns and categories of a block, and the shape of its features:
+    # () for a single column
     priors: Mapping[str, Maker]
-    sparse: bool = False
+    sparse: bool = False  # True if a 0 that is not written is a 0, so that columns may be a sparse matrix
+    # True if the weak prior takes its scale from the rows: a column that is constant has none, and says nothing
     scaled: bool = False
 
 

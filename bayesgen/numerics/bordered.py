@@ -1,7 +1,4 @@
-"""Vectors whitened by positive definite matrices that share a part, in one factorisation of each with its vectors.
-
-The factor of [[A, v], [v', t I]] holds U'⁻¹ v beside U, the factor of A, for any t that is large enough.
-"""
+"""Vectors whitened by positive definite matrices that share a part, in one factorisation of each with its vectors."""
 
 import numpy as np
 
