@@ -15,7 +15,8 @@ weights v_m stacked on log p(x, t).
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import chain, product
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -118,14 +119,15 @@ class Average(Predictive):
         """
         used, roster = np.arange(len(self.weights)) if used is None else np.flatnonzero(used), self.roster
         shape = len(self.class_weight), len(x)
-        first, second = roster.first[used], roster.second[used]
+        first, *others = roster.slots
         result = np.empty((len(used), *shape)).swapaxes(1, 2)
-        _write(result, roster.first_parts, first, x, c)
-        if (second >= 0).any():
-            places, turn = np.unique(second[second >= 0], return_inverse=True)
+        _write(result, first.parts, first.place[used], x, c)
+        for slot in others:
+            having = np.flatnonzero(slot.place[used] >= 0)
+            places, turn = np.unique(slot.place[used[having]], return_inverse=True)
             density = np.empty((len(places), *shape)).swapaxes(1, 2)
-            _write(density, roster.second_parts, places, x, c)
-            for m, place in zip(np.flatnonzero(second >= 0), turn, strict=True):
+            _write(density, slot.parts, places, x, c)
+            for m, place in zip(having, turn, strict=True):
                 result[m] += density[place]
         if self.leaves is not None and e is not None:
             result[roster.carries[used]] += self.leaves.log_density(e)
@@ -241,11 +243,6 @@ class Average(Predictive):
         return (order[batch] for batch in parts)
 
 
-def _each_or_none(members) -> list[tuple[Any, ...]]:
-    """Return each member by itself, and then none."""
-    return [*((member,) for member in members), ()]
-
-
 def _write(result, parts, places, x, c) -> None:
     """Write densities of members (m, n, K) by their places among those of some parts; 0 where the place is below 0.
 
@@ -267,6 +264,17 @@ def _write(result, parts, places, x, c) -> None:
         start += len(fitted.members)
 
 
+class Slot(NamedTuple):
+    """Parts of which each member of an average has one factor at most."""
+
+    parts: list[Any]
+    place: np.ndarray  # (M,): place of the factor of each member among the members of these parts, -1 without one
+
+    def of_members(self, values, without) -> np.ndarray:
+        """Return for each member what stands at its place in values of all parts, or the value ``without`` a factor."""
+        return np.array([*chain.from_iterable(values), without])[self.place]
+
+
 @dataclass(frozen=True)
 class Roster:
     """All members of an average, and where their densities stand among those of its parts."""
@@ -274,69 +282,68 @@ class Roster:
     # products of each member of the numbers, then none, with each of the categories, then none; the base rate, if it is
     # not the last of these; then products of members of the whole table, and scorers
     members: list[Any]
-    # first_parts, second_parts: the parts of the first factors, and those of the categories alone, which are the second
-    first_parts: list[Any]
-    second_parts: list[Any]
-    first: np.ndarray  # first, second: (M,): place of each member among those of these parts, -1 without such a factor
-    second: np.ndarray
+    slots: list[Slot]  # of the numbers, and of what is multiplied with no other member; and of the categories
     carries: np.ndarray  # (M,): True for products with leaves
-    least: np.ndarray  # (M,): the s of each; see `tempering.log_probability`
 
     @classmethod
     def of(cls, parts, leaves: ColumnModels | None) -> "Roster":
         """Combine the members of the parts."""
-        numbers, categories = ([p for p in parts if p.members[0].blocks == (b,)] for b in (NUMBERS, CATEGORIES))
-        others = [fitted for fitted in parts if fitted.members[0].blocks not in ((NUMBERS,), (CATEGORIES,))]
-        names, first_parts = () if leaves is None else leaves.names, [*numbers, *others]
-        every = [member for fitted in first_parts for member in fitted.members]
-        second = [member for fitted in categories for member in fitted.members]
-        pairs = sum(len(fitted.members) for fitted in numbers)
-        members = [Product((*a, *b), names) for a in _each_or_none(every[:pairs]) for b in _each_or_none(second)]
-        places = [(i, j) for i in [*range(pairs), -1] for j in [*range(len(second)), -1]]
+        blocks = (NUMBERS,), (CATEGORIES,)
+        slots = [[part for part in parts if part.members[0].blocks == block] for block in blocks]
+        every = [[member for part in of for member in part.members] for of in slots]
+        places = list(product(*([*range(len(of)), -1] for of in every)))
+        names = () if leaves is None else leaves.names
+        chosen = ((of[i] for of, i in zip(every, place, strict=True) if i >= 0) for place in places)
+        members: list[Any] = [Product(tuple(factors), names) for factors in chosen]
         carries = [bool(names)] * len(members)
         if names:
-            members, places, carries = [*members, NOTHING], [*places, (-1, -1)], [*carries, False]
-        for i, member in enumerate(every[pairs:], pairs):
+            members, places, carries = [*members, NOTHING], [*places, (-1,) * len(slots)], [*carries, False]
+        alone = [part for part in parts if part.members[0].blocks not in blocks]
+        for i, member in enumerate((member for part in alone for member in part.members), len(every[0])):
             members.append(Product((member,), names) if member.blocks else member)
-            places.append((i, -1))
+            places.append((i, *(-1,) * (len(slots) - 1)))
             carries.append(bool(names and member.blocks))
-        least = np.array([*(fitted.least for fitted in first_parts for _ in fitted.members), 0.0])
-        least[:pairs] = 0.0
-        place, last = np.array(places, np.intp).T
-        return cls(members, first_parts, categories, place, last, np.array(carries), least[place])
+        slots[0] += alone
+        return cls(members, list(map(Slot, slots, np.array(places, np.intp).T)), np.array(carries))
 
-    def combined(self, shape: tuple[int, int], first, second, leaf=None) -> np.ndarray:
+    @functools.cached_property
+    def least(self) -> np.ndarray:
+        """The s of each member, (M,); see `tempering.log_probability`."""
+        return self.slots[0].of_members(([part.least] * len(part.members) for part in self.slots[0].parts), 0.0)
+
+    @functools.cached_property
+    def generates(self) -> np.ndarray:
+        """True for each member all of whose factors have a density, (M,)."""
+        each = (slot.of_members(([p.generates] * len(p.members) for p in slot.parts), True) for slot in self.slots)
+        return np.all([*each], axis=0)
+
+    def combined(self, shape: tuple[int, int], density_of, leaf=None) -> np.ndarray:
         """Return the log densities of all members, (M, n, K).
 
         Parameters
         ----------
         shape : tuple of int
             (n, K).
-        first, second : sequence of array, shape (m, n, K)
-            Those of the members of each of the first and second parts.
+        density_of : callable (part) -> array, shape (m, n, K)
+            Those of the members of a part.
         leaf : array, shape (n, K), optional
             Log density of the leaves.
         """
         result = np.zeros((len(self.members), *shape))
-        for places, density in ((self.first, first), (self.second, second)):
-            each = [values for array in density for values in array]
-            for m in np.flatnonzero(places >= 0):
-                result[m] += each[places[m]]
+        for slot in self.slots:
+            each = [values for part in slot.parts for values in density_of(part)]
+            for m in np.flatnonzero(slot.place >= 0):
+                result[m] += each[slot.place[m]]
         if leaf is not None:
             result[self.carries] += leaf
         return result
 
     def dense(self, blocks) -> np.ndarray:
         """Return True for each member with a density of these blocks, and of the leaves if there are any, (M,)."""
-        whole = np.array([all(block in member.blocks for block in blocks) for member in self.members])
-        for parts, places in ((self.first_parts, self.first), (self.second_parts, self.second)):
-            whole &= np.array([*(fitted.generates for fitted in parts for _ in fitted.members), True])[places]
+        whole = self.generates & [all(block in member.blocks for block in blocks) for member in self.members]
         return whole & self.carries if self.carries.any() else whole
 
     def log_evidence(self, dense) -> np.ndarray:
         """Return log p(x | t) of all rows under every member, (M,); -inf without one, or if it is not ``dense``."""
-        first, second = (
-            np.concatenate([*(fitted.log_evidence() for fitted in parts), [0.0]])
-            for parts in (self.first_parts, self.second_parts)
-        )
-        return np.where(dense, first[self.first] + second[self.second], -np.inf)
+        each = (slot.of_members((part.log_evidence() for part in slot.parts), 0.0) for slot in self.slots)
+        return np.where(dense, sum(each), -np.inf)

@@ -366,8 +366,10 @@ def _left_out(fits: Sequence[Fit], split: Split, roster: Roster, leaves: ColumnM
     log_prior = split.even.log_class_prior(concentration)
     told_prior = None if split.told is split.even else split.told.log_class_prior(concentration)
     found = [pair for fit in fits for pair in zip(fit.parts, fit.density or (), strict=True)]
-    parts = roster.first_parts, roster.second_parts
-    first, second = ([next(d for fitted, d in found if fitted is part) for part in of] for of in parts)
+
+    def density_of(part):
+        return next(density for fitted, density in found if fitted is part)
+
     leaf = None if leaves is None or data.e is None else leaves.loo_log_density(held)
-    density = roster.combined((len(held), data.classes), first, second, leaf)
+    density = roster.combined((len(held), data.classes), density_of, leaf)
     return LeftOut(density, log_prior, held.rows, split.scored, roster.least, told_prior)

@@ -135,7 +135,7 @@ def of_average(classifier, entries: Entries) -> dict[str, Any]:
     places = [[entries.place[name] for name in names] for names in (numbers, categories)]
     roster, factors, views = average.roster, [], []
     takes: list[list[tuple[int, int]]] = [[] for _ in roster.members]
-    for parts, member in ((roster.first_parts, roster.first), (roster.second_parts, roster.second)):
+    for parts, member in roster.slots:
         start = 0
         for fitted in parts:
             try:

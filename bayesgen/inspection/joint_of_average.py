@@ -186,12 +186,8 @@ def joined_leaves(leaves: ColumnModels, rows: Rows) -> np.ndarray:
 
 def places_of(average, weights, besides=None) -> np.ndarray:
     """Return the places of the members of a mixture under some weights; see `components_of`."""
-    used, roster = weights > 0, average.roster
-    if besides is not None:
-        used = used | (besides > 0)
-    for parts, place in ((roster.first_parts, roster.first), (roster.second_parts, roster.second)):
-        used = used & np.array([*(fit.generates for fit in parts for _ in fit.members), True])[place]
-    return np.flatnonzero(used)
+    used = weights > 0 if besides is None else (weights > 0) | (besides > 0)
+    return np.flatnonzero(used & average.roster.generates)
 
 
 def components_of(average, labels, weights, besides=None) -> Components:

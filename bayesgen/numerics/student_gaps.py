@@ -34,7 +34,7 @@ _SQUARED = 1e150  # distance whose square may leave float64
 _ROW = 8  # entries of a matrix that are factorised in the time in which one row is eliminated
 
 
-def eliminator(precision, gone, group=...) -> np.ndarray:
+def eliminator(precision, gone, group: Any = ...) -> np.ndarray:
     """Return W, lower triangular, with W'W = P_uu⁻¹ for the columns ``gone`` (m, k) that rows lack, (..., m, k, k).
 
     ``group`` (m, 1, 1) chooses one of the precisions (groups, D, D) for each; by default all are taken.
