@@ -135,6 +135,7 @@ def test_groups_are_counted_where_rows_are_few():
     [
         (([0, 1], [0.2, 0.7]), {"positive": "ill"}, "positive must be one of the classes"),
         (([0, 1], [0.2, 0.7], [0.0]), {}, "thresholds must be probabilities"),
+        (([0, 1], [0.2, 0.7], []), {}, "thresholds must be probabilities"),
         (([0, 1, 2], np.eye(3)), {}, "positive must name"),
         ((np.full((3, 2, 3), 1 / 3), [0.2, 0.7]), {}, "y must hold draws of all 2 class probabilities of the 2 rows"),
         (([0, 1], [0.2, 0.7], [1]), {"loss": [[0, 1], [1, 0]]}, "vary names a class and an action"),

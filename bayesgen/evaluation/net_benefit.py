@@ -158,7 +158,7 @@ def net_benefit(
     if loss is None:
         case = case_of(positive, classes)
         value = np.arange(1, 100) / 100 if thresholds is None else np.atleast_1d(numbers("thresholds", thresholds))
-        if value.ndim != 1 or not ((value > 0) & (value < 1)).all():
+        if value.ndim != 1 or not value.size or not ((value > 0) & (value < 1)).all():
             raise ValueError("thresholds must be probabilities between 0 and 1, without these")
         worth = np.zeros((len(value), len(classes), 2))
         worth[:, :, 1] = -(value / (1 - value))[:, None]
@@ -197,7 +197,7 @@ def _varied(loss, vary, values, positive, classes):
     if actions is None:
         actions = classes if matrix.shape[1] == len(classes) else range(matrix.shape[1])
     actions, costs = [str(action) for action in actions], np.atleast_1d(numbers("thresholds", values))
-    if costs.ndim != 1 or not np.isfinite(costs).all():
+    if costs.ndim != 1 or not costs.size or not np.isfinite(costs).all():
         raise ValueError("thresholds must be finite costs, in one row")
     known = [str(label) for label in classes], actions
     for name, among in zip(vary, known, strict=True):

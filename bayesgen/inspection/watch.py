@@ -224,7 +224,8 @@ class Watch:
         if table.sparse:
             raise TypeError("X is sparse, where a gap cannot be told from a 0: give X.toarray()")
         if table.names is not None:
-            check_present([part.of for part in self.parts if part.kind in ("values", "gaps")], table.columns)
+            watched = dict.fromkeys(part.of for part in self.parts if part.kind in ("values", "gaps"))
+            check_present(list(watched), table.columns)
         table = table.renamed(self.schema.columns if table.names is None else table.columns, self.schema.reading)
         codes = self._codes(y, len(table))
         said = self._said(X, y, codes, left_out)

@@ -90,7 +90,8 @@ def vote_weight(y, sample_weight, label_weight):
         return sample_weight
     if not isinstance(y, Shares):
         raise ValueError("label_weight is of shares of the classes, (rows, classes); of one label a row there are none")
-    check_weight(votes := np.broadcast_to(label_weight, y.shape), len(y), "label_weight")
+    votes = np.asarray(label_weight)
+    check_weight(votes := np.full(y.shape, votes) if votes.ndim == 0 else votes, len(y), "label_weight")
     check_weight(sample_weight, len(y), "sample_weight")
     return votes if sample_weight is None else votes * np.asarray(sample_weight, float)
 
