@@ -155,8 +155,11 @@ def test_a_later_number_without_its_unit_is_refused(tmp_path, odd):
             lambda path=path: bg.read_table(path, like=model),
             lambda path=path: [*model.predict_batches(path, progress=False)],
         ):
-            with pytest.raises(ValueError, match="'v'"):
+            with pytest.raises(ValueError, match="'v'") as refused:
                 call()
+            assert "'lb'" not in str(refused.value)  # pounds are never read as kilograms
+    code, out = run("predict", tmp_path / "m.safetensors", path, "--output", tmp_path / "p.csv")
+    assert code == 2 and (odd != "12" or "if they are in kg, give --unit v=kg" in out)
 
 
 def test_a_unit_that_is_said_may_be_absent_and_no_other_may_stand(tmp_path):

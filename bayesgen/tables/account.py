@@ -230,7 +230,9 @@ def read_like(
         if numbers or column in schema.dates or not len(seen):
             continue
         if found := unread(seen.astype(str).unique()):
-            how = read.reading.numerals()
+            how, unit = read.reading.numerals(), reading.units.get(column, found.unit)
+            if found.unit and found.unit != unit:
+                raise ValueError(f"column {column!r}: {found.entry!r} is not in {unit}, as the fit is; convert it")
             raise ValueError(f"column {column!r} holds numbers as text{how_read(found, column, how)}")
         words = ((row, value) for row, value in seen.items() if not (isinstance(value, str) and is_number(value)))
         row, word = next(words, (seen.index[0], seen.iloc[0]))

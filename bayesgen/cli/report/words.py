@@ -1,5 +1,6 @@
 """The cells and sentences that the terminal and the page have in common."""
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator
 
@@ -47,6 +48,8 @@ def in_options(message: BaseException | str) -> str:
 
 
 def _option(argument: Argument) -> str:
+    if argument.name == "units":
+        return " ".join(f"--unit {shlex.quote(f'{column}={unit}')}" for column, unit in argument.value.items())
     known = _OPTIONS.get(argument.name)
     if known is None:
         return f"--{argument.name} {argument.value}"
