@@ -29,7 +29,7 @@ async function shown(page, options) {
   return tab;
 }
 
-const settled = (tab) => tab.waitForSelector('#answer[aria-busy="false"]', { timeout: 60000 });
+const settled = (tab) => tab.waitForSelector('#answer[aria-busy="false"]', { timeout: 300000 });
 
 /** Enter a row by keyboard and mouse, null to take an entry back. */
 async function enter(tab, row) {

@@ -103,7 +103,7 @@ def test_a_page_answers_as_python_does_in_chromium(tmp_path, name):
     }
     (tmp_path / "cases.json").write_text(json.dumps([case]))
     command = ["node", ROOT / ".ci/page.mjs", tmp_path, *([os.environ["PICTURES"]] if "PICTURES" in os.environ else [])]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=1800, check=False)
     print(ran.stdout)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert ran.stdout.startswith("cases: 50, ") and f"keys that end above 95 %: {int(generative)}," in ran.stdout

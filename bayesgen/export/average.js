@@ -154,18 +154,19 @@ function predictives(f) {
   Object.assign(f, found);
 }
 
-/** Return log(q + least prior)/(1 + least) averaged over the members, then sharpened, under other shares where given. */
+/** Return the log of the average of (q + least prior)/(1 + least) over members, sharpened, and under other shares. */
 function averaged(about, shares) {
   const { weights, exponents, least, count } = about.mixture.members;
   const prior = Array.from(members.share.subarray(0, K));
-  const sum = new Float64Array(K);
+  const [logs, sum, q] = [prior.map(Math.log), new Float64Array(K), new Float64Array(K)];
   for (let m = 0; m < count; m++) {
     if (!weights[m]) continue;
-    const scores = underMember(about, m).map((v, k) => v * exponents[m] + Math.log(prior[k]));
-    const top = Math.max(...scores);
-    const q = scores.map((v) => Math.exp(v - top));
-    const total = q.reduce((a, b) => a + b);
-    q.forEach((v, k) => (sum[k] += (weights[m] / (1 + least[m])) * (v / total + least[m] * prior[k])));
+    underMember(about, m, q);
+    let [top, total] = [-Infinity, 0];
+    for (let k = 0; k < K; k++) top = Math.max(top, (q[k] = q[k] * exponents[m] + logs[k]));
+    for (let k = 0; k < K; k++) total += q[k] = Math.exp(q[k] - top);
+    const share = weights[m] / (1 + least[m]);
+    for (let k = 0; k < K; k++) sum[k] += share * (q[k] / total + least[m] * prior[k]);
   }
   const asked = shares || model.priors;
   const found = prior.map((p, k) => (asked[k] / p) * p * (sum[k] / p) ** model.average.sharpening);

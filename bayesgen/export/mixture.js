@@ -63,9 +63,9 @@ function moved(about, j, e, value) {
   return { ...there, of: (place) => (placeIn(factors[place], j) < 0 ? about.of(place) : there.of(place)) };
 }
 
-/** Return log p(x | class) under one member of a mixture. */
-function underMember(about, m) {
-  const result = new Float64Array(K);
+/** Return log p(x | class) under one member of a mixture, written over what is given. */
+function underMember(about, m, result = new Float64Array(K)) {
+  result.fill(0);
   for (const [f, a] of about.mixture.members.takes(m)) {
     const density = about.of(f);
     for (let k = 0; k < K; k++) result[k] += density[a * K + k];
