@@ -64,7 +64,7 @@ function moved(about, j, e, value) {
 }
 
 /** Return log p(x | class) under one member of a mixture, written over what is given. */
-function underMember(about, m, result = new Float64Array(K)) {
+function underMember(about, m, result) {
   result.fill(0);
   for (const [f, a] of about.mixture.members.takes(m)) {
     const density = about.of(f);
@@ -77,10 +77,11 @@ function underMember(about, m, result = new Float64Array(K)) {
 function jointOf(about, shares) {
   if (model.score) return byDraw(about.x);
   const { count, log, share } = about.mixture.members;
-  const joint = new Float64Array(count * K).fill(-Infinity);
+  const [joint, density] = [new Float64Array(count * K).fill(-Infinity), new Float64Array(K)];
   for (let m = 0; m < count; m++) {
     if (log[m] === -Infinity) continue;
-    underMember(about, m).forEach((v, k) => (joint[m * K + k] = log[m] + Math.log(shares ? shares[k] : share[m * K + k]) + v));
+    underMember(about, m, density);
+    for (let k = 0; k < K; k++) joint[m * K + k] = log[m] + Math.log(shares ? shares[k] : share[m * K + k]) + density[k];
   }
   return joint;
 }
@@ -88,7 +89,8 @@ function jointOf(about, shares) {
 /** Return sums over members of exp(joint), as logs by class. */
 function overMembers(joint) {
   if (joint.length === K) return [...joint];
-  return Array.from({ length: K }, (_, k) => logSum(joint.filter((_, place) => place % K === k)));
+  const count = joint.length / K;
+  return Array.from({ length: K }, (_, k) => logSum(Float64Array.from({ length: count }, (_, m) => joint[m * K + k])));
 }
 
 const logPrior = Array.from({ length: K }, (_, k) =>
