@@ -225,6 +225,7 @@ def test_units_change_nothing_where_entries_are_missing():
 
 @pytest.mark.filterwarnings("ignore:all rows of the labels:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*(rows|by weight) repeat another:UserWarning")
+@pytest.mark.compiles
 def test_order_of_rows_changes_nothing_and_a_weight_of_two_is_two_rows():
     X, y = mixed()
     weight = np.arange(60) % 3

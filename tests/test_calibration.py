@@ -42,6 +42,8 @@ AGAIN = (
     "gauges",
     "full, weak prior, missing rows",
 )
+AGAIN += ("weather stations", "normals", "dice", "skewed from 0", "linear regression through 0")
+AGAIN += ("full shared, missing rows", "diagonal shared, with gaps", "isotropic shared, with gaps")
 AGAIN += ("naive Bayes with gaps", "normals with gaps", "dice with gaps", "naive Bayes of counts", "bag of words")
 
 

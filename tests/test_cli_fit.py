@@ -162,7 +162,7 @@ def test_only_what_a_message_advises_is_put_in_options(tmp_path):
     )
 
 
-@pytest.mark.parametrize("width", [20, 40, 60])
+@pytest.mark.parametrize("width", [20, *(pytest.param(width, marks=pytest.mark.compiles) for width in (40, 60))])
 def test_no_terminal_is_too_narrow_for_a_number(monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
     result = CliRunner().invoke(

@@ -218,7 +218,7 @@ def test_a_single_column_with_a_leaf_of_its_own():
         np.testing.assert_allclose(beside.predict_proba(frame), plain.predict_proba(frame[["a", "c"]]), atol=1e-12)
 
 
-@pytest.mark.parametrize("beside", ["log", "log1p", "both"])
+@pytest.mark.parametrize("beside", [pytest.param("log", marks=pytest.mark.compiles), "log1p", "both"])
 def test_a_constant_leaf_of_an_average_is_no_leaf(beside):
     """It moves neither an exponent nor a number of members, whatever leaves stand beside it."""
     frame = pd.DataFrame({"a": np.exp(X[:, 0]), "b": X[:, 1], "n": RNG.poisson(3, 90), "c": 7.0, "d": 2.0})

@@ -101,6 +101,7 @@ def test_the_evidence_of_a_logistic_regression_is_an_integral():
     assert abs(np.exp(found.log_predictive([[2.0]]))[0, 1] - new) < 5 * 0.5 / 4000**0.5
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("name", ["softmax", pytest.param("probit", marks=pytest.mark.slow)])
 def test_the_evidence_of_a_classifier_is_a_mean_over_its_prior(name):
     x, rng, size = X[:9, :1], default_rng(2), 400_000

@@ -17,7 +17,15 @@ AGAIN += ("coin", "die", "full", "ordered, probit")
 # What a model's other laws say too, held for models of each kind.
 AGAINST_ROWS = ("row_program_is_statistics_program", "missing_at_fit_is_marginal", "is_a_pytree")
 KINDS = ("naive Bayes", "gaussian plane", "normal", "toronto", "calls", "chain", "linear", "softmax", "ordered")
-IN_LOOPS = ("pieces_make_the_whole", "target_has_probability_one")  # of calls of JAX, where sums are no sums of rows
+# Programs and draws in another shape of a model whose leaf, or prior, is that of another line.
+IN_SHAPES = ("predictive_program_is_log_predictive", "evidence_of_missing_is_marginal", "draws_have_named_dims")
+SHAPES = ("coins", "weather stations", "gaussian line", "gaussian space", "normals", "dice", "gauges", "skewed from 0")
+SHAPES += ("separation", "separation shared", "laplace prior", "laplace noise", "full shared")
+IN_LOOPS = (
+    "pieces_make_the_whole",
+    "target_has_probability_one",
+    "a_weight_is_a_row_repeated",
+)  # of calls of JAX, where sums are no sums of rows
 ALONE = (("full shared", "map_maximises"), ("separation", "prior_program_is_the_prior"))  # notice a formula of theirs
 
 
@@ -27,6 +35,7 @@ def marks(case, law):
         return pytest.mark.slow
     again = law.__name__ in COMPILED and case.name in AGAIN
     again |= law.__name__ in AGAINST_ROWS and case.name not in KINDS
+    again |= law.__name__ in IN_SHAPES and case.name in SHAPES
     again |= law.__name__ in IN_LOOPS and case.name in (*laws.LIKE_ANOTHER, "outliers", "ordered, probit")
     return pytest.mark.compiles if again and (case.name, law.__name__) not in ALONE else ()
 

@@ -228,7 +228,10 @@ MODELS = {
     },
     "naive Bayes": (NaiveBayesClassifier, {"features": "gaussian"}),
 }  # fmt: skip
-models = pytest.mark.parametrize("name", MODELS)
+AGAIN = "diagonal shared", "isotropic", "isotropic shared"  # the second command has them
+models = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.compiles] * (name in AGAIN)) for name in MODELS]
+)
 
 
 def learn(name, d, x, t=None, **kwargs):

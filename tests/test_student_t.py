@@ -61,7 +61,7 @@ def test_nuts_meets_quadrature():
     density = density + sum(stats.t(dof, mean, np.sqrt(variance)).logpdf(value) for value in x)
     p = np.exp(density - density.max())
     p /= p.sum()
-    samples = bg.fit(leaf, x, NUTS(num_samples=1500, num_warmup=300, num_chains=2), seed=0).samples
+    samples = bg.fit(leaf, x, NUTS(num_samples=600, num_warmup=300, num_chains=2), seed=0).samples
     pairs = [
         (samples["mean"], mean),
         (samples["mean"] ** 2, mean**2),
