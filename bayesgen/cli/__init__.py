@@ -11,6 +11,7 @@ with ends_the_command():
 
     from bayesgen import load  # noqa: F401 - and with it all that a command may import, where Ctrl-C ends it in silence
     from bayesgen.cli.ask import explain, predict, watch
+    from bayesgen.cli.class_report import classes
     from bayesgen.cli.compare import compare, demo
     from bayesgen.cli.learn import fit, merge, update
     from bayesgen.cli.plot import plot
@@ -40,6 +41,7 @@ bayesgen: class probabilities from a table. It has a row for each case, and a co
   bayesgen fit table.csv --target COLUMN              learn from the table, into model.safetensors
   bayesgen predict model.safetensors new.csv          probabilities of new rows, into predictions.csv
   bayesgen explain model.safetensors new.csv --row 0  why one row has its probability
+  bayesgen classes table.csv --numbers 1-6            classes that nobody named: how many, what they are, into classes/
   bayesgen watch model.safetensors new.csv            an alarm where new rows are no longer like the ones before
   bayesgen page model.safetensors                     the model as one page that anyone opens in a browser
   bayesgen export model.safetensors                   a script that predicts without Python; --dialect duckdb: a query
@@ -47,7 +49,7 @@ bayesgen: class probabilities from a table. It has a row for each case, and a co
 bayesgen --help lists all commands, bayesgen fit --help what one takes."""
 
 app = _App(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-for command in (demo, compare, fit, update, merge, predict, explain, watch, plot, page, export):
+for command in (demo, compare, fit, update, merge, predict, explain, watch, plot, page, export, classes):
     app.command()(command)
 
 

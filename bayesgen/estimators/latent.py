@@ -15,6 +15,7 @@ from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.generative import GenerativeClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.inference import ML, Exact, Inference, resolve
+from bayesgen.inspection.class_profiles import class_profiles, left_out, membership, separating_columns
 from bayesgen.inspection.summary import Summary
 from bayesgen.models import GaussianDiscriminant, LabelNoise, NaiveBayes, UnknownClasses, latent_classes
 from bayesgen.models.model import Hyperparameters
@@ -322,6 +323,17 @@ class LatentClassClassifier(GenerativeClassifier):
                 "log_evidence_ is a sum over all labellings of the rows: inference='laplace' estimates it"
             )
         return float(estimated + math.lgamma(len(self.free_) + 1))
+
+    class_profiles, membership, separating_columns = class_profiles, membership, separating_columns
+
+    def leave_one_out(self, X=None, y=None, sample_weight=None, groups=None):
+        if X is None and y is None and isinstance(getattr(self, "statistics_", None), PartlyLabelled):
+            if self.confusion_ is not None:
+                raise ValueError(
+                    "leave_one_out() without rows is not for label_noise: use ArviZ's loo of to_arviz(X, y)"
+                )
+            return left_out(self)
+        return super().leave_one_out(X, y, sample_weight, groups)
 
     @property
     def posterior_with_labels_(self) -> Posterior:

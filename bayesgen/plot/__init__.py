@@ -1,7 +1,7 @@
 """Pictures: functions that draw on matplotlib Axes and return them. Matplotlib is imported by the first one drawn."""
 
 from bayesgen.plot.bayes_nets import bayes_net, net
-from bayesgen.plot.classes import class_numbers
+from bayesgen.plot.classes import class_numbers, class_profiles
 from bayesgen.plot.lectures import (
     beta_densities,
     coin,
@@ -43,6 +43,7 @@ __all__ = [
     "class_conditionals",
     "class_numbers",
     "class_probabilities",
+    "class_profiles",
     "coin",
     "column",
     "confusion",

@@ -1,0 +1,180 @@
+r"""What the classes are that nobody named: profiles with intervals, memberships, and the rows left out.
+
+All of it rests on draws of the posterior: those of NUTS or Laplace, or of a point estimate the weighted draws about its
+mode (`bayesgen.models.latent_classes.weighted_draws`), whose classes are matched with those of the fit.
+
+**Separation.** A column j alone, of a row of class t, tells about its class
+
+.. math:: I_j = \frac1n \sum_{ik} r_{ik} \log \frac{p(x_{ij} \mid k)}{\sum_l \pi_l \, p(x_{ij} \mid l)}
+
+nats, the information of the column about the class, averaged over rows and their memberships r_ik; log K is the most.
+
+**Leaving out.** With draws θ_s of weights w_s,
+
+.. math:: p(x_i \mid x_{-i}) = \frac{\sum_s w_s}{\sum_s w_s / p(x_i \mid \theta_s)}
+
+(Gelfand, Dey and Chang 1992), where k, the Pareto shape of the largest w_s / p(x_i | θ_s), says whether they bear it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import logsumexp, softmax
+from sklearn.utils.validation import check_is_fitted
+
+from bayesgen.models import latent_classes
+from bayesgen.models.beside_constants import BesideConstants
+from bayesgen.models.unknown_labels import PartlyLabelled
+from bayesgen.numerics.draws import pareto_shape
+
+_DRAWS = 400  # of profiles and memberships
+_LARGEST_K = 0.7
+
+
+def _draws(classifier) -> dict[str, np.ndarray]:
+    """Return draws of the parameters, (draws, ...), classes in the order of the fit."""
+    check_is_fitted(classifier)
+    posterior, rng = classifier.posterior_, np.random.default_rng(0)
+    if posterior.kind != "point":
+        return posterior.draws(rng, (_DRAWS,))
+    model, statistics = classifier.model_, classifier.statistics_
+    if not isinstance(statistics, PartlyLabelled):
+        return model.update(statistics).sample_parameters(rng, (_DRAWS,))
+    found = latent_classes.weighted_draws(model, statistics, rng)
+    place = np.searchsorted(np.cumsum(found.weight), (np.arange(_DRAWS) + rng.random()) / _DRAWS)
+    draws = {site: value[np.minimum(place, len(value) - 1)] for site, value in found.params.items()}
+    if statistics.start is None or len(classifier.free_) < 2:
+        return draws
+    samples = {site: value[None] for site, value in draws.items()}
+    return {site: value[0] for site, value in latent_classes.matched(model, statistics, samples).items()}
+
+
+def class_profiles(classifier, level: float = 0.95) -> pd.DataFrame:
+    """Return what each class is: its share, and mean, sd or probabilities of each column, with intervals.
+
+    Of a point estimate the intervals come from weighted draws about it; ``plot.class_profiles`` draws them.
+
+    Parameters
+    ----------
+    level : float, default 0.95
+        Posterior probability of an interval, between its equal tails.
+
+    Returns
+    -------
+    DataFrame
+        Rows by (column, quantity); columns by (class, "mean" | "low" | "high").
+
+    Examples
+    --------
+    >>> from bayesgen import LatentClassClassifier
+    >>> X = np.r_[np.arange(20) / 20.0, 10 + np.arange(10) / 10.0][:, None]
+    >>> profiles = LatentClassClassifier(classes=2, starts=2, random_state=0).fit(X).class_profiles()
+    >>> profiles.xs("mean", axis=1, level=1).loc[("x0", "mean")].round(0).tolist()
+    [0.0, 10.0]
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, got {level!r}")
+    draws, model, values = _draws(classifier), classifier.model_, {}
+    count = len(next(iter(draws.values())))
+    values["class", "probability"] = draws[f"{model.CLASSES}.probability"]
+    for block in classifier.schema_.blocks:
+        leaf, sites, columns = model.leaves[block.name], model.site(draws, block.name), block.values
+        if isinstance(leaf, BesideConstants):
+            columns, leaf = leaf.modelled(block.columns) if leaf.kept else (), leaf.leaf
+        if sites.keys() & {"variance", "covariance"}:
+            sites = leaf.expand(sites)
+        for j, column in enumerate(columns):
+            each = [leaf.quantities({s: v[i] for s, v in sites.items()}, j, block.categories) for i in range(count)]
+            values |= {(column, name): np.stack([one[name] for one in each]) for name in each[0]}
+    tail, labels, rows = (1 - level) / 2, classifier.classes_.tolist(), {}
+    for (column, quantity), each in values.items():
+        low, high = np.quantile(each, [tail, 1 - tail], axis=0)
+        ends = {"mean": each.mean(0), "low": low, "high": high}
+        rows[column, quantity] = [end[k] for k in range(len(labels)) for end in ends.values()]
+    index = pd.MultiIndex.from_tuples(list(rows), names=["column", "quantity"])
+    heads = pd.MultiIndex.from_product([labels, ["mean", "low", "high"]], names=["class", None])
+    return pd.DataFrame(list(rows.values()), index, heads)
+
+
+def membership(classifier, X, level: float = 0.95) -> pd.DataFrame:
+    """Return the probability of each class for rows, with an interval: how well the parameters are known moves it.
+
+    Parameters
+    ----------
+    X : DataFrame or array, shape (n, columns)
+    level : float, default 0.95
+        Posterior probability of an interval of p(t = k | x, θ).
+
+    Returns
+    -------
+    DataFrame, shape (n, 3K)
+        Columns by (class, "mean" | "low" | "high").
+    """
+    draws, rows = _draws(classifier), classifier.read(X)
+    joint = classifier.model_.log_likelihood_rows(draws, classifier.model_.check(rows))
+    each, tail = softmax(joint, axis=1), (1 - level) / 2
+    low, high = np.quantile(each, [tail, 1 - tail], axis=0)
+    parts = {"mean": each.mean(0), "low": low, "high": high}
+    labels = classifier.classes_.tolist()
+    columns = {(label, name): part[k] for k, label in enumerate(labels) for name, part in parts.items()}
+    return pd.DataFrame(columns)
+
+
+def separating_columns(classifier, X) -> pd.Series:
+    """Return how much each column alone tells about the class, in nats, the most telling first; see the module.
+
+    Parameters
+    ----------
+    X : DataFrame or array, shape (n, columns)
+        Rows, as those of the fit.
+    """
+    names, terms = classifier.terms(X)
+    prior, *terms = map(np.asarray, terms)
+    member, share = classifier.predict_proba(X), softmax(prior, axis=-1)
+    told = [
+        (member * (term - np.asarray(logsumexp(term + np.log(share), axis=1))[:, None])).sum(1).mean() for term in terms
+    ]
+    return pd.Series(told, index=list(names), name="nats").sort_values(ascending=False)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Rows of unknown class, each predicted from all others by importance weights.
+
+    Attributes
+    ----------
+    log_density : array, shape (m,)
+        Log p(x_i | all other rows).
+    pareto_k : array, shape (m,)
+        Shape of the largest weights of each row; above 0.7 its density is not to be trusted: take out the row and fit.
+    """
+
+    log_density: np.ndarray
+    pareto_k: np.ndarray
+
+    @property
+    def elpd(self) -> float:
+        """Sum of the log densities of the rows left out."""
+        return float(self.log_density.sum())
+
+    @property
+    def elpd_error(self) -> float:
+        """Standard error of `elpd`."""
+        return float(np.sqrt(len(self.log_density) * self.log_density.var()))
+
+    @property
+    def doubtful(self) -> int:
+        """Number of rows whose k is above 0.7."""
+        return int((self.pareto_k > _LARGEST_K).sum())
+
+
+def left_out(classifier) -> LeftOut:
+    """Return each row of unknown class of the fit as predicted from all others; see the module."""
+    check_is_fitted(classifier)
+    statistics: Any = classifier.statistics_
+    found = latent_classes.weighted_draws(classifier.model_, statistics, np.random.default_rng(0))
+    weight = found.log_weight[:, None] - found.level
+    density = np.asarray(logsumexp(found.log_weight)) - np.asarray(logsumexp(weight, axis=0))
+    return LeftOut(density, pareto_shape(weight))
