@@ -16,8 +16,8 @@ VALUES = {
 }  # fmt: skip
 
 
-# Dayton 1998, Latent Class Scaling Analysis: whether 319 students lied to avoid an examination, lied to avoid handing in
-# a paper, bought a paper, copied answers. Log likelihood by Linzer and Lewis 2011, Journal of Statistical Software 42.
+# Dayton 1998, Latent Class Scaling Analysis: whether 319 students lied to avoid an examination, lied to avoid handing
+# in a paper, bought a paper, copied answers. Log likelihood: Linzer and Lewis 2011, Journal of Statistical Software 42.
 CHEATING = {
     "0000": 207, "0001": 46, "0010": 7, "0011": 5, "0100": 13, "0101": 4, "0110": 1, "0111": 2,
     "1000": 10, "1001": 3, "1010": 1, "1011": 2, "1100": 11, "1101": 4, "1110": 1, "1111": 2,
@@ -27,6 +27,11 @@ CHEATING = {
 def values(counts=VALUES):
     rows = [[bit == "1" for bit in pattern] for pattern, count in counts.items() for _ in range(count)]
     return pd.DataFrame(rows, columns=list("ABCDEFG"[: len(rows[0])]))
+
+
+def humps(seed=0, sizes=(30, 20, 50)):
+    rng = np.random.default_rng(seed)
+    return np.concatenate([rng.normal(m, 1.0, n) for m, n in zip((-6.0, 0.0, 7.0), sizes, strict=True)])[:, None]
 
 
 def test_the_highest_likelihood_is_the_one_that_was_published():
