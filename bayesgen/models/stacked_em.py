@@ -128,6 +128,12 @@ class StackedEM:
         joint /= total
         return joint, (np.log(total) + top)[:, 0] @ self.weight + self.weight @ self.base
 
+    def level(self, sums) -> float:
+        """Return the log likelihood at the parameters of sums (K, Q), or raise where a step has none."""
+        labels, found = self.expected(self.maximised(sums)[None])
+        self.parameters(self.summed(labels)[0])
+        return float(found[0])
+
     def summed(self, labels):
         """Return the sums (S, K, Q) of rows that count in each class by probabilities (S, K, m)."""
         count, classes, rows = labels.shape

@@ -63,6 +63,7 @@ from bayesgen.numerics.pieces import select_rows, taken
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import Grouping
 
+_FLAT = 1e-7  # log likelihood that 600 steps may still gain at the end of a search
 LABEL = "classes.label"  # name of the leaf of labels that may be wrong
 CONFUSION = f"{LABEL}.probability"  # its site, the confusion matrix
 
@@ -376,11 +377,14 @@ class UnknownClasses(Model):
                 params = {**params, CONFUSION: self.confusion.mode()["probability"]}
             labels = self.labels(params, statistics)
         em = self.stacked(statistics, way)
-        found, arrived = em.climb(em.summed(labels.T[None]), limit=7000)
-        sums = found[0]
-        params = em.parameters(sums)  # or raise
+        found, arrived = em.climb(em.summed(labels.T[None]), limit=1000)
+        sums, before = found[0], em.level(found[0])  # or raise
+        if not arrived[0]:  # along a ridge, as where the columns are too few for the classes, the sums go on
+            found, arrived = em.climb(found, limit=200)
+            arrived |= abs(em.level(found[0]) - before) < _FLAT
+            sums = found[0]
+        params = em.parameters(sums)
         if not arrived[0]:
-            em.parameters(em.summed(em.expected(em.maximised(found))[0])[0])  # or raise
             raise DataError(
                 "no maximum was reached over the unknown classes; use 'nuts', or fewer rows without a label"
             )
