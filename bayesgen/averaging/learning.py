@@ -372,4 +372,4 @@ def _left_out(fits: Sequence[Fit], split: Split, roster: Roster, leaves: ColumnM
 
     leaf = None if leaves is None or data.e is None else leaves.loo_log_density(held)
     density = roster.combined((len(held), data.classes), density_of, leaf)
-    return LeftOut(density, log_prior, held.rows, split.scored, roster.least, told_prior)
+    return LeftOut(density, log_prior, held.rows, split.scored, roster.least, told_prior, not split.drawn)

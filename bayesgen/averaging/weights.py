@@ -46,6 +46,7 @@ class LeftOut:
     # drawn with the rows it lacks row i alone, whose class new rows have as often: a row that leaves with one of every
     # other class makes its own no rarer, and its score is too good by (K - 1)/n (`docs/mathematics/averaged.md`).
     told_prior: np.ndarray | None = None
+    chosen: bool = False  # True if as many rows of each class were taken as were wanted: drawing them adds no error
 
     @property
     def told(self) -> "LeftOut":
@@ -101,15 +102,22 @@ class LeftOut:
 
         With G independent rows it is the root of (1 + k/(k - 1)) s²/(G - 1), where k = 5 folds share most of the rows
         that chose (Nadeau and Bengio 2003, *Machine Learning* 52, equation 8). s² is the variance of the scores, or the
-        one that the probabilities expect where that is larger: ten rows that were all predicted well show none.
+        one that the probabilities expect where that is larger: ten rows that were all predicted well show none. Where
+        classes were chosen each is a stratum, and s² the variance within them (Cochran 1977, *Sampling Techniques*,
+        section 5.3), of n - K degrees: that one class is easier than another is then no chance.
         """
         probability, share, count = np.exp(log_probability), self.share, self.count
-        score = self.of_class(log_probability)
-        apart, group = share * (score - score @ share), self.rows.group
-        variance = apart**2 / share if group is None else count * by_label(group, apart) ** 2
-        mean, square = ((probability * log_probability**power).sum(1) @ share for power in (1, 2))
-        variance = max(variance.sum(), square - mean**2)
-        return float(np.sqrt((1 + _FOLDS / (_FOLDS - 1)) * variance / max(count - 1, 1)))
+        score, group, classes = self.of_class(log_probability), self.rows.group, probability.shape[1]
+        stratum, strata = (self.codes, classes) if self.chosen else (np.zeros(len(score), np.intp), 1)
+        of_stratum = np.bincount(stratum, share, strata)
+        mean = np.bincount(stratum, share * score, strata) / np.where(of_stratum > 0, of_stratum, 1.0)
+        apart = share * (score - mean[stratum])
+        found = (apart**2 / share if group is None else count * by_label(group, apart) ** 2).sum()
+        zero, one, square = (share @ (probability * log_probability**power) for power in (0, 1, 2))
+        zero, one = (zero, one) if self.chosen else (zero.sum(), one.sum())
+        expected = square.sum() - (one**2 / np.maximum(zero, _TINY)).sum()
+        variance = max(found / max(count - strata, 1), expected / max(count - 1, 1))
+        return float(np.sqrt((1 + _FOLDS / (_FOLDS - 1)) * variance))
 
     def of_class(self, values) -> np.ndarray:
         """Return the entries of values (..., n, K) at the class of each row, (..., n)."""

@@ -36,6 +36,27 @@ def test_it_is_the_deviation_of_the_mean_over_many_tables_times_that_of_shared_r
     assert 0.9 * deviation < np.mean(errors) < 1.25 * deviation
 
 
+def chosen(seed, each=20):
+    """Return calibrated log probabilities of as many rows of each of two classes, of which one is easier to tell."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet([4.0, 1.0], 20 * each).clip(0.001)
+    codes = (rng.random(len(p)) > p[:, 0]).astype(int)
+    taken = np.concatenate([np.flatnonzero(codes == k)[:each] for k in (0, 1)])
+    p = p[taken] / [0.8, 0.2]
+    return np.log(p / p.sum(1, keepdims=True)), codes[taken]
+
+
+def test_where_classes_were_chosen_it_is_that_of_a_stratified_sample():
+    draws = [chosen(seed) for seed in range(1000)]
+    deviation = FACTOR * np.std([log_p[np.arange(40), codes].mean() for log_p, codes in draws])
+    errors = [replace(left_out(codes, 2), chosen=True).standard_error(log_p) for log_p, codes in draws]
+    assert 0.9 * deviation < np.mean(errors) < 1.15 * deviation
+    codes = np.repeat([0, 1, 2], 10)  # one class is told for certain, and two not from each other: none varies
+    log_p = np.log(np.array([[1.0, 1e-300, 1e-300], [1e-300, 0.5, 0.5], [1e-300, 0.5, 0.5]])[codes])
+    assert replace(left_out(codes, 3), chosen=True).standard_error(log_p) < 1e-6
+    assert left_out(codes, 3).standard_error(log_p) == pytest.approx(FACTOR * np.log(2) * np.sqrt(2 / 9 / 29))
+
+
 def test_rows_that_are_all_predicted_well_still_have_the_error_that_their_probabilities_expect():
     codes = np.zeros(10, int)
     p = np.array([0.9, 0.1])
