@@ -1,14 +1,22 @@
 """Rows that repeat another: how many do, how many would by chance, and which are copies that are held out together."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_iris
 from sklearn.metrics import log_loss
 
-from bayesgen import AveragedClassifier, NaiveBayesClassifier, tables
+from bayesgen import (
+    AveragedClassifier,
+    GaussianDiscriminantClassifier,
+    LogisticClassifier,
+    NaiveBayesClassifier,
+    tables,
+)
 from bayesgen.comparison import compare, compare_models
 from bayesgen.tables.repeats import columns_of, repeats
 
@@ -144,3 +152,36 @@ def test_copies_share_a_fold_and_other_ways_to_split_are_kept():
     for options in ({"folds": halves}, {"order": np.arange(200)}, {"groups": np.arange(200)}):
         result = compare_models(TWICE, BOTH, ["naive Bayes"], **options)  # without a warning
         assert (result.fold[:100] != result.fold[100:]).any()
+
+
+@pytest.mark.parametrize("kind", ["numbers", "gaps", "mixed", "sparse", "many"])
+@pytest.mark.parametrize("make", [NaiveBayesClassifier, GaussianDiscriminantClassifier, LogisticClassifier])
+def test_a_fit_of_one_model_tells_of_copies(make, kind):
+    """Of 2,100 rows and more stripes of sums are looked at; tables of categories alone, and few rows, are not."""
+    rows = NOISE if kind != "many" else pd.DataFrame(np.random.default_rng(7).normal(size=(4000, 3)))
+    codes = CODES if kind != "many" else np.random.default_rng(8).integers(0, 2, 4000)
+    if kind == "gaps" and make is not GaussianDiscriminantClassifier:
+        rows = rows.mask(np.random.default_rng(6).random(rows.shape) < 0.1)
+    if kind == "mixed" and make is NaiveBayesClassifier:
+        rows = rows.assign(text=np.where(rows["a"] > 0, "u", "v"), bit=rows["b"] > 0)
+    options: dict = {"inference": "map", "missing": "mean"} if make is LogisticClassifier else {}
+    if kind == "sparse":
+        rows = sparse.csr_array(np.random.default_rng(9).poisson(1.0, (100, 30)))
+        options, make = {"features": "multinomial"}, NaiveBayesClassifier
+    several = (lambda parts: sparse.vstack(parts).tocsr()) if sparse.issparse(rows) else pd.concat
+    share = 12 if kind == "many" else 5  # a twelfth of the rows stands twice
+    few = slice(0, len(codes) // share)
+    with pytest.warns(UserWarning, match=r"rows repeat another, class and all; by chance 0 would: .*too sure"):
+        make(**options).fit(several([rows, rows[few]]), np.r_[codes, codes[few]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(**options).fit(rows, codes)  # no row twice
+
+
+def test_a_fit_of_categories_or_coarse_numbers_tells_of_no_copies():
+    X, y = bools(400, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        NaiveBayesClassifier().fit(X, y)
+        NaiveBayesClassifier("poisson").fit(np.random.default_rng(0).poisson(2.0, (300, 3)), y[:300])
+        GaussianDiscriminantClassifier().fit(*load_iris(return_X_y=True))

@@ -111,6 +111,11 @@ def test_fit_and_compare_print_the_record_and_hold_copies_together(tmp_path):
     assert [f"- {text}" for text in told["suspicions"]] == [*record[1:]] and set(told["suspicions"]) <= set(
         told["notes"]
     )
+    pd.read_csv(tmp_path / "t.csv").assign(day=range(2 * N)).to_csv(tmp_path / "days.csv", index=False)
+    for option in ("--group", "--order"):  # which part the copies, whatever they are
+        code, out, _ = run(tmp_path / "days.csv", *options[1:], option, "day")
+        assert code == 0 and f"that are not held out together by {option} make scores too good" in out
+        assert out.count("repeat another") == 1 and "taken for copies" not in out
     X = bg.read_table(tmp_path / "t.csv", "y")[0]
     with pytest.warns(UserWarning, match="rows repeat another"):
         scores = compare(X.drop(columns="y"), X["y"], inferences=["exact"]).scores("exact")

@@ -364,6 +364,7 @@ def test_the_number_of_categories_matters():
         np.testing.assert_allclose(np.exp(fit(die, [0, 0, 1]).log_predictive([1, np.nan])), [2 / (3 + count), 1])
 
 
+@pytest.mark.filterwarnings("ignore:.* rows repeat another")
 def test_integer_weights_are_repetition():
     rng = np.random.default_rng(16)
     X, y = three_gaussians(rng, 40)

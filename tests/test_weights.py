@@ -17,6 +17,7 @@ WEIGHED = [
 ]  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:.* rows repeat another")
 @pytest.mark.parametrize("estimator", WEIGHED, ids=str)
 def test_weights_repeat_rows_and_zero_removes_them(estimator):
     X, y = IRIS[50:].copy(), SPECIES[50:]

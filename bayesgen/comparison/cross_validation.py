@@ -24,7 +24,7 @@ from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import taken
 from bayesgen.tables.dates import taken_out, times_of
 from bayesgen.tables.groups import group_codes
-from bayesgen.tables.repeats import columns_of, repeats
+from bayesgen.tables.repeats import REPEATS, columns_of, repeats
 from bayesgen.tables.shares import Shares, labels_or_shares, stacked
 
 _Result = TypeVar("_Result", bound=Comparison)
@@ -306,6 +306,7 @@ def _cross_validate(result: _Result, chosen, y, places, progress, keep: bool, in
         for warning in few:
             result.doubtful[name][test[warning.rows]] = True
         told = [w for w in caught if w.message not in few and issubclass(w.category, UserWarning | RuntimeWarning)]
+        told = [w for w in told if getattr(w.message, "kind", None) != REPEATS]  # `_planned` looked at all rows
         said = {str(message): message for message in (_of_table(w.message, learned) for w in told)}
         entries = {(note.inference, _entry(note.message)) for note in result.notes}  # told of an earlier fold
         said = {text: m for text, m in said.items() if _entry(m) is None or (name, _entry(m)) not in entries}

@@ -22,6 +22,7 @@ from bayesgen.tables.labels import (
     warn_of_labels,
     warn_of_weightless,
 )
+from bayesgen.tables.repeats import warn_of_repeats
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.shares import Shares, check_all_shared, for_fit, labels_or_shares, most, vote_weight
@@ -72,6 +73,7 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
             self._temper(X, labels, sample_weight, groups)
         warn_of_labels(self.classes_, most(codes), schema, blocks)
         warn_of_wild(schema, blocks, most(codes), counted_rows(len(labels), sample_weight))
+        warn_of_repeats(schema, blocks, most(codes))
         return self
 
     @available_if(settings.sums_suffice)

@@ -22,6 +22,7 @@ from bayesgen.models.row_classifier import RowClassifier
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables import design
 from bayesgen.tables.labels import class_codes, class_labels, counted_rows, declared_classes, warn_of_weightless
+from bayesgen.tables.repeats import warn_of_repeats
 from bayesgen.tables.shares import Shares, check_all_shared, labels_or_shares, most, stacked, vote_weight
 from bayesgen.tables.wild import find, tell
 
@@ -74,6 +75,7 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
             if len((far := find(z, most(codes))).row):
                 places = counted_rows(len(labels), sample_weight)
                 tell(far, z * self.scale_ + self.centre_, columns, places, self.schema_.dates)
+            warn_of_repeats(self.schema_, {"design": z}, most(codes))
             if isinstance(inference, NUTS) and z.size > _LONG:
                 warn(
                     f"NUTS over {z.shape[0]} rows of {z.shape[1]} columns may take minutes; inference='map' takes "

@@ -57,6 +57,7 @@ class Roles:
     bernoulli: tuple[str, ...] = ()  # 0 and 1
     log: tuple[str, ...] = ()  # positive and skewed numbers, described by their logarithm
     date: tuple[str, ...] = ()  # dates to be used as numbers of days
+    split: tuple[str, ...] = ()  # the options by which the user says what is held out together: --group, --order
 
     @classmethod
     def said(cls, columns: Iterable[str], given: Mapping[str, Iterable[str] | None]) -> "Roles":
@@ -66,7 +67,7 @@ class Roles:
         the rows, as those of "id" do.
         """
         columns, taken = list(columns), {}
-        result: dict[str, tuple[str, ...]] = {field.name: () for field in fields(cls)}
+        result: dict[str, tuple[str, ...]] = {field.name: () for field in fields(cls) if field.name != "split"}
         for role, values in given.items():
             result[role] = tuple(split(values, columns))
             for name in result[role]:
@@ -74,8 +75,9 @@ class Roles:
                 if name in taken:
                     raise ValueError(f"--{role}: the column {name!r} is named by --{taken[name]} already")
                 taken[name] = role
-        result["id"] += result.pop("group", ()) + result.pop("order", ())
-        return cls(**result)
+        apart = {f"--{role}": names for role in ("group", "order") if (names := result.pop(role, ()))}
+        result["id"] += sum(apart.values(), ())
+        return cls(**result, split=tuple(apart))
 
 
 _NUMBERS_ONLY = ("gda", "full", "shared")  # models that take columns of numbers alone
@@ -193,7 +195,7 @@ def prepare(
             _check_classes(target, y)
     repeated = repeats(columns_of(X), np.zeros(len(X)) if y is None else most(class_codes(y)[1]))
     if repeated:
-        suspicions.append(repeated.told("--group"))
+        suspicions.append(repeated.told("--group", " and ".join(roles.split)))
     families = {column: look.family for column, look in kept.items() if look.family}
     written = replace(reading or Reading(), dates=forms).of_columns(X.columns)
     X = written.attached(X.reset_index(drop=True))

@@ -10,9 +10,14 @@ others, chance makes h/(1 - h) pairs that agree in all columns for each pair tha
 without such near twins; coarse columns that depend on each other do not: rows that agree in all but one column, or but
 the class, are many there. So near twins have to be few too. Copies of less than a twentieth of the rows, or of a
 class that is one row and its copies, are told and move no fold.
+
+**Where to look.** A fit of one model takes no longer than its sums, and few tables have such repeats. Equal rows have
+equal sums s_i = Σ_j x_ij sin j, and others do not but by chance; of many rows those are looked at whose s_i lies in
+narrow stripes, where all copies of a row lie too (`warn_of_repeats`).
 """
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -20,14 +25,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pandas.util
+from scipy import sparse
 
-from bayesgen.core.errors import counted
+from bayesgen.core.errors import InputWarning, counted, warn
+from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
 
+REPEATS = "repeats"  # kind of the warning of a fit of one model
 _hash: Any = pandas.util.hash_array  # which the stubs do not declare
 _SHUFFLES, _ROWS = 20, 50_000  # of a table, and fewer from so many rows together on
 _FEW = 0.05  # of the rows, and of the repeats: fewer are almost none
 _VALUES = 20  # of a column; where all have fewer, rows may agree for want of values
+_LEAST, _MOST, _LOOK = 20, 100_000, 1000  # rows of the fit of one model, and those whose sums are compared
 _TIMES = 20  # as often as rows are, on average, up to which weights are times
 
 
@@ -46,16 +55,57 @@ class Repeats:
         """Return True if more rows repeat another than chance makes, by three standard deviations."""
         return bool(self.count > self.chance + 3 * np.sqrt(self.chance))
 
-    def told(self, groups: str) -> str:
-        """Return the sentence that tells it, and how to give ``groups``."""
+    def __str__(self):
         verb, chance = ("repeats" if self.count == 1 else "repeat"), f"{self.chance:.1f}".removesuffix(".0")
         rows = counted(self.rows, "row") + " by weight" * self.weighted
-        text = f"{self.count} of {rows} {verb} another, class and all; by chance {chance} would"
+        return f"{self.count} of {rows} {verb} another, class and all; by chance {chance} would"
+
+    def told(self, groups: str, split: str = "") -> str:
+        """Return the sentence that tells it, and how to give ``groups``, or what splits the rows already, ``split``."""
+        text = str(self)
+        if split and self.unlikely:
+            return f"{text}: copies of one measurement that are not held out together by {split} make scores too good"
         if self.copies is not None:
             return f"{text}: taken for copies, which are held out together unless {groups} says what rows belong to"
         if self.count < _FEW * self.rows:
             return text
         return f"{text}: if they are copies of one measurement, scores are too good; {groups} holds them out together"
+
+
+def warn_of_repeats(schema: Schema, blocks, codes) -> None:
+    """Warn of rows that repeat another, if they are not few and chance explains almost none, in a fit of one model.
+
+    ``blocks`` are rows as the schema reads them, ``codes`` (n,) their classes. Tables of categories alone, where rows
+    agree for want of values, and those of fewer than 20 rows or more than 100,000 are not looked at.
+    """
+    coarse = all(block.categories is not None or block.leaf == "bernoulli" for block in schema.blocks)
+    if coarse or not _LEAST <= len(codes) <= _MOST or not _may_repeat(blocks.values()):
+        return
+    each = (rows.toarray() if sparse.issparse(rows) else rows.reshape(len(codes), -1) for rows in blocks.values())
+    found = repeats((column for rows in each for column in rows.T), codes)
+    if found.unlikely:
+        cure = "X.drop_duplicates() leaves one of each"
+        text = f"{found}: if they are copies of one measurement, its probabilities are too sure; {cure}"
+        warn(InputWarning(text, kind=REPEATS))
+
+
+def _may_repeat(blocks) -> bool:
+    """Return False if hardly any rows repeat another, by one sum of each."""
+    total: Any = 0.0
+    for number, rows in enumerate(blocks):
+        if not sparse.issparse(rows) and rows.dtype.kind not in "fiub":
+            return False
+        wave = np.sin(np.arange(1.0, 1 + math.prod(rows.shape[1:])) + 100 * number)
+        total = total + (rows if sparse.issparse(rows) else rows.reshape(len(rows), -1)) @ wave
+    if np.isnan(total @ total):
+        return True
+    size = np.abs(total).max()
+    if len(total) > 2 * _LOOK and size > 0:
+        stripe = total * (1e7 / size)
+        total = total[stripe - np.floor(stripe) < _LOOK / len(total)]
+    total.sort()
+    same = np.count_nonzero(total[1:] - total[:-1] <= 1e-12 * size)
+    return bool(2 * same >= _FEW * len(total))
 
 
 def columns_of(X) -> Iterator[np.ndarray]:
