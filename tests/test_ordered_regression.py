@@ -264,6 +264,7 @@ def test_orders_are_given_in_three_ways_and_numbers_sort():
     assert two.classes_.tolist() == ["no", "yes"]
 
 
+@pytest.mark.filterwarnings("ignore:.* rows repeat another")
 @EVERY
 def test_coefficients_are_told_of_the_columns_as_given(link):
     frame = pd.DataFrame(X * [1, 100] + [0, 1e3], columns=["age", "dose"])

@@ -34,6 +34,7 @@ CLASSIFIERS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.* rows repeat another")
 @pytest.mark.parametrize("name", CLASSIFIERS)
 def test_shares_are_a_row_for_each_vote(name):
     classifier, columns = CLASSIFIERS[name]
@@ -99,6 +100,7 @@ def test_the_score_is_the_mean_share_of_what_is_predicted():
     assert classifier.score(X, P) == pytest.approx(by_hand, abs=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.* rows repeat another")
 def test_a_row_is_left_out_with_all_its_shares():
     classifier = bg.NaiveBayesClassifier().fit(X, P, label_weight=5)
     found = classifier.leave_one_out(X, P, sample_weight=np.full(24, 5.0))

@@ -13,7 +13,7 @@ from bayesgen.models.column_families import FAMILIES
 from bayesgen.models.leaf import Leaf
 from bayesgen.numerics.checks import check_shares
 from bayesgen.tables.rows import fingerprint
-from bayesgen.tables.schema import Block
+from bayesgen.tables.schema import Block, tell_of_two
 
 _SMALLEST = 1e-150  # squares of smaller values lose digits, or all of them
 
@@ -114,6 +114,21 @@ def warn_of_constant_columns(schema, statistics) -> None:
         constant = [name for name, flag in zip(block.columns, flags, strict=True) if flag]
         if constant:
             warn(f"columns {listed(constant)} are constant: they say nothing of the class, and are left out")
+
+
+def warn_of_bits(schema, statistics) -> None:
+    """Warn of Gaussian columns that hold 0 and 1 alone, by their sums.
+
+    Of these the mean of x² is that of x. Of other whole numbers it is larger, of others equal by chance alone.
+    """
+    columns: list[str] = []
+    for block in schema.blocks:
+        if block.leaf == "gaussian":
+            sums, constant = statistics.leaves[block.name], statistics.leaves[block.name].pooled.constant
+            excess = (sums.scatter + sums.n * sums.mean * (sums.mean - 1)).sum(0)  # Σ x² - Σ x
+            bits = ~np.ravel(constant) & (np.abs(np.ravel(excess)) <= 1e-12 * np.ravel(sums.n.sum(0)))
+            columns += [name for name, flag in zip(block.columns, bits, strict=True) if flag]
+    tell_of_two(columns)
 
 
 def naive_bayes_of(classifier, schema) -> models.NaiveBayes:

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.estimators.settings import warn_of_bits
 from bayesgen.estimators.workers import added, bar, in_order, total_of
 from bayesgen.files import disk
 from bayesgen.tables.batches import DaskParts, Job, Source, located
@@ -106,6 +107,8 @@ def fit_batches(
         if total is None:
             raise ValueError("the source has no rows: at least one is needed")
         estimator._learn_statistics(rows.schema, total, rows.classes, True if target is not None else None)
+        if schema is None and getattr(estimator, "features", None) == "auto":
+            warn_of_bits(rows.schema, estimator.statistics_)
         return estimator
 
 

@@ -273,7 +273,12 @@ def warn_of_two(table: Columns, features, values: tuple[int, int] = (0, 1)) -> N
     if not isinstance(features, str) or features != "auto":
         return
     numbers = (column for column in table.columns if table.kind(column) == "f")
-    if columns := [column for column in numbers if two_whole(table.numbers((column,))[:, 0]) == values]:
+    tell_of_two([column for column in numbers if two_whole(table.numbers((column,))[:, 0]) == values], values)
+
+
+def tell_of_two(columns: list[str], values: tuple[int, int] = (0, 1)) -> None:
+    """Warn of columns that hold two ``values`` alone and are Gaussian, if there are any."""
+    if columns:
         family = "bernoulli" if values == (0, 1) else "categorical"
         cure = Argument("features", family, f"features=dict.fromkeys({columns}, {family!r})")
         what = (
