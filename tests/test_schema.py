@@ -354,6 +354,13 @@ def test_numbers_0_and_1_are_told_where_they_become_gaussian():
         (text,) = told(bg.LatentClassClassifier(classes=2, random_state=0), bits.astype(int) + more)
         assert f"numbers {more} and {more + 1} alone" in text and repr(family) in text
     assert not told(bg.LatentClassClassifier(classes=2, random_state=0), bits)
+    with warnings.catch_warnings(record=True) as seen:  # in batches, by their sums
+        warnings.simplefilter("always")
+        both = mixed.drop(columns="z").assign(two=np.resize([0.0, 2.0], 80), t=y)
+        bg.NaiveBayesClassifier().fit_batches([both[:30], both[30:]], "t")
+        bg.NaiveBayesClassifier(dict.fromkeys(names, "gaussian")).fit_batches([both[:30], both[30:]], "t")
+    (text,) = (str(warning.message) for warning in seen)
+    assert f"features=dict.fromkeys({names}, 'bernoulli')" in text
 
 
 def test_the_nearest_name_comes_first(tmp_path):

@@ -76,8 +76,6 @@ class Split:
 
     held: HeldOut  # all rows, to sum, and those of the sample that are held out
     even: HeldOut  # the same for members of the numbers, whose classes may have to lack equally many rows
-    # the same for the class probabilities under which scores are told: alone where classes were ``drawn``
-    told: HeldOut
     drawn: bool  # True if the rows of each class are as many as sampling made them; see `as_drawn`
     sample: Rows  # rows to learn views from
     scored: np.ndarray  # (n,): weight of each row held out in the score
@@ -232,8 +230,7 @@ def split_rows(sample: Sample, proposals: Sequence[Proposal], leaves: ColumnMode
         distinct = learn, sample.which, out, fold[out]
     else:
         distinct = _distinct(data, places[out], rng)
-    told = held if drawn else even
-    return Split(held, even, told, drawn, learn, scored, out, fold, seeds, *distinct)
+    return Split(held, even, drawn, learn, scored, out, fold, seeds, *distinct)
 
 
 def as_drawn(count) -> bool:
@@ -364,7 +361,7 @@ def _left_out(fits: Sequence[Fit], split: Split, roster: Roster, leaves: ColumnM
     """Return the densities of the rows held out under every member."""
     held, data = split.held, split.held.data
     log_prior = split.even.log_class_prior(concentration)
-    told_prior = None if split.told is split.even else split.told.log_class_prior(concentration)
+    told_prior = _told_prior(split, concentration)
     found = [pair for fit in fits for pair in zip(fit.parts, fit.density or (), strict=True)]
 
     def density_of(part):
@@ -373,3 +370,19 @@ def _left_out(fits: Sequence[Fit], split: Split, roster: Roster, leaves: ColumnM
     leaf = None if leaves is None or data.e is None else leaves.loo_log_density(held)
     density = roster.combined((len(held), data.classes), density_of, leaf)
     return LeftOut(density, log_prior, held.rows, split.scored, roster.least, told_prior, not split.drawn)
+
+
+def _told_prior(split: Split, concentration) -> np.ndarray | None:
+    """Return the log class probabilities under which scores are told, (n, K); None where they are those of the choices.
+
+    A new row of drawn classes meets its class without one row, as a row left out alone does. Of chosen classes it
+    meets them as many as they are: so does a row that leaves with one of every other class, and none that leaves alone.
+    """
+    alone = split.even is split.held
+    if alone == split.drawn:
+        return None
+    if split.drawn:
+        return split.held.log_class_prior(concentration)
+    data = split.held.data
+    count = np.bincount(data.codes, data.weight, data.classes) + concentration
+    return np.tile(np.log(count / count.sum()), (len(split.held), 1))

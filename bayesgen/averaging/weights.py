@@ -44,7 +44,8 @@ class LeftOut:
     least: np.ndarray  # (M,): the s of each member; see `tempering.log_probability`
     # (n, K), or None: the same as ``log_prior`` for the scores that are told; None if it is that. Where classes were
     # drawn with the rows it lacks row i alone, whose class new rows have as often: a row that leaves with one of every
-    # other class makes its own no rarer, and its score is too good by (K - 1)/n (`docs/mathematics/averaged.md`).
+    # other class makes its own no rarer, and its score is too good by (K - 1)/n (`docs/mathematics/averaged.md`). Where
+    # they were chosen, it lacks no row.
     told_prior: np.ndarray | None = None
     chosen: bool = False  # True if as many rows of each class were taken as were wanted: drawing them adds no error
 
