@@ -132,7 +132,7 @@
     const go = (deadline) => {
       do if (turns.get(name) !== steps || steps.next().done) return;
       while (deadline.timeRemaining() > 1);
-      idle(go);
+      idle(go, { timeout: 200 });
     };
     idle(go, { timeout: 200 });
   }
