@@ -78,7 +78,7 @@ def prepared(
         raise ValueError("--target-shares: the files are too large to be read whole; give a part of their rows")
     with warnings.catch_warnings(record=True) as told:  # of several files
         warnings.simplefilter("always")
-        drawn = folders.sample(file, target, reading, seed) if large else None
+        drawn = folders.sample(file, str(target), reading, seed) if large else None
         instead = drawn.content if drawn else content(file, reading)
     given = {role: values or () for role, values in roles.items()}
     read, table = cleaned(file, target, model, given, reading, instead)

@@ -173,7 +173,7 @@ def fit(
                 "holds no number twice",
             ):
                 warnings.filterwarnings("ignore", f".*{words}")  # the account of the table tells it
-            rows = functools.partial(folders.Cleaned, file, of, prepared.X)
+            rows = functools.partial(folders.Cleaned, file, str(of), prepared.X)
             large = None if sample is None else Large(sample, str(of), rows)
             classifier = _learn(model, prepared, how, seed, group, large)
             terminal.tell_table(out, read, of, prepared, classifier.schema_)

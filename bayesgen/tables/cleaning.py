@@ -136,21 +136,25 @@ def prepare(
     table = table.set_axis(table.columns.map(str), axis=1)
     if not table.columns.is_unique:
         raise ValueError(f"column {table.columns[table.columns.duplicated()][0]!r} is there twice")
-    targets, named_class = [target] if isinstance(target, str) else list(target or ()), isinstance(target, str)
+    label, targets = (target, [target]) if isinstance(target, str) else (None, list(target or ()))
     for column in targets:
         check_named(column, table.columns)
     if not len(table):
         raise ValueError("the table is empty: it has columns, but no rows")
     suspicions, notes, X, y, rows = list[str](), list[str](), table, None, np.arange(len(table))
     if targets:
-        known = table[targets].notna().any(axis=1).to_numpy()
+        of: Any = table[targets]
+        known = of.notna().any(axis=1).to_numpy()
         rows, lost = np.flatnonzero(known), np.flatnonzero(~known)
         if len(lost):
             left_out = counted(len(lost), "row")
             notes.append(f"{left_out} left out: no {named(targets)}{_spellings(gaps, targets, lost)}")
         X = table.iloc[rows].drop(columns=targets)
-        y = _labels(target, table[target].iloc[rows]) if named_class else _shares(table[targets], rows, reading)
-        suspicions += of_target(target, y) if named_class else ()
+        if label is None:
+            y = _shares(of, rows, reading)
+        else:
+            y = _labels(label, table[label].iloc[rows])
+            suspicions += of_target(label, y)
     names: Any = X[list(roles.id)]
     X = X.drop(columns=[*roles.drop, *roles.id])
     told, kept, forms = defaultdict(list), dict[str, _Look](), {}
@@ -176,10 +180,10 @@ def prepare(
     if not X.shape[1]:
         raise ValueError("; ".join(["no column is left to learn from", *suspicions, *notes]))
 
-    if named_class:
+    if label is not None:
         codes, classes = pd.factorize(y)
         whole = ((column, look.codes) for column, look in kept.items() if len(look.seen) == len(codes))
-        suspicions += of_telling(target, whole, codes, len(classes))
+        suspicions += of_telling(label, whole, codes, len(classes))
     missing = X.isna().to_numpy()
     spelled = _spellings(gaps, X.columns, rows)
     if missing.any() and model != "gda":
@@ -191,8 +195,8 @@ def prepare(
         X, rows, names = X[whole], rows[whole], names[whole]
         if y is not None:
             y = y[whole]
-        if named_class:
-            _check_classes(target, y)
+        if label is not None:
+            _check_classes(label, y)
     repeated = repeats(columns_of(X), np.zeros(len(X)) if y is None else most(class_codes(y)[1]))
     if repeated:
         suspicions.append(repeated.told("--group", " and ".join(roles.split)))
