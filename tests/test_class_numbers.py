@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import logsumexp
+from sklearn.datasets import load_iris
 
 import bayesgen as bg
 from bayesgen.models import BetaBernoulli, NormalInverseGamma, latent_classes
@@ -128,3 +129,9 @@ def test_the_picture_rings_the_best():
     ax = bg.plot.class_numbers(found, ax=Figure().add_subplot())
     ring = ax.lines[-1]
     assert ring.get_xdata()[0] == 3 and ring.get_ydata()[0] == found.table.loc[3, "log_density"]
+
+
+def test_criteria_of_iris_are_those_of_mclust():
+    """Mclust(iris[, 1:4], modelNames = "VVV"), which has them with the other sign."""
+    table = bg.compare_classes(load_iris().data, (1, 2, 3), "discriminant", folds=2).table
+    np.testing.assert_allclose(table["bic"].sort_index(), [829.9782, 574.0178, 580.8399], atol=2e-3)
