@@ -9,7 +9,7 @@ from scorers import assert_equal, hard, records, scorer
 
 import bayesgen as bg
 from bayesgen.inspection import next_measurement
-from bayesgen.models import BetaBinomial, NormalKnownMean, NormalKnownVariance
+from bayesgen.models import BetaBinomial, NormalInverseGamma, NormalKnownMean, NormalKnownVariance, Pooled
 
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 3, 200)
@@ -144,6 +144,14 @@ def test_latent_classes_are_those_of_their_posterior(name):
 def test_draws_of_a_sampler(name):
     classifier, X = fitted(name, inference=bg.Laplace(200))
     check(classifier, name, X, 100)
+
+
+@pytest.mark.slow
+def test_classes_that_are_pooled_go_by_draws():
+    leaf, X = Pooled(NormalInverseGamma(0.0, 1.0, 1.0, 1.0)), NUMBERS[["x0"]]
+    classifier = NB({"x0": leaf}, inference=bg.Laplace(200), random_state=0).fit(X, LABELS)
+    with scorer(classifier) as made:
+        assert_equal(classifier, made, rows_of("gaussian", X, 100, np.random.default_rng(1)))
 
 
 @pytest.mark.slow
