@@ -236,7 +236,7 @@ class _Candidate:
         sums = SumStatistics(whole.classes.sums + unit, whole.classes.base)
         self.all = ClassStatistics(sums, leaves, whole.squares + unit)
         self.model = template.with_prior(self.all)
-        before = {name: _each(lambda a: a[:, None], s) for name, s in whole.leaves.items()}
+        before = {name: _each(lambda a: a[None], s) for name, s in whole.leaves.items()}
         score = log_odds(self._log_joint(before, whole.classes.sums[None], new))[0, k]
         self.score = score + _SAME * max(1.0, abs(score)) if np.isfinite(score) else score
 
@@ -250,26 +250,26 @@ class _Candidate:
         codes : int array, shape (b,)
             Class of each row.
         """
-        belongs, statistics = codes == np.arange(len(self.all.classes.sums))[:, None], {}
+        belongs, statistics = codes[:, None] == np.arange(len(self.all.classes.sums)), {}
         for name, others in all_others.items():
             with_new = others + _where(codes == self.k, self.new[name])
             statistics[name] = _each(
-                lambda a, b: np.where(_beside(belongs, b[None]), b, a[:, None]), self.all.leaves[name], with_new
+                lambda a, b: np.where(_beside(belongs, b[:, None]), b[:, None], a), self.all.leaves[name], with_new
             )
-        joint = self._log_joint(statistics, self.all.classes.sums - belongs.T, rows)
+        joint = self._log_joint(statistics, self.all.classes.sums - belongs, rows)
         return log_odds(joint)[np.arange(len(codes)), codes]
 
     def _log_joint(self, statistics, counts, rows) -> np.ndarray:
-        """Return log π_k p(x | k)^τ of rows, each under statistics (K, b, ...) and counts (b, K) of its own: (b, K)."""
+        """Return log π_k p(x | k)^τ of rows, each under statistics (b, K, ...) and counts (b, K) of its own: (b, K)."""
 
         def density(name, leaf):
             posterior = leaf.update(statistics[name]).untied()
-            terms = posterior.log_evidence_terms(_each(lambda a: a[None], rows[name]))
+            terms = posterior.log_evidence_terms(_each(lambda a: a[:, None], rows[name]))
             return terms.sum(tuple(range(2, terms.ndim)))
 
         share = self.model.classes.update(SumStatistics(counts, np.float64(0))).mean
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.log(share) + self.exponent * sum(terms.T for terms in self.model.leafwise(density).values())
+            return np.log(share) + self.exponent * sum(self.model.leafwise(density).values())
 
 
 # -- statistics as arrays ----------------------------------------------------------------------------------------------
