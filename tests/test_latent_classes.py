@@ -214,7 +214,7 @@ def test_unlabelled_rows_without_a_prior_that_follows_them_are_refused():
         bg.LatentClassClassifier(classes=2, inference="exact").fit(X)
     with pytest.raises(ValueError, match="order_by is no column of X: 'y'"):
         bg.LatentClassClassifier(classes=2, order_by="y").fit(X)
-    with pytest.raises(TypeError, match="classes must be their number, or their names, got 'three'"):
+    with pytest.raises(TypeError, match="classes must be their number, their names or 'auto', got 'three'"):
         bg.LatentClassClassifier(classes="three").fit(X)
     with pytest.raises(ValueError, match="classes must be distinct names"):
         bg.LatentClassClassifier(classes=["a", "a"]).fit(X)

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -111,6 +112,8 @@ PICTURES = {
     "calibration_over_time": lambda ax: plot.calibration_over_time(ordered(), periods=3, ax=ax),
     "net_benefit": lambda ax: plot.net_benefit(bg.evaluation.net_benefit(TRUTH, PROBABILITY, positive=1), ax=ax),
     "watch": lambda ax: plot.watch(watched(), ax=ax),
+    "class_numbers": lambda ax: plot.class_numbers(bg.compare_classes(X, (1, 2, 3, 4), folds=3, starts=3), ax=ax),
+    "class_profiles": lambda ax: plot.class_profiles(latent(), ax=ax),
     "evidence": lambda ax: plot.evidence(bg.NaiveBayesClassifier().fit(X, Y).explain(X, row=20), ax=ax),
 }
 
@@ -121,6 +124,11 @@ def watched():
     watch.update(rng.normal(size=(150, 2)))
     watch.update(rng.normal(size=(60, 2)) + np.array([2, 0]))
     return watch
+
+
+def latent():
+    table = pd.DataFrame({"length": X[:, 0], "spots": X[:, 1] > 2, "tail": X[:, 0] + X[:, 1] > 3})
+    return bg.LatentClassClassifier(classes=2, order_by="length", starts=3, random_state=0).fit(table)
 
 
 def draw(name: str, path: Path):
