@@ -252,12 +252,12 @@ def ordered(model: ClassConditional, statistics: PartlyLabelled, values=None) ->
     classes without a partner come last. By default the most frequent class is the first.
     """
     lone, labels = free(model, statistics), statistics.start * statistics.weight[:, None]
-    if np.ndim(values) == 2:
+    if values is None:
+        key = -labels.sum(0)
+    elif values.ndim == 2:
         mine, theirs = linear_sum_assignment(-labels[:, lone].T @ values)
         key = np.full(labels.shape[1], np.inf)
         key[lone[mine]] = theirs
-    elif values is None:
-        key = -labels.sum(0)
     else:
         seen = ~np.isnan(values)
         key = (labels[seen] * values[seen, None]).sum(0) / labels[seen].sum(0).clip(1e-300)
