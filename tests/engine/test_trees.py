@@ -183,12 +183,15 @@ def test_a_class_that_a_fold_lacks_is_rare_in_it():
 @pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
 def test_boosted_trees_take_part_from_a_number_of_rows_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(ensembles, "_FEWEST", 200)  # 1,000 take longer to fit
+    monkeypatch.setattr(ensembles, "_ENOUGH", 300)  # 1,000 take longer to fit
     rng = np.random.default_rng(0)
     X = rng.integers(0, 4, (600, 6)).astype(float)  # a rule of three columns, which no other member has
     y = ((X[:, 0] > 1) ^ (X[:, 1] > 1) ^ (X[:, 2] > 1)).astype(int)
-    few, many = (bg.AveragedClassifier(members=["gaussian", "boosted"]).fit(X[:n], y[:n]) for n in (199, 400))
+    few, several, many = (
+        bg.AveragedClassifier(members=["gaussian", "boosted"]).fit(X[:n], y[:n]) for n in (99, 200, 400)
+    )
     assert "boosted" not in set(few.summary()["kind"])
+    assert several.summary().query("kind == 'boosted'")["leaves"].tolist() == [6]
     own = many.summary().query("kind == 'boosted'")
     assert sorted(own["leaves"]) == [6, 24] and own["weight"].sum() > 0.5
     assert log_loss(y[400:], many.predict_proba(X[400:])) < 0.3
