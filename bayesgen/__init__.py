@@ -7,9 +7,8 @@ from bayesgen.core import __version__
 
 if TYPE_CHECKING:
     from bayesgen import data, decision, evaluation, inference, inspection, models, plot, testing
-    from bayesgen.comparison import compare_evidence, compare_models
+    from bayesgen.comparison import compare_classes, compare_evidence, compare_models
     from bayesgen.estimators.averaged import AveragedClassifier
-    from bayesgen.estimators.class_numbers import compare_classes
     from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
     from bayesgen.estimators.imputer import Imputer
     from bayesgen.estimators.latent import LatentClassClassifier
@@ -64,7 +63,7 @@ _HOMES = {  # the module of each name; a room is its own
     "NaiveBayesClassifier": "estimators.naive_bayes",
     "OrderedClassifier": "estimators.ordered",
     "ProbitClassifier": "estimators.linear_classifiers",
-    "compare_classes": "estimators.class_numbers",
+    "compare_classes": "comparison",
     "compare_evidence": "comparison",
     "compare_models": "comparison",
     "load": "files.storage",

@@ -12,8 +12,8 @@ import typer
 from bayesgen.cli import inputs, shell
 from bayesgen.cli.report import terminal
 from bayesgen.cli.shell import one_line, said
+from bayesgen.comparison import compare_classes
 from bayesgen.core.errors import counted
-from bayesgen.estimators.class_numbers import compare_classes
 from bayesgen.tables.account import cleaned
 
 _STYLE = """:root { color-scheme: light dark }

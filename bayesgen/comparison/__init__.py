@@ -3,6 +3,7 @@
 from bayesgen.comparison.blocks import over_time
 from bayesgen.comparison.cross_validation import compare, compare_models, held_out_importance, impossible_row, splits
 from bayesgen.comparison.evidence import compare_evidence
+from bayesgen.comparison.number_of_classes import compare_classes
 from bayesgen.comparison.results import Comparison, ModelComparison, Note, Scores
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Note",
     "Scores",
     "compare",
+    "compare_classes",
     "compare_evidence",
     "compare_models",
     "held_out_importance",

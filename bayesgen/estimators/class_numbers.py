@@ -1,4 +1,4 @@
-r"""How many classes there are: each number of them judged by rows that it was not fitted to, and by its evidence.
+r"""Judge each number of classes by rows that it was not fitted to, and by its evidence.
 
 For each number K, of n rows with memberships r_ik and P free parameters:
 
@@ -14,9 +14,8 @@ For each number K, of n rows with memberships r_ik and P free parameters:
 - *entropy*: 1 + Σ r_ik log r_ik / (n log K), 1 where every membership is certain, 0 where none is known at all.
 """
 
-import functools
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,11 +25,9 @@ from scipy.special import xlogy
 from sklearn.model_selection import KFold
 
 from bayesgen.core.errors import listed
-from bayesgen.estimators.latent import LatentClassClassifier
 from bayesgen.models import UnknownClasses, latent_classes
 from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.unknown_labels import PartlyLabelled
-from bayesgen.numerics.checks import check_count
 from bayesgen.tables.table import Table
 
 _LARGEST_K = 0.7  # Pareto k, above which the weights do not show what the draws miss
@@ -86,7 +83,7 @@ class ClassNumbers:
 
     @property
     def sentence(self) -> str:
-        """What the table bears out, and what it does not."""
+        """Say what the table bears out, and what it does not."""
         table: Any = self.table
         best = self.best
         near = sorted(table.index[-table["difference"] <= 2 * table["difference_error"]])
@@ -115,71 +112,25 @@ def _classes(number: int) -> str:
     return f"{number} class" if number == 1 else f"{number} classes"
 
 
-def compare_classes(
+def judged(
+    estimators: Mapping[int, Any],
     X,
-    numbers: Iterable[int] = range(1, 8),
-    model: str = "naive bayes",
-    *,
     folds: int = 5,
     seed: int = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int, str], None] | None = None,
-    **settings,
 ) -> ClassNumbers:
-    """Compare numbers of classes that nobody named, by rows left out and by evidence.
-
-    Parameters
-    ----------
-    X : DataFrame or array, shape (n, columns)
-        Rows, NaN, None or NA where missing.
-    numbers : iterable of int
-        Numbers of classes.
-    model : {"naive bayes", "discriminant"}
-        As for `LatentClassClassifier`.
-    folds : int
-        Number of folds. Each holds out every row once.
-    seed : int
-        Of folds, starts and draws: the same for every number of classes.
-    n_jobs : int, optional
-        Number of processes, -1 for all cores.
-    progress : callable, optional
-        ``progress(done, total, text)`` is called after each fit.
-    **settings
-        Other settings of `LatentClassClassifier`: ``features``, ``covariance``, ``prior``, ``starts``, ....
-
-    Returns
-    -------
-    ClassNumbers
-        Its `table`, its `sentence`, the `best` number, and the `fits`. `bayesgen.plot.class_numbers` draws it.
-
-    Raises
-    ------
-    ValueError
-        If no number of classes can be fitted. One that cannot has NaN in the table, and a remark.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.concatenate([rng.normal(-4.0, 1.0, 30), rng.normal(4.0, 1.0, 50)])[:, None]  # two humps
-    >>> compare_classes(X, (1, 2, 3), starts=3).best
-    2
-    """
-    numbers = sorted(set(numbers))
-    for number in numbers:
-        check_count("numbers", number)
-    if not numbers:
-        raise ValueError("numbers must hold one number of classes at least")
+    """Fit an estimator of each number of classes to all rows and without each fold; see `compare_classes`."""
     X, count = _with_categories(X), len(Table(X))
     if not isinstance(folds, int | np.integer) or not 2 <= folds <= count:
         raise ValueError(f"folds must be a whole number from 2 to the {count} rows, got {folds!r}")
-    make = functools.partial(LatentClassClassifier, model, random_state=seed, **settings)
     held = [test for _, test in KFold(folds, shuffle=True, random_state=seed).split(np.empty(count))]
-    tasks = [(number, places) for number in numbers for places in (None, *held)]
+    tasks = [(number, places) for number in estimators for places in (None, *held)]
     from joblib import Parallel, delayed
 
-    work = (delayed(_fitted)(make(classes=number), X, places, seed) for number, places in tasks)
+    work = (delayed(_fitted)(estimators[number], X, places, seed) for number, places in tasks)
     results: Any = Parallel(n_jobs=n_jobs, return_as="generator")(work)
-    density = pd.DataFrame(np.nan, index=np.arange(count), columns=numbers)
+    density = pd.DataFrame(np.nan, index=np.arange(count), columns=list(estimators))
     facts, fits, remarks, failures = {}, {}, {}, []
     for done, ((number, places), found) in enumerate(zip(tasks, results, strict=True), 1):
         if isinstance(found, ValueError):

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import registry
 from bayesgen.core.errors import Argument, InputError, InputTypeError, listed
+from bayesgen.estimators.class_numbers import judged
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.generative import GenerativeClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
@@ -27,6 +28,8 @@ from bayesgen.posterior.posterior import Posterior, generator
 from bayesgen.tables.labels import counted_rows, existing, some_labels, warn_of_labels, warn_of_weightless
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import warn_of_two
+
+_TRIED = range(1, 8)  # numbers of classes that "auto" compares
 
 
 @registry.estimator
@@ -164,14 +167,11 @@ class LatentClassClassifier(GenerativeClassifier):
     def _named(self, labels, X, sample_weight) -> np.ndarray:
         """Return the classes: as ``classes`` names or counts them, else those that have labels."""
         if isinstance(self.classes, str) and self.classes == "auto":
-            from bayesgen.estimators.class_numbers import compare_classes
-
             if len(labels) or sample_weight is not None:
                 raise ValueError("classes='auto' compares numbers of classes by rows without labels and weights")
-            settings = self.get_params(deep=False)
-            given = {name: value for name, value in settings.items() if name not in ("classes", "random_state")}
             seed = int(generator(self.random_state).integers(2**31))
-            self.class_numbers_ = compare_classes(X, seed=seed, **given)
+            tried = {k: replace(self, classes=k, random_state=seed) for k in _TRIED}
+            self.class_numbers_ = judged(tried, X, seed=seed)
             return np.arange(self.class_numbers_.best)
         if self.classes is not None:
             return named_classes(self.classes)
