@@ -89,7 +89,8 @@ def test_the_demonstration_compares_penguins_and_writes_the_page(tmp_path, monke
     assert code == 0 and "344 rows" in out and "exact 3 of 3" in out and "logistic" in out
     page = (tmp_path / "demo" / "report.html").read_text()
     assert "bayesgen demo --output" in page and "report.html in a browser" in err
-    assert "Which penguin is it?" in (tmp_path / "demo" / "calculator.html").read_text(encoding="utf-8")
+    calculator = (tmp_path / "demo" / "calculator.html").read_text(encoding="utf-8")
+    assert "Which penguin is it?" in calculator and "// LogisticClassifier, a classifier of bayesgen" in calculator
 
 
 @pytest.mark.compiles

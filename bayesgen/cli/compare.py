@@ -10,7 +10,7 @@ import typer
 from rich.progress import Progress
 from sklearn.base import clone
 
-from bayesgen import comparison, data
+from bayesgen import comparison
 from bayesgen.cli import folders, inputs, shell
 from bayesgen.cli.learn import check_options, fit_command, takes
 from bayesgen.cli.report import page, run, terminal, words
@@ -61,7 +61,7 @@ def compare(
     target_shares: shell.Shares = None,
     seed: shell.Seed = 0,
     json: shell.Json = False,
-):
+) -> Any:
     """Compare inferences on a table (ML, MAP, the exact posterior, NUTS: 4 chains of 1000 draws), then models."""
     from bayesgen.comparison import candidates  # here, since it takes a tenth of `import bayesgen`
 
@@ -149,6 +149,7 @@ def compare(
         if save is not None and models is not None:
             show(terminal.say, f"To save {models.best}, the best of these models, learned from all rows:")
             show(terminal.say, save, 2)
+    return posterior  # for `demo`
 
 
 def _of_all_rows(whole, source, name: str, prepared, inferences):
@@ -194,12 +195,9 @@ def demo(
     ] = Path("bayesgen-demo"),
 ):
     """Show what `bayesgen compare` does, with 344 penguins of three species: measures, island, sex, and gaps."""
-    compare(context, "penguins", "species", folds=3, output=output)  # 5 folds would not end in half a minute
+    best = compare(context, "penguins", "species", folds=3, output=output)  # 5 folds would not end in half a minute
     out, err = terminal.consoles()
-    X = data.load("penguins")
-    y = X.pop("species")
-    words = {"title": "Which penguin is it?"}
     with one_line(err):
-        NaiveBayesClassifier(exponent="loo").fit(X, y).to_page(output / "calculator.html", words=words)
-    terminal.say(out, f"Written to {output}: calculator.html, in which anyone can ask naive Bayes about a penguin")
+        best.to_page(output / "calculator.html", words={"title": "Which penguin is it?"})
+    terminal.say(out, f"Written to {output}: calculator.html, in which anyone can ask the best of these models")
     terminal.say(err, f"Open {output / 'report.html'} in a browser; then do the same with your own table.")

@@ -157,7 +157,7 @@ def target_of(target: str | None, shares: Sequence[str] | None) -> str | tuple[s
     return target or columns
 
 
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
+def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command, last of all, the options of each dataclass among its parameters; it gets them as one object."""
     declared = inspect.signature(command).parameters.values()
     groups: dict[str, Any] = {p.name: p.annotation for p in declared if is_dataclass(p.annotation)}
