@@ -6,13 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import run
-from scorers import assert_equal, hard, records, scorer
+from scorers import assert_equal, counts, hard, records, scorer
 from sklearn.naive_bayes import GaussianNB
 
 import bayesgen as bg
 from bayesgen.inspection import next_measurement
-
-COUNT = 10_000
 
 
 def mixed(rng, n=200, classes=("a", "b", "c")) -> tuple[pd.DataFrame, np.ndarray]:
@@ -37,10 +35,13 @@ def birds():
     return X, X.pop("species")
 
 
-def test_mixed_columns_with_gaps_and_far_values_are_scored_as_in_python(rng):
+@counts(2000)
+def test_mixed_columns_with_gaps_and_far_values_are_scored_as_in_python(rng, count):
     X, y = mixed(rng)
-    classifier = bg.NaiveBayesClassifier(unseen="missing").fit(X, y)
-    rows = hard(X, COUNT, rng)
+    X["day"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, len(X)), unit="D")
+    classifier = bg.NaiveBayesClassifier({"day": "date"}, unseen="missing").fit(X, y)
+    X["day"] = X["day"].dt.strftime("%Y-%m-%d")
+    rows = hard(X, count, rng)
     rows.loc[::97, "__proto__"] = "never seen"
     with scorer(classifier) as made, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -49,12 +50,13 @@ def test_mixed_columns_with_gaps_and_far_values_are_scored_as_in_python(rng):
         assert "column '__proto__': ['never seen'] in 1 row" in remark
 
 
+@counts(1000)
 @pytest.mark.parametrize("classes", [2, 30])
-def test_any_number_of_classes(rng, classes):
+def test_any_number_of_classes(rng, classes, count):
     X, y = mixed(rng, 600, tuple(f"k{k:02}" for k in range(classes)))
     classifier = bg.NaiveBayesClassifier(exponent=0.7).fit(X, y)
     with scorer(classifier) as made:
-        rows = hard(X, 1000, rng)
+        rows = hard(X, count, rng)
         assert_equal(classifier, made, rows)
         priors = rng.dirichlet(np.ones(classes))
         expected = classifier.predict_proba(rows, priors)

@@ -1,15 +1,19 @@
 """Every kind of leaf, exported as JavaScript, under every posterior: probabilities, evidence, values and intervals."""
 
 import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from scorers import assert_equal, hard, records, scorer
+from scipy.special import gammaln
+from scorers import assert_equal, counts, hard, records, scorer
 
 import bayesgen as bg
+from bayesgen.core import program
 from bayesgen.inspection import next_measurement
 from bayesgen.models import BetaBinomial, NormalInverseGamma, NormalKnownMean, NormalKnownVariance, Pooled
+from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter
 
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 3, 200)
@@ -57,6 +61,8 @@ def rows_of(name, X, count, rng):
     """Rows with gaps and far values; a bag is missing as a whole, and heads may be where tosses are known."""
     far = {"log": (1e-300, 1e300), "log1p": (0.0, 1e300)}.get(name, (1e-300, 1e300, -1e300, 0.0))
     rows = hard(X, count, rng, far)
+    if "c0" in rows:
+        rows["c0"] = rows["c0"].mask(rng.random(count) < 0.02, rng.choice([0, 1000, 10**9], count))
     if "u" in rows:
         whole = X[["u", "v", "w"]].iloc[rng.integers(0, len(X), count)].reset_index(drop=True)
         rows[["u", "v", "w"]] = whole.mask(np.repeat(rng.random((count, 1)) < 0.2, 3, axis=1))
@@ -89,23 +95,40 @@ def check(classifier, name, X, count):
             assert np.array(low_high) == pytest.approx(classifier.predict_proba_interval(row, size=20_000)[0], abs=0.01)
 
 
+@counts(1000)
 @pytest.mark.parametrize("name", CASES)
-def test_exact_posteriors(name):
-    check(*(found := fitted(name))[:1], name, found[1], 1000)
+def test_exact_posteriors(name, count):
+    classifier, X = fitted(name)
+    check(classifier, name, X, count)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("classes", [2, 30])
+@pytest.mark.parametrize("name", CASES)
+def test_few_and_many_classes_on_ten_thousand_rows(name, classes):
+    cls, options, X = CASES[name]
+    rng = np.random.default_rng(2)
+    y = rng.permutation(np.arange(len(X)) % classes)
+    classifier = cls(**options).fit(X, y)
+    with scorer(classifier) as made, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert_equal(classifier, made, rows_of(name, X, 10_000, rng), apart=cls is NB)
+
+
+@counts(300)
 @pytest.mark.parametrize("name", POINTS)
-def test_points(name):
+def test_points(name, count):
     classifier, X = fitted(name, inference="map")
-    check(classifier, name, X, 300)
+    check(classifier, name, X, count)
 
 
 @pytest.mark.compiles
+@counts(100)
 @pytest.mark.parametrize("name", CASES)
-def test_draws_are_averaged_as_in_python(name):
+def test_draws_are_averaged_as_in_python(name, count):
     classifier, X = fitted(name)
     classifier.posterior_ = classifier.posterior_.as_draws(0).thinned(200)
-    check(classifier, name, X, 100)
+    check(classifier, name, X, count)
 
 
 @pytest.mark.compiles
@@ -129,11 +152,12 @@ LATENT = {
 }
 
 
+@counts(300)
 @pytest.mark.parametrize("name", LATENT)
-def test_latent_classes_are_those_of_their_posterior(name):
+def test_latent_classes_are_those_of_their_posterior(name, count):
     settings, y = LATENT[name]
     classifier = bg.LatentClassClassifier(**settings, random_state=0).fit(NUMBERS, y)
-    check(classifier, name, NUMBERS, 300)
+    check(classifier, name, NUMBERS, count)
     with scorer(classifier) as made:
         about = made.ask("model.about")
     assert (about["rows"], about["shares"] is None) == (200, name != "all labels")
@@ -143,7 +167,7 @@ def test_latent_classes_are_those_of_their_posterior(name):
 @pytest.mark.parametrize("name", STUDENT)
 def test_draws_of_a_sampler(name):
     classifier, X = fitted(name, inference=bg.Laplace(200))
-    check(classifier, name, X, 100)
+    check(classifier, name, X, 10_000)
 
 
 @pytest.mark.slow
@@ -151,10 +175,56 @@ def test_classes_that_are_pooled_go_by_draws():
     leaf, X = Pooled(NormalInverseGamma(0.0, 1.0, 1.0, 1.0)), NUMBERS[["x0"]]
     classifier = NB({"x0": leaf}, inference=bg.Laplace(200), random_state=0).fit(X, LABELS)
     with scorer(classifier) as made:
-        assert_equal(classifier, made, hard(X, 100, np.random.default_rng(1), far=()))
+        assert_equal(classifier, made, hard(X, 10_000, np.random.default_rng(1), far=()))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
-def test_exact_posteriors_on_ten_thousand_rows(name):
-    check(*(found := fitted(name))[:1], name, found[1], 10_000)
+@dataclass(frozen=True, eq=False)
+class Calls(ConjugateFamily):
+    """Calls in an hour, Poisson(rate), rate ~ Gamma(a, b): a leaf of a user's, which says how it is written down."""
+
+    a: Hyperparameter = hyperparameter(positive=True)
+    b: Hyperparameter = hyperparameter(positive=True)
+
+    density_kind = "probability"
+
+    def likelihood(self, params):
+        return program.dist.Poisson(params["rate"])
+
+    def draw(self, params, rng):
+        return rng.poisson(params["rate"])
+
+    def sufficient_statistic(self, x, about=0.0):
+        return np.stack([np.ones_like(x), x], axis=-1)
+
+    def natural_parameters(self, params, about=0.0):
+        return np.stack([-params["rate"], np.log(params["rate"])], axis=-1)
+
+    def log_base_measure(self, x):
+        return -gammaln(x + 1)
+
+    def update(self, statistics):
+        n, total = np.moveaxis(statistics.total(), -1, 0)
+        return replace(self, a=self.a + total, b=self.b + n)
+
+    def log_evidence_terms(self, statistics):
+        p = self.update(statistics)
+        return self.a * np.log(self.b) - p.a * np.log(p.b) + gammaln(p.a) - gammaln(self.a)
+
+    def written(self, params=None):
+        facts = {"kind": "count", "words": "is no number of calls"}
+        return {"kind": "count", "mean": self.a / self.b, "rate": self.b, "columns": facts}
+
+    def sample_parameters(self, rng, size=()):
+        return {"rate": rng.gamma(self.a, 1 / self.b, (*size, *self.batch_shape))}
+
+    parameters = update
+
+
+@counts(100)
+def test_a_leaf_of_a_user_goes_by_a_kind_that_there_is(count):
+    X = COUNTS.astype(float)
+    classifier = NB({column: Calls(2.0, 0.5) for column in X}).fit(X, LABELS)
+    with scorer(classifier) as made:
+        assert_equal(classifier, made, hard(X, count, np.random.default_rng(1), far=(0.0, 1e3, 1e9)))
+        with pytest.raises(Exception, match="value -1 in row 0 is no number of calls"):
+            made.ask("predictProba(row)", row={"c0": -1})
