@@ -126,11 +126,20 @@ def test_a_check_takes_the_answer_and_its_neighbours_alone(capsys):
     assert said[3] == "Exercise 2: not yet. Count again."
 
 
-def test_exercises_that_check_themselves():
-    """Those whose answer is a number, a name or a table of numbers; the others have a model answer to unfold."""
+def test_each_exercise_has_a_check_or_a_model_answer_as_the_page_for_teachers_counts():
     texts = [path.read_text("utf-8") for path in NOTEBOOKS]
-    assert sum(text.count("<summary>Solution of ") for text in texts) == 41
-    assert sum(len(downloads.CHECKED.findall(text)) for text in texts) == 30
+    exercises = sum(text.count("<summary>Solution of ") for text in texts)
+    checked = sum(len(downloads.CHECKED.findall(text)) for text in texts)
+    within = sum(len(re.findall(r"^\*\*Exercise, with a pencil\.\*\*", text, re.MULTILINE)) for text in texts)
+    students = [nbformat.read(DOCS.parent / "notebooks/student" / f"{path.stem}.ipynb", 4) for path in NOTEBOOKS]
+    cells = [cell.source for student in students for cell in student.cells]
+    assert sum(cell.startswith("check(") for cell in cells) == checked
+    assert sum(cell.startswith("<details>\n<summary>Model answer to") for cell in cells) == exercises - checked
+    assert sum(cell.startswith("<details>\n<summary>Answer<") for cell in cells) >= within
+    words = " ".join((DOCS / "teachers.md").read_text("utf-8").split())
+    assert f"{checked} of the {exercises} exercises at their ends" in words
+    assert f"The other {exercises - checked} have a model answer" in words
+    assert f"The {within} exercises within the sections" in words
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
