@@ -75,6 +75,22 @@ def test_a_row_is_named_by_its_place(row):
         classifier.explain(X[:12], row, "Adelie")
 
 
+@pytest.mark.parametrize("inference", ["map", "ml"])
+def test_a_class_that_a_point_estimate_rules_out_has_infinite_terms(inference):
+    """Without a warning of NumPy, and without NaN: a value tells nothing more of a class that is certain already."""
+    rows = pd.DataFrame({"bit": [1, 1, 1, 0] + 4 * [0], "word": [*"uuvvwwww"], "x": [0.1, 4, 2, 6, 1, 5, 3, 7]})
+    classifier = bg.NaiveBayesClassifier({"bit": "bernoulli"}, inference=inference).fit(rows, [*"aaaabbbb"])
+    terms, said = classifier.explain(rows), classifier.explain(rows, row=0)
+    assert terms.sel({"class": "b"})[0].isin([-np.inf]).sum() == 2 and not terms.isnull().any()
+    x = np.diff(classifier.predict_log_proba(rows[:1].assign(bit=np.nan, word=None))[0])[0]
+    assert (said.label, said.prior, said.probability) == ("a", 0.0, 1.0)
+    assert said.terms == pytest.approx({"bit": np.inf, "word": np.inf, "x": -x}, abs=1e-12)
+    one = classifier.explain(rows, row=3).terms  # a 0 is known before the word, and after it
+    assert one["bit"] == pytest.approx(np.log(1 / 4)) and one["word"] == np.inf and np.isfinite(one["x"])
+    ax = plot.evidence(said, ax=Figure().subplots())
+    assert np.isfinite(ax.get_xlim()).all() and len({bar.get_width() for bar in ax.patches}) == 3
+
+
 @pytest.mark.parametrize("as_table", [False, True])
 def test_a_word_of_a_bag_is_told_by_its_count(as_table):
     counts = np.array([[2, 0, 1], [1, 0, 0], [0, 3, 1], [0, 1, 0]])

@@ -88,10 +88,12 @@ function explain(row, label, { priors } = {}) {
     return new Map(order.map((j, count) => [j, path[count + 1] - path[count]]));
   };
   const [forwards, backwards] = [along(places), along([...places].reverse())];
+  const mean = (steps) => steps.reduce((sum, step) => sum + step, 0) / Math.max(steps.length, 1);
   return model.columns.map((column, j) => ({
     column: column.name,
     value: Number.isNaN(x[j]) ? null : row[column.name],
-    contribution: (forwards.get(j) + backwards.get(j)) / 2,
+    // a step is NaN from one infinity to the same one, where a point estimate rules classes out
+    contribution: mean([forwards.get(j), backwards.get(j)].filter((step) => !Number.isNaN(step))),
   }));
 }
 

@@ -50,7 +50,8 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
     the order in which they become known matters: each term is the mean over two orders, from the first column of
     the fit to the last and back, with a column missing until it is known. The terms sum to the log odds exactly,
     also under a full covariance. A word of a bag counts 0 until it is known; tosses are known from the beginning,
-    and add 0.
+    and add 0. Where a point estimate rules classes out, a term is infinite, and a value that becomes known after the
+    class is certain has the term of the other order, or 0.
 
     Parameters
     ----------
@@ -235,7 +236,10 @@ def _evidence(classifier, X, row: int, label) -> RowEvidence:
 
     forwards, backwards = along(places), along(places[::-1])
     k = int(forwards[-1].argmax()) if label is None else labels.index(label)
-    steps, back = (np.diff(log_odds(path)[:, k]) for path in (forwards, backwards))
+    first, last = (np.diff(log_odds(path)[:, k]) for path in (forwards, backwards))
+    steps = np.stack([first, last[::-1]])  # NaN from one infinity to the same one
+    stepped = ~np.isnan(steps)
+    mean = np.where(stepped, steps, 0.0).sum(0) / stepped.sum(0).clip(1)
     point = classifier.posterior_.kind == "point"
     low, high = (np.nan, np.nan) if point else predict_proba_interval(classifier, as_given(frame))[0, k]
     return RowEvidence(
@@ -243,7 +247,7 @@ def _evidence(classifier, X, row: int, label) -> RowEvidence:
         float(np.exp(forwards[-1, k])),
         (float(low), float(high)),
         float(log_odds(forwards)[0, k]),
-        dict(zip(used, ((steps + back[::-1]) / 2).tolist(), strict=True)),
+        dict(zip(used, mean.tolist(), strict=True)),
         {column: _plain(values[column], column, classifier.schema_) for column in used},
     )
 

@@ -147,10 +147,12 @@ def evidence(said: RowEvidence, *, most: int | None = None, ax: "Axes | None" = 
         bars.append((f"{column}{'' if entry is None else ' ='} {style.value(entry)}", term))
     if ranked[most:]:
         bars.append((f"{len(ranked) - most} other columns", sum(term for _, term in ranked[most:])))
-    values, places = np.array([term for _, term in bars]), np.arange(len(bars))
+    terms, places = [term for _, term in bars], np.arange(len(bars))
+    longest = 1.5 * max([abs(term) for term in terms if np.isfinite(term)], default=0.0) or 1.0
+    values = np.clip(terms, -longest, longest)  # where a class is ruled out a term is infinite
     ax.barh(places, values, color=[QUIET, *np.where(values[1:] > 0, BLUE, VERMILION)])
     reach = np.abs(values).max(initial=0.0) or 1.0
-    texts = [style.odds(term) if place == 0 else style.factor(term) for place, term in enumerate(values.tolist())]
+    texts = [style.odds(term) if place == 0 else style.factor(term) for place, term in enumerate(terms)]
     for place, (term, text) in enumerate(zip(values.tolist(), texts, strict=True)):
         side = "left" if term >= 0 else "right"
         ax.text(term + np.copysign(0.02 * reach, term), place, text, fontsize=8, va="center", ha=side)

@@ -254,6 +254,21 @@ def test_every_stage_is_named_once(monkeypatch):
     )
 
 
+@pytest.mark.slow
+def test_a_thousand_classes_end_and_tell_how_far_they_are(capsys):
+    """Half a minute for two rows of each; a guess has the log score -6.9."""
+    rng = np.random.default_rng(0)
+    places, y = 1000 * rng.normal(size=1000), np.arange(2000) % 1000
+    rows, asked = (rng.normal(size=(2000, 1)) + places[y][:, None] for _ in range(2))
+    average = AveragedClassifier(members=["gaussian"], progress=True).fit(rows, y)
+    out, err = capsys.readouterr()
+    assert "averaging" in err and "exponents and weights" in err and not out
+    for classifier in (average, bg.NaiveBayesClassifier().fit(rows, y)):
+        log_p = classifier.predict_log_proba(asked)
+        np.testing.assert_allclose(np.exp(log_p).sum(1), 1.0, rtol=1e-12)
+        assert log_p[np.arange(2000), y].mean() > -4
+
+
 @pytest.mark.parametrize(("columns", "most"), [(3, 1), (30, 3)])
 def test_the_softmax_regression_of_two_classes_is_the_logistic_mode(columns, most):
     rng = np.random.default_rng(columns)
