@@ -78,12 +78,12 @@ const KINDS = {
     prepare: (f) => (f.roots = new Map()),
     all(f, x) {
       const [seen, result] = [entriesOf(f, x), new Float64Array(f.groups)];
-      const [d, roots] = [seen.length, rootsOf(f, seen)];
+      const [d, roots, z] = [seen.length, rootsOf(f, seen), new Float64Array(seen.length)];
       const beyond = Math.max(0, ...seen.map((i) => x.beyond[f.columns[i]] || 0)); // all are drawn in by the farthest
       const near = beyond ? x.map((v, e) => v * Math.exp((x.beyond[e] || 0) - beyond)) : x;
       for (let g = 0; d && g < f.groups; g++) {
         const [nu, { root, level }] = [f.dof[g], roots(g)];
-        const z = away(f, g, seen, near, root);
+        away(f, g, seen, near, root, d, z);
         let square = 0;
         for (let r = 0; r < d; r++) square += z[r] * z[r];
         if (nu === Infinity) result[g] = Number.isNaN(square) ? -Infinity : level - 0.5 * square; // infinite less infinite
@@ -329,9 +329,9 @@ function rootsOf(f, seen) {
   };
 }
 
-/** Return the whitened distance of entries from their location, by a factor of d rows or more. */
-function away(f, g, seen, x, root, d = seen.length) {
-  const [z, first] = [new Float64Array(seen.length), g * f.columns.length];
+/** Return the whitened distance of entries from their location, by a factor of d rows or more; written over z. */
+function away(f, g, seen, x, root, d = seen.length, z = new Float64Array(seen.length)) {
+  const first = g * f.columns.length;
   for (let r = 0; r < seen.length; r++) {
     let v = x[f.columns[seen[r]]] - f.location[first + seen[r]];
     for (let s = 0; s < r; s++) v -= root[r * d + s] * z[s];

@@ -39,11 +39,11 @@ function densities(f, z) {
 
 /** Return log p(x | alternative, class) from log p(x | g). */
 function byClass(f, density) {
-  if (f.groups === f.alternatives * K) return density;
-  const [top, sum] = [new Float64Array(f.alternatives * K).fill(-Infinity), new Float64Array(f.alternatives * K)];
-  const terms = density.map((v, g) => v + f.share[g % f.share.length]);
-  f.cell.forEach((cell, g) => (top[cell] = Math.max(top[cell], terms[g])));
-  f.cell.forEach((cell, g) => (sum[cell] += top[cell] === -Infinity ? 0 : Math.exp(terms[g] - top[cell])));
+  const size = f.alternatives * K;
+  if (f.groups === size) return density;
+  const [top, sum] = [new Float64Array(size).fill(-Infinity), new Float64Array(size)];
+  for (let g = 0; g < f.groups; g++) top[f.cell[g]] = Math.max(top[f.cell[g]], (density[g] += f.share[g % f.share.length]));
+  for (let g = 0; g < f.groups; g++) if (density[g] > -Infinity) sum[f.cell[g]] += Math.exp(density[g] - top[f.cell[g]]);
   return sum.map((v, cell) => Math.log(v) + top[cell]);
 }
 
