@@ -157,6 +157,7 @@ def test_the_template_of_words_says_what_the_page_says_without(birds, tmp_path):
         ('title = "a"\n[columns.bill]\nname = "b"', 2, "there is no column 'bill'; there are: island, bill_length_mm"),
         ('[columns.sex.categories]\nmale = "m"\nhen = "f"', 3, "there is no category 'hen'; there are: female, male"),
         ('[columns.island]\n\nunit = 3', 3, "expected text in quotes, got 3"),
+        ('title = "a unit"\n[columns.island]\nunit = "x"\n[columns.sex]\nunit = 3', 5, "expected text in quotes"),
         ('[columns]\nisland = "x"', 2, "expected a table, got 'x'"),
         ('# birds\nclasses."Gento" = { name = "x" }', 2, "there is no class 'Gento'; there are: Adelie,"),
         ('titel = "a"', 1, "there is no word 'titel'"),

@@ -210,8 +210,9 @@
 
   function draw_action(p) {
     if (!page.losses || !p) return ($("action").textContent = "");
-    const { action, losses } = decide(p, page.losses.loss);
-    $("action").textContent = say("action", { action: page.losses.actions[action], cost: shown(losses[action], 2) });
+    const { action, losses } = decide(p, page.losses.loss), step = Math.max(...page.losses.loss.flat().map(Math.abs)) / 1000;
+    const cost = step && Math.round(losses[action] / step) * step; // a millionth of a cost is none
+    $("action").textContent = say("action", { action: page.losses.actions[action], cost: shown(cost || 0, 2) });
   }
 
   function draw_terms(row, p, empty) {
@@ -373,7 +374,7 @@
   $("entries").onsubmit = (event) => event.preventDefault();
   $("clear").onclick = () => { entries.forEach((entry) => entry.clear()); entries[0].inputs[0].focus(); answer(); };
   $("print").onclick = () => window.print();
-  $("learned").onclick = () => { shares = null; draw_shares(); answer(); };
+  $("learned").onclick = () => { shares = null; draw_shares(); sliders[0].slider.focus(); answer(); };
   draw_shares();
   answer();
 })();

@@ -19,7 +19,7 @@ from bayesgen.core.errors import listed
 from bayesgen.decision.outcomes import aligned_loss, costs_of
 from bayesgen.export.plain import plain
 from bayesgen.export.script import DRAWS, source
-from bayesgen.export.wording import Wording
+from bayesgen.export.wording import page_words
 from bayesgen.files import disk
 
 
@@ -69,10 +69,10 @@ def to_page(classifier, path, *, loss=None, cost: Any = None, words=None) -> Non
     losses = None if loss is None else _losses(loss, classifier.classes_.tolist())
     names = classifier.schema_.columns
     costs = dict(zip(names, costs_of(names, cost).tolist(), strict=True))
-    wording = Wording.of(words, model)
-    options = wording.options() | {"losses": losses, "costs": costs, "left_out": model["unused"]}
+    said, files = page_words(words, model)
+    options = said | {"losses": losses, "costs": costs, "left_out": model["unused"]}
     page = _page(source(model), options).encode()
-    with disk.writing(Path(path), wording.files) as file:
+    with disk.writing(Path(path), files) as file:
         file.write(page)
 
 

@@ -29,6 +29,7 @@ const KINDS = {
   gaussian: {
     fields: { location: "entry", scale: "entry", dof: "entry", kappa: "entry" },
     prepare(f) {
+      f.joint = f.joint && f.dof[0] < Infinity; // Gaussians of a known variance stand apart
       f.width = f.scale.map((s, c) => (f.dof[c] === Infinity ? s : s * Math.sqrt(f.dof[c])));
       f.level = f.location.map((_, c) => {
         if (f.dof[c] === Infinity) return -0.5 * LOG_2PI - Math.log(f.scale[c]);
@@ -44,13 +45,13 @@ const KINDS = {
     },
     whole(f, g, x) {
       const [seen, first] = [entriesOf(f, x), g * f.columns.length];
-      const level = seen.reduce((sum, i) => sum + f.level[first + i], 0);
-      const z = seen.map((i) => (x[f.columns[i]] - f.location[first + i]) / f.width[first + i]);
-      return level + tail(f.dof[first], z);
+      const [d, dof] = [seen.length, f.dof[first]];
+      const level = seen.reduce((sum, i) => sum + f.level[first + i], logGammaRatio(dof / 2, d / 2));
+      return level - 0.5 * (dof + d) * log1pSquares(seen.map((i) => (x[f.columns[i]] - f.location[first + i]) / f.width[first + i]));
     },
     line(f, g, i, x) {
       const c = g * f.columns.length + i;
-      if (!f.joint || f.dof[c] === Infinity) return { location: f.location[c], spread: f.scale[c], dof: f.dof[c] };
+      if (!f.joint) return { location: f.location[c], spread: f.scale[c], dof: f.dof[c] };
       const others = entriesOf(f, x);
       const z = others.map((o) => (x[f.columns[o]] - f.location[c - i + o]) / f.scale[c - i + o]);
       return conditional(f.location[c], f.scale[c], f.dof[c], z);
@@ -261,15 +262,6 @@ function log1pSquares(z) {
   for (const v of z) size = Math.max(size, Math.abs(v));
   if (size === Infinity) return size;
   return 2 * Math.log(size) + Math.log1p(z.reduce((s, v) => s + (v / size) ** 2, size ** -2 - 1));
-}
-
-/** Return what the distance z of d entries takes from the log density, with the gammas of Student's t. */
-function tail(dof, z) {
-  if (dof === Infinity) {
-    const square = z.reduce((sum, v) => sum + v * v, 0);
-    return Number.isNaN(square) ? -Infinity : -0.5 * square; // beyond 1e150 spreads, infinite less infinite
-  }
-  return logGammaRatio(dof / 2, z.length / 2) - 0.5 * (dof + z.length) * log1pSquares(z);
 }
 
 /** Return the Student's t of an entry given others at the distance z, from its location and scale given these. */

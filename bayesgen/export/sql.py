@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.core.errors import listed
 from bayesgen.export.plain import plain
 from bayesgen.numerics.special import log_gamma_ratio
 
@@ -24,16 +25,19 @@ def query(classifier) -> str:
     """
     made = plain(classifier, 1)
     score = made.get("score", {})
+    parts = [*made["factors"], score]
     kinds = {factor["kind"] for factor in made["factors"]} | {score[name] for name in ("link",) if name in score}
-    packed = (*_FIELDS, "mass", "weights")  # arrays too large to be written as a query
-    strange = [
-        part
-        for part in (*made["factors"], score)
-        if "joint" in part or any(isinstance(part.get(name), dict) for name in packed)
-    ] + made["derived"]
-    if made["kind"] in ("draws", "average") or kinds - {"gaussian", "list", "count", "logistic"} or strange:
-        what = {"draws": "draws of a sampler", "average": "many members"}.get(made["kind"], f"{sorted(kinds)}")
-        raise ValueError(f"{type(classifier).__name__} of {what} cannot be written in SQL; {_JAVASCRIPT}")
+    large = any(isinstance(part.get(name), dict) for part in parts for name in (*_FIELDS, "mass", "weights"))
+    refused = {
+        "draws of a sampler": made["kind"] == "draws",
+        "many members": made["kind"] == "average",
+        "logarithms": made["derived"],
+        listed(sorted(kinds)): kinds - {"gaussian", "list", "count", "logistic"},
+        "columns that share their variance": any(part.get("joint") for part in parts),
+        "more numbers than a query holds": large,
+    }
+    if what := [words for words, there in refused.items() if there]:
+        raise ValueError(f"{type(classifier).__name__} of {what[0]} cannot be written in SQL; {_JAVASCRIPT}")
     classes = range(len(made["classes"]))
     scores = _lines(made) if score else [_evidence(made, k) for k in classes]
     inner = ",\n    ".join(f"{line} AS score_{k}" for k, line in enumerate(scores))

@@ -8,7 +8,7 @@ import base64
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -34,70 +34,60 @@ def _sentences() -> dict[str, str]:
     return tomllib.loads(text)["sentences"]
 
 
-@dataclass(frozen=True)
-class Wording:
-    """Words of the author of a page, checked against a model in plain numbers."""
+def page_words(words, model) -> tuple[dict[str, Any], tuple[Path, ...]]:
+    """Return the words of a page as its script takes them, with their defaults, and the files that were read.
 
-    given: Mapping[str, Any]
-    model: Mapping[str, Any]
-    pictures: Mapping[str, str]  # of classes, as data: addresses
-    files: tuple[Path, ...]  # that were read
+    Parameters
+    ----------
+    words : str, Path, mapping or None
+        What the author says, a file in TOML or what it holds.
+    model : mapping
+        The classifier in plain numbers, see `bayesgen.export.plain.plain`.
 
-    @classmethod
-    def of(cls, words, model) -> "Wording":
-        """Read and check the words of a page: a path, a mapping, or None."""
-        source = _Source.of({} if words is None else words)
-        source.check(source.given, _form(model))
-        for key, sentence in source.given.get("sentences", {}).items():
-            known = set(re.findall(r"\{(\w+)\}", _sentences()[key]))
-            if unknown := set(re.findall(r"\{(\w+)\}", sentence)) - known:
-                raise source.fault(
-                    ("sentences", key), f"{{{min(unknown)}}} stands for nothing; known: {named(sorted(known))}"
-                )
-        if not re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*", source.given.get("language") or "en"):
-            raise source.fault(("language",), "expected the code of a language, such as en, de or pt-BR")
-        order = source.given.get("order", [])
-        names = [column["name"] for column in model["columns"]]
-        if wrong := [name for name in order if name not in names or order.count(name) > 1]:
-            what = "stands there twice" if wrong[0] in names else f"is no column; there are: {named(names)}"
-            raise source.fault(("order",), f"{wrong[0]!r} {what}")
-        pictures, files = source.pictures()
-        return cls(source.given, model, pictures, files)
+    Raises
+    ------
+    ValueError
+        If a word names what there is not, or is of another type; in a file with its line.
+    """
+    source = _Source.of({} if words is None else words)
+    given, labels, sentences = source.given, model["classes"], _sentences()
+    source.check(given, _form(model))
+    for key, sentence in given.get("sentences", {}).items():
+        known = sorted(set(re.findall(r"\{(\w+)\}", sentences[key])))
+        if unknown := sorted(set(re.findall(r"\{(\w+)\}", sentence)) - {*known}):
+            raise source.fault(("sentences", key), f"{{{unknown[0]}}} stands for nothing; known: {named(known)}")
+    if not re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*", given.get("language") or "en"):
+        raise source.fault(("language",), "expected the code of a language, such as en, de or pt-BR")
+    order, names = given.get("order", []), [column["name"] for column in model["columns"]]
+    if wrong := [name for name in order if name not in names or order.count(name) > 1]:
+        what = "stands there twice" if wrong[0] in names else f"is no column; there are: {named(names)}"
+        raise source.fault(("order",), f"{wrong[0]!r} {what}")
+    pictures, files = source.pictures()
+    either = f"{', '.join(labels[:-1])} or {labels[-1]}?" if 1 < len(labels) < 5 else f"One of {len(labels)} classes"
+    usual = {"title": either, "introduction": "", "language": "en", "footer": ""}
+    sentences |= given.get("sentences", {})
+    about = given.get("classes", {})
+    classes = [{"name": about.get(label, {}).get("name") or label} | pictures.get(label, {}) for label in labels]
+    columns = {column["name"]: _column(column, given, sentences) for column in model["columns"]}
+    return {key: given.get(key) or text for key, text in usual.items()} | {
+        "classes": classes,
+        "columns": [columns[name] for name in dict.fromkeys([*order, *names])],
+        "sentences": sentences,
+    }, files
 
-    def options(self) -> dict[str, Any]:
-        """Return the words as the script of the page takes them, with their defaults."""
-        labels = self.model["classes"]
-        either = (
-            f"{', '.join(labels[:-1])} or {labels[-1]}?" if 1 < len(labels) < 5 else f"One of {len(labels)} classes"
-        )
-        usual = {"title": either, "introduction": "", "language": "en", "footer": ""}
-        texts = {key: self.given.get(key) or text for key, text in usual.items()}
-        about = self.given.get("classes", {})
-        classes = [{"name": about.get(label, {}).get("name") or label} for label in labels]
-        for one, label in zip(classes, labels, strict=True):
-            if label in self.pictures:
-                one["picture"] = self.pictures[label]
-        sentences = _sentences() | dict(self.given.get("sentences", {}))
-        order = [*self.given.get("order", [])]
-        order += [column["name"] for column in self.model["columns"] if column["name"] not in order]
-        columns = {column["name"]: self._column(column, sentences) for column in self.model["columns"]}
-        return texts | {"classes": classes, "columns": [columns[name] for name in order], "sentences": sentences}
 
-    def _column(self, column, sentences) -> dict[str, Any]:
-        said = self.given.get("columns", {}).get(column["name"], {})
-        found = {key: column[key] for key in ("name", "kind", "range") if key in column}
-        found |= {"label": said.get("name") or _plainly(column["name"])}
-        found |= {key: said[key] for key in ("unit", "help") if said.get(key)}
-        if "categories" in column:
-            yes_no = {True: sentences["yes"], False: sentences["no"]}
-            bools = column["kind"] == "bool" or all(isinstance(value, bool) for value in column["categories"])
-            usual = [yes_no[bool(value)] if bools else str(value) for value in column["categories"]]
-            named = said.get("categories", {})
-            found["choices"] = [
-                {"value": value, "name": named.get(str(value)) or words}
-                for value, words in zip(column["categories"], usual, strict=True)
-            ]
-        return found
+def _column(column, given, sentences) -> dict[str, Any]:
+    """Return a column as the script of the page takes it."""
+    said = given.get("columns", {}).get(column["name"], {})
+    found = {key: column[key] for key in ("name", "kind", "range") if key in column}
+    found |= {"label": said.get("name") or _plainly(column["name"])}
+    found |= {key: said[key] for key in ("unit", "help") if said.get(key)}
+    if values := column.get("categories"):
+        bools = column["kind"] == "bool" or all(isinstance(value, bool) for value in values)
+        usual = {v: (sentences["yes"] if v else sentences["no"]) if bools else str(v) for v in values}
+        words = said.get("categories", {})
+        found["choices"] = [{"value": v, "name": words.get(str(v)) or usual[v]} for v in values]
+    return found
 
 
 def _plainly(name: str) -> str:
@@ -157,25 +147,14 @@ class _Source:
         """Return the error about a word, by its line in a file."""
         if self.path is None:
             return ValueError(f"words, {'.'.join(place)}: {problem}")
-        line = next((number for number, found in self._places() if found[: len(place)] == place), None)
-        return ValueError(f"{self.path}{f', line {line}' if line else ''}: {problem}")
+        line = 0
+        for key in place:  # below the line of its table
+            word = re.compile(rf"(?<![\w-]){re.escape(key)}(?![\w-])[\"']?\s*[.=\]]")
+            line = next((n for n in range(line, len(self.lines)) if word.search(self.lines[n])), line)
+        return ValueError(f"{self.path}, line {line + 1}: {problem}")
 
-    def _places(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """Yield the number of each line that names a word, and the keys that lead to the word."""
-        table: tuple[str, ...] = ()
-        for number, line in enumerate(self.lines, 1):
-            try:
-                keys = _keys(tomllib.loads(line))
-            except tomllib.TOMLDecodeError:  # of several lines
-                keys = _keys(tomllib.loads(f"{line.partition('=')[0]}= 0")) if re.match(r"\s*[\w-]+\s*=", line) else ()
-            if line.lstrip().startswith("["):
-                table = keys
-                yield number, table
-            elif keys:
-                yield number, (*table, *keys)
-
-    def pictures(self) -> tuple[dict[str, str], tuple[Path, ...]]:
-        """Return the pictures of the classes as data: addresses, and the files that were read."""
+    def pictures(self) -> tuple[dict[str, dict[str, str]], tuple[Path, ...]]:
+        """Return the "picture" of each class that has one, as a data: address, and the files that were read."""
         found, files, size = {}, [] if self.path is None else [self.path], 0
         for label, words in self.given.get("classes", {}).items():
             if name := words.get("picture"):
@@ -190,19 +169,9 @@ class _Source:
                     raise self.fault(where, f"{name!r} is no picture of the kinds {listed(_PICTURES.values())}")
                 if (size := size + len(content)) > _LARGEST:
                     raise self.fault(where, f"the pictures have more than {_LARGEST // 10**6} MB in all; shrink them")
-                found[label] = f"data:{kind};base64,{base64.b64encode(content).decode()}"
+                found[label] = {"picture": f"data:{kind};base64,{base64.b64encode(content).decode()}"}
                 files.append(path)
         return found, tuple(files)
-
-
-def _keys(parsed: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the keys that lead to the only word of a line."""
-    keys = []
-    while isinstance(parsed, Mapping) and len(parsed) == 1:
-        (key,) = parsed
-        keys.append(key)
-        parsed = parsed[key]
-    return tuple(keys)
 
 
 def words_template(classifier) -> str:

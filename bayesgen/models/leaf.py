@@ -214,7 +214,7 @@ class Leaf(LeafProgram):
         params : mapping to arrays (lead..., ...), optional
             Parameters. Without them the posterior's are integrated out.
         """
-        raise NoClosedForm(f"{type(self).__name__} does not say how its density is written down: write written()")
+        raise NoClosedForm(f"{type(self).__name__} has no written(), which says how its density is written down")
 
     def summaries(self, total) -> dict[str, np.ndarray]:
         """Return sums of rows by column, under no model, from the sums of T(x), (K, columns, dim T).
