@@ -12,6 +12,7 @@ from scipy import stats
 from scipy.special import logsumexp
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
+from test_row_leaf import Cauchy
 
 import bayesgen as bg
 from bayesgen.models import (
@@ -200,8 +201,8 @@ def test_unlabelled_rows_without_a_prior_that_follows_them_are_refused():
     X, _ = mixture()
     with pytest.raises(TypeError, match=r"'z'.*ReferenceGaussian has no posterior .* under a prior"):
         bg.LatentClassClassifier(features={"z": bg.models.ReferenceGaussian()}, classes=2).fit(X)
-    with pytest.raises(TypeError, match=r"'z'.*a StudentT cannot learn from rows without a label"):
-        bg.LatentClassClassifier(features={"z": "student"}, classes=2).fit(X)
+    with pytest.raises(TypeError, match=r"'z'.*a Cauchy cannot learn from rows without a label"):
+        bg.LatentClassClassifier(features={"z": Cauchy(1.0)}, classes=2).fit(X)
     with pytest.raises(ValueError, match=r"y holds the labels \[5\].*\[0, 1\]"):
         bg.LatentClassClassifier(classes=2).fit(X, [5, *[None] * 199])
     with pytest.raises(ValueError, match="y holds no label: give classes="):

@@ -14,6 +14,7 @@ For each number K, of n rows with memberships r_ik and P free parameters:
 - *entropy*: 1 + Σ r_ik log r_ik / (n log K), 1 where every membership is certain, 0 where none is known at all.
 """
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -230,6 +231,14 @@ def _free(model, site: str, value: np.ndarray) -> int:
 def _evidence(fitted, seed: int) -> tuple[float, float, str]:
     """Return the log evidence, its standard error (0 where it is exact), and why it is not to be trusted, or ""."""
     model, statistics = fitted.model_, fitted.statistics_
+    if not model.conjugate:  # Student's t
+        run = getattr(fitted.posterior_, "run", None) or {}
+        level = run.get("log_evidence", np.nan) + math.lgamma(len(fitted.free_) + 1)
+        return (
+            level,
+            run.get("log_evidence_error", np.nan),
+            "" if np.isfinite(level) else "inference='laplace' estimates its evidence",
+        )
     if not isinstance(statistics, PartlyLabelled):
         return fitted.log_evidence_, 0.0, ""
     exact = latent_classes.log_evidence(model, statistics)

@@ -20,6 +20,7 @@ from bayesgen.inspection.class_profiles import class_profiles, left_out, members
 from bayesgen.inspection.summary import Summary
 from bayesgen.models import GaussianDiscriminant, LabelNoise, NaiveBayes, UnknownClasses, latent_classes
 from bayesgen.models.model import Hyperparameters
+from bayesgen.models.row_em import twin
 from bayesgen.models.unknown_labels import CONFUSION, PartlyLabelled
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import count_rows
@@ -48,8 +49,9 @@ class LatentClassClassifier(GenerativeClassifier):
     features : str or mapping, default "auto"
         Of naive Bayes: models of the columns; see `NaiveBayesClassifier`. A leaf with ``per_class=True`` has
         hyperparameters for each class, along their first axis.
-    covariance : {"full", "diagonal", "isotropic"}, default "full"
-        Of a discriminant: structure of the covariance matrix; see `GaussianDiscriminantClassifier`.
+    covariance : {"full", "diagonal", "isotropic", "student"}, default "full"
+        Of a discriminant: structure of the covariance matrix; see `GaussianDiscriminantClassifier`. "student", and the
+        feature "student" of naive Bayes, keep outliers from moving a class, or from making one; columns must vary.
     shared : bool, default False
         Of a discriminant: True for one covariance of all classes.
     prior : "weak", "reference" or model, default "weak"
@@ -71,7 +73,8 @@ class LatentClassClassifier(GenerativeClassifier):
         Method of inference; where every row has a label that is right, "exact" too.
     starts : int, default 20
         Number of starts of the search for classes without labels. It ends in the best by a lower bound of the evidence,
-        where "map", "laplace" and chains of "nuts" begin; for "ml" in that of the highest likelihood.
+        where "map", "laplace" and chains of "nuts" begin; for "ml", and for Student's t, in that of the highest
+        likelihood. A Student's t begins where each start of the same mixture of Gaussians ends.
     random_state : int, RandomState or None
         Source of randomness for starts, NUTS and draws.
 
@@ -257,7 +260,7 @@ class LatentClassClassifier(GenerativeClassifier):
         """Return the statistics with the start of the search, where a class has no label; its classes in order."""
         if (statistics.classes.total() > 0).all():
             return statistics
-        _require_conjugate(model)
+        _require_conjugate(twin(model))
         lone = len(latent_classes.free(model, statistics))
         if lone > 1 and lone > (distinct := latent_classes.distinct_rows(statistics, lone)):
             raise ValueError(

@@ -31,10 +31,13 @@ class Rows:
     """Rows of the groups of a leaf, with medians to begin at; a subclass has the sums of one kind of observation."""
 
     def __init__(self, statistics: RowsByGroup):
-        self.axis = statistics.weight.ndim - 1
-        (centre, spread), pooled = statistics.medians, statistics.pooled  # those of all rows where a class has none
-        self.centre = np.where(np.isnan(centre), pooled.mean, centre)
-        self.square = np.where(spread > 0, spread**2, pooled.variance)
+        self.axis, self.statistics = statistics.weight.ndim - 1, statistics
+
+    @property
+    def middle(self) -> tuple[np.ndarray, np.ndarray]:
+        """Medians by group, and squared spreads about them; those of all rows where a class has none."""
+        (centre, spread), pooled = self.statistics.medians, self.statistics.pooled
+        return np.where(np.isnan(centre), pooled.mean, centre), np.where(spread > 0, spread**2, pooled.variance)
 
 
 class Numbers(Rows):
@@ -50,7 +53,8 @@ class Numbers(Rows):
 
     def start(self):
         """Return medians, and the squared spread about them."""
-        return {"mean": self.centre, "variance": self.square}
+        centre, square = self.middle
+        return {"mean": centre, "variance": square}
 
     def _beside(self, value):
         return np.expand_dims(value, self.axis)
@@ -102,7 +106,8 @@ class Vectors(Rows):
 
     def start(self):
         """Return medians, and the squared spread about them, without correlation."""
-        return {"mean": self.centre, "covariance": self.square[..., None] * np.eye(self.centre.shape[-1])}
+        centre, square = self.middle
+        return {"mean": centre, "covariance": square[..., None] * np.eye(centre.shape[-1])}
 
     def _flat(self, full):
         dim = full["mean"].shape[-1]
@@ -141,28 +146,37 @@ class Vectors(Rows):
         return (new["mean"] - old["mean"]) / sd, covariance
 
 
-def search(rows: Numbers | Vectors, gaussian, dof: float | None, maximise, prior):
-    """Return the parameters of a Gaussian leaf where ECME ends, with the degrees of freedom where ``dof`` is None.
+def advanced(rows: Numbers | Vectors, gaussian, dof: float | None, maximise, prior, params):
+    """Return the parameters after a step of ECME, and the size of the step.
 
-    ``maximise`` takes what ``rows.sums`` returns to the parameters of the Gaussian; ``prior`` is (shape, rate) of the
-    gamma prior of the degrees of freedom less 1, or None.
+    ``maximise`` takes what ``rows.sums`` returns to the parameters of the Gaussian leaf; ``prior`` is (shape, rate) of
+    the gamma prior of the degrees of freedom less 1, or None. They are among the parameters where ``dof`` is None.
     """
+    old, freedom = gaussian.expand({site: v for site, v in params.items() if site != "dof"}), params.get("dof", dof)
+    freedom = np.broadcast_to(freedom, rows.total.shape)
+    if dof is None:
+        freedom = _newton(freedom, rows.distances(old), rows.count, rows.weight, rows.axis, prior)
+    found = maximise(*rows.sums(old, freedom))
+    steps = rows.steps(old, gaussian.expand(found))
+    if dof is None:
+        steps = *steps, np.log(freedom - LEAST) - np.log(params["dof"] - LEAST)
+        found = {**found, "dof": freedom}
+    return found, max(float(np.abs(step).max(initial=0.0)) for step in steps)
 
-    def advance(state):
-        params, before = state
-        old, freedom = gaussian.expand(params), before
-        if dof is None:
-            freedom = _newton(before, rows.distances(old), rows.count, rows.weight, rows.axis, prior)
-        params = maximise(*rows.sums(old, freedom))
-        steps = rows.steps(old, gaussian.expand(params))
-        if dof is None:
-            steps = *steps, np.log(freedom - LEAST) - np.log(before - LEAST)
-        return (params, freedom), max(float(np.abs(step).max(initial=0.0)) for step in steps)
 
-    start = rows.start(), np.full(rows.total.shape, dof or _START)
+def begun(rows: Numbers | Vectors, dof: float | None):
+    """Return the parameters at which a search begins."""
+    return rows.start() if dof is not None else {**rows.start(), "dof": np.full(rows.total.shape, _START)}
+
+
+def search(rows: Numbers | Vectors, gaussian, dof: float | None, maximise, prior):
+    """Return the parameters of a Gaussian leaf where ECME ends, with the degrees of freedom where ``dof`` is None."""
+
+    def advance(params):
+        return advanced(rows, gaussian, dof, maximise, prior, params)
+
     problem = "no maximum was reached: give dof=, a stronger prior with 'map', or take 'nuts'"
-    params, freedom = fixed_point(advance, start, _TOLERANCE, problem)
-    return params if dof is not None else {**params, "dof": freedom}
+    return fixed_point(advance, begun(rows, dof), _TOLERANCE, problem)
 
 
 def _newton(dof, delta, count, weight, axis, prior):

@@ -56,6 +56,8 @@ from bayesgen.core.statistics import with_axes
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.classifier import ClassConditional
 from bayesgen.models.model import Params
+from bayesgen.models.row_em import RowEM, twin
+from bayesgen.models.row_leaf import RowsByGroup
 from bayesgen.models.unknown_labels import PartlyLabelled, UnknownClasses
 from bayesgen.numerics.draws import pareto_shape
 from bayesgen.numerics.pieces import DENSITIES, pieces
@@ -97,23 +99,65 @@ def begun(
     There are ``starts`` where two classes or more are `free`; else the labels or the prior give the one that there is.
     With ``likelihood`` starts are compared by the highest likelihood near them.
     """
-    unknown = UnknownClasses(model)
+    simple = twin(model)
+    if simple is not model:
+        return _begun_by_rows(model, simple, statistics, starts, rng, "ml" if likelihood else "map")
     if len(free(model, statistics)) < 2:
         labels = softmax(model.update(statistics.recorded).log_predictive(statistics.rows), axis=1)
         return replace(statistics, start=labels)
-    first = unknown.stacked(statistics, "start")
-    em = unknown.stacked(statistics, "ml") if likelihood else first
     heights, best, labels = [], -np.inf, None
-    for piece in pieces(starts, len(statistics.weight) * len(model.class_names), DENSITIES):
-        begin = np.stack([_start(first, model, statistics, rng, number) for number in range(starts)[piece]])
-        sums = em.climb(begin)[0]
-        level, each = em.heights(sums)
-        if likelihood:
-            level = _bounded(em, sums, level)
+    for level, each in _ends(model, statistics, starts, rng, likelihood):
         heights.append(level)
         if labels is None or level.max() > best:
             best, labels = level.max(), each[level.argmax()].T
     return replace(statistics, start=labels, heights=np.concatenate(heights))
+
+
+def _ends(model, statistics, starts, rng, likelihood):
+    """Yield heights (S,) and memberships (S, K, m) where the searches from all starts end, by pieces."""
+    unknown = UnknownClasses(model)
+    first = unknown.stacked(statistics, "start")
+    em = unknown.stacked(statistics, "ml") if likelihood else first
+    for piece in pieces(starts, len(statistics.weight) * len(model.class_names), DENSITIES):
+        begin = np.stack([_start(first, model, statistics, rng, number) for number in range(starts)[piece]])
+        sums = em.climb(begin)[0]
+        level, each = em.heights(sums)
+        yield _bounded(em, sums, level) if likelihood else level, each
+
+
+def _begun_by_rows(model, simple, statistics, starts, rng, way):
+    """Do `begun` where a leaf keeps its rows, from the ends of the starts of its ``simple`` twin."""
+    unknown = UnknownClasses(model)
+    own = UnknownClasses(simple).statistics(statistics.rows, np.full(len(statistics.weight), -1), statistics.weight)
+    known = dict(statistics.recorded.leaves)
+    for name, sums in known.items():
+        if isinstance(sums, RowsByGroup):
+            x, codes, weight = sums.flat()
+            count = len(model.class_names)
+            known[name] = simple.leaves[name].sum_rows(x, Grouping(codes, count, weight, (count,)))
+    own = replace(own, recorded=replace(statistics.recorded, leaves=known))
+    if len(free(model, statistics)) < 2:
+        return replace(statistics, start=begun(simple, own, starts, rng).start)
+    climbed, heights, best, labels = {}, [], -np.inf, None
+    em = RowEM(unknown, statistics, way)
+    for level, each in _ends(simple, own, starts, rng, False):
+        for height, begin in zip(level.round(3), each, strict=True):
+            if height not in climbed:
+                climbed[height] = _height(em, begin.T)
+                if labels is None or climbed[height][0] > best:
+                    best, labels = climbed[height]
+            heights.append(climbed[height][0])
+    return replace(statistics, start=labels, heights=np.array(heights))
+
+
+def _height(em, labels):
+    """Return the likelihood where a search from memberships (m, K) ends, -inf where it has no end, and those there."""
+    try:
+        params = em.climb(labels, 1e-4)
+    except (ValueError, np.linalg.LinAlgError):
+        return -np.inf, labels
+    height = -np.inf if shrunk(em.unknown.model, params) else float(em.unknown.log_likelihood(params, em.statistics))
+    return height, em.unknown.labels(params, em.statistics)
 
 
 def _bounded(em, sums, level):
@@ -215,6 +259,11 @@ def weighted_draws(
     model: ClassConditional, statistics: PartlyLabelled, rng: np.random.Generator, count: int = 4000
 ) -> WeightedDraws:
     """Draw parameters about the mode of the start from tempered conjugate posteriors, and weigh them."""
+    if twin(model) is not model:
+        raise ValueError(
+            "about a point estimate of a Student's t there are no draws in closed form: fit with inference='laplace' "
+            "or 'nuts'; of rows left out take arviz_stats.loo(classifier.to_arviz(X))"
+        )
     em = UnknownClasses(model).stacked(statistics, "start")
     labels = statistics.start
     if labels is None:
@@ -290,7 +339,7 @@ def log_evidence(model: ClassConditional, statistics: PartlyLabelled) -> float |
     Return None for more rows than `MOST`, with labels or weights, and where the classes share a parameter.
     """
     count, classes = len(statistics.base), len(model.class_names)
-    shared = any(leaf.untied() != leaf for leaf in model.leaves.values())
+    shared = not model.conjugate or any(leaf.untied() != leaf for leaf in model.leaves.values())
     if shared or count > MOST or statistics.classes.total().any() or (statistics.weight != 1).any():
         return None
     sets = np.arange(1 << count)

@@ -5,7 +5,7 @@ r"""A leaf that keeps its rows: the log density of an entry is no product of par
 A Student-t, a mixture, a skewed density: their likelihood needs every row, so the statistics are the rows
 (`RowsByGroup`), and a gradient of NUTS costs a pass over them. There is neither an exact
 posterior nor an evidence in closed form; `Laplace` estimates the evidence. What follows from the sums of an
-`ExponentialFamily` is refused by name: rows without a label, subtraction of rows.
+`ExponentialFamily` is refused by name: subtraction of rows, and rows without a label but for Student's t.
 """
 
 import abc
@@ -58,6 +58,7 @@ class RowLeaf(Leaf):
     """
 
     takes_gaps: ClassVar[bool] = False  # True if `log_likelihood` and its like integrate out what vectors lack
+    learns_unlabelled: ClassVar[bool] = False  # True if it has what `bayesgen.models.row_em` needs
 
     @abc.abstractmethod
     def log_density(self, params: Params, x) -> Any:
@@ -110,9 +111,16 @@ class RowLeaf(Leaf):
         lead = np.broadcast_shapes(*(v.shape[: v.ndim - self._trailing(site) - 1] for site, v in params.items()))
         result = np.empty((*lead, len(x)))
         for piece in pieces(len(x), math.prod(lead) * entries, DENSITIES):
-            density = self._masked(params, x[piece], ~np.isnan(x[piece]))
-            result[..., piece] = density.sum(tuple(range(-features, 0))) if features else density
+            result[..., piece] = self._of_rows(params, x[piece], features)
         return result
+
+    def densities(self, params, x) -> Any:
+        """Return `log_likelihood_rows` of rows without a part of a vector, (lead..., n), NumPy or JAX."""
+        return self._of_rows(self._beside_rows(params), x, x.ndim - 1 - self.event_dim)
+
+    def _of_rows(self, params, x, features: int):
+        density = self._masked(params, x, ~namespace(x).isnan(x))
+        return density.sum(tuple(range(-features, 0))) if features else density
 
     def _trailing(self, site: str) -> int:
         """Return the number of axes of a parameter that belong to features and event."""

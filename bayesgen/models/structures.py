@@ -69,7 +69,7 @@ class WeakLogGaussian(WeakPrior, LogGaussian):
 class _Rows(RowLeaf):
     """A leaf that keeps its rows, and has no density before it has a prior."""
 
-    takes_gaps = True
+    takes_gaps = learns_unlabelled = True
 
     def likelihood(self, params):
         return self.parameters()

@@ -70,7 +70,7 @@ class StudentT(RowLeaf):
     dof_rate: Hyperparameter = hyperparameter(0.1, positive=True)
     dof: float | None = static(default=None, kw_only=True)
 
-    takes_gaps = True
+    takes_gaps = learns_unlabelled = True
 
     def __post_init__(self):
         if not isinstance(self.gaussian, NormalInverseGamma | NormalInverseWishart):
@@ -283,19 +283,36 @@ class StudentT(RowLeaf):
     # -- maximum likelihood and the mode: ECME -----------------------------------------------------------------------
 
     def ml(self, statistics):
-        rows = self._rows(statistics)
-        if isinstance(rows, ecme.Numbers):
-            rows.refuse_ties(self.dof or LEAST)
-
-        def maximise(moments, lack):
-            return self.gaussian.ml(replace(moments, n=moments.n + lack))
-
-        return ecme.search(rows, self.gaussian, self.dof, maximise, None)
+        settings = self._search(statistics, "ml")
+        if isinstance(settings[0], ecme.Numbers):
+            settings[0].refuse_ties(self.dof or LEAST)
+        return ecme.search(*settings)
 
     def map(self, statistics):
-        prior = float(self.dof_shape), float(self.dof_rate)
-        rows = self._rows(statistics)
-        return ecme.search(rows, self.gaussian, self.dof, lambda *sums: self._given_precisions(*sums).mode(), prior)
+        return ecme.search(*self._search(statistics, "map"))
+
+    def begun(self, statistics, way: str):
+        """Return the parameters after the first step towards those of `ml` or `map`, from medians."""
+        settings = self._search(statistics, way)
+        return ecme.advanced(*settings, ecme.begun(settings[0], self.dof))[0]
+
+    def advanced(self, params, statistics, way: str):
+        """Return the parameters after a step towards those of `ml` or `map`, ``way``, and the size of the step."""
+        return ecme.advanced(*self._search(statistics, way), params)
+
+    def _search(self, statistics, way: str):
+        """Return what `ecme.search` takes."""
+
+        def most_likely(moments, lack):
+            return self.gaussian.ml(replace(moments, n=moments.n + lack))
+
+        def most_probable(moments, lack):
+            return self._given_precisions(moments, lack).mode()
+
+        likelihood = way == "ml"
+        prior = None if likelihood else (float(self.dof_shape), float(self.dof_rate))
+        maximise = most_likely if likelihood else most_probable
+        return self._rows(statistics), self.gaussian, self.dof, maximise, prior
 
     def starting_draws(self, statistics, rng, size):
         """Draw from the posterior of the Gaussian given the precisions of rows at the mode."""

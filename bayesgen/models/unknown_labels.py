@@ -58,6 +58,8 @@ from bayesgen.models.classifier import ClassConditional, NaiveBayes
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.models.model import Hyperparameter, Hyperparameters, Model, Params, hyperparameter
 from bayesgen.models.moments import Moments
+from bayesgen.models.row_em import RowEM
+from bayesgen.models.row_leaf import RowsByGroup
 from bayesgen.models.stacked_em import StackedEM
 from bayesgen.numerics.pieces import select_rows, taken
 from bayesgen.numerics.special import namespace
@@ -180,15 +182,23 @@ class PartlyLabelled(Statistics):
         weight = (self.weight[:, None] * labels).ravel()
         rows = select_rows(self.rows, np.repeat(np.arange(count), classes))
         sums = model.sum_rows(rows, Grouping(np.tile(np.arange(classes), count), classes, weight, (classes,)))
-        return sums if LABEL in self.rows else self.recorded + sums
+        alone = LABEL in self.rows or not self.recorded.classes.total().any()
+        return sums if alone else self.recorded + sums
 
 
 def narrowed(statistics: ClassStatistics) -> ClassStatistics:
     """Return statistics of all rows, with the scatter within a class that `latent_classes` expects of their total."""
-    gaussian = {name: sums for name, sums in statistics.leaves.items() if isinstance(sums, Moments)}
-    columns = sum((~sums.pooled.constant).sum() for sums in gaussian.values())
+    numbers = {n: sums for n, sums in statistics.leaves.items() if isinstance(sums, Moments | RowsByGroup)}
+    columns = sum((~sums.pooled.constant).sum() for sums in numbers.values())
     share = len(statistics.classes.total()) ** (-2 / max(columns, 1))
-    leaves = {name: replace(sums, scatter=sums.scatter * share) for name, sums in gaussian.items()}
+
+    def narrow(sums):
+        if isinstance(sums, Moments):
+            return replace(sums, scatter=sums.scatter * share)
+        middle = sums.pooled.mean
+        return replace(sums, x=np.where(sums.seen, middle + (sums.x - middle) * np.sqrt(share), 0.0))
+
+    leaves = {name: narrow(sums) for name, sums in numbers.items()}
     return replace(statistics, leaves=statistics.leaves | leaves)
 
 
@@ -284,7 +294,7 @@ class UnknownClasses(Model):
         """
         model, t, doubt = self.model, np.asarray(t), "" if self.confusion is None else "certain "
         for name, leaf in model.leaves.items():
-            if not isinstance(leaf, ExponentialFamily):
+            if not (isinstance(leaf, ExponentialFamily) or getattr(leaf, "learns_unlabelled", False)):
                 columns, kind = listed(model.columns_of(name) or (name,)), type(leaf).__name__.removeprefix("Weak")
                 raise TypeError(
                     f"columns {columns}: a {kind} cannot learn from rows without a {doubt}label: leave them out, or "
@@ -315,6 +325,8 @@ class UnknownClasses(Model):
                     f"{name!r}: rows without a {doubt}label have gaps, which a full covariance and a Markov chain do "
                     "not take: leave them out, or take a diagonal or isotropic covariance"
                 )
+            if not isinstance(leaf, ExponentialFamily):
+                continue
             pooled = getattr(about.leaves.get(name), "pooled", None)
             centres[name] = np.zeros(()) if pooled is None else pooled.mean
             with np.errstate(invalid="ignore"):
@@ -334,7 +346,11 @@ class UnknownClasses(Model):
         xp = namespace(share)
         joint = xp.log(share)
         for name, leaf in model.leaves.items():
-            eta = leaf.natural_parameters(model.site(params, name), statistics.centres[name])
+            sites = model.site(params, name)
+            if name not in statistics.terms:
+                joint = joint + leaf.densities(sites, statistics.rows[name]).T
+                continue
+            eta = leaf.natural_parameters(sites, statistics.centres[name])
             joint = joint + statistics.terms[name] @ eta.reshape(len(share), -1).T
         top = joint.max(1)
         level = top + xp.log(xp.exp(joint - top[:, None]).sum(1))
@@ -376,6 +392,8 @@ class UnknownClasses(Model):
             if self.confusion is not None:
                 params = {**params, CONFUSION: self.confusion.mode()["probability"]}
             labels = self.labels(params, statistics)
+        if statistics.terms.keys() != self.whole.leaves.keys():
+            return RowEM(self, statistics, way).climb(labels)
         em = self.stacked(statistics, way)
         found, arrived = em.climb(em.summed(labels.T[None]), limit=1000)
         sums, before = found[0], em.level(found[0])  # or raise
@@ -405,8 +423,11 @@ class UnknownClasses(Model):
         return self.whole.update(statistics.expected(self.whole, labels))
 
     def starting_draws(self, statistics: PartlyLabelled, rng, size):
-        """Draw as the classifier does for the rows with a label."""
-        return self.model.starting_draws(statistics.recorded, rng, size)
+        """Draw as the classifier does for the rows with a label, or for all of them under the classes at the mode."""
+        if statistics.terms.keys() == self.whole.leaves.keys():
+            return self.model.starting_draws(statistics.recorded, rng, size)
+        labels = self.labels(self.map(statistics), statistics)
+        return self.whole.starting_draws(statistics.expected(self.whole, labels), rng, size)
 
     def log_abs_det_jacobian(self, params: Params):
         return self.whole.log_abs_det_jacobian(params)
