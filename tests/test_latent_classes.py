@@ -300,9 +300,18 @@ def test_a_likelihood_without_a_bound_is_refused_where_no_other_maximum_is_found
     with pytest.raises(ValueError, match=r"column 'x[01]': the variance falls to 0 .* inference='map'"):
         make.fit(X)
     assert np.isfinite(make.set_params(inference="map").fit(X).predict_proba(X)).all()
-    other = make.set_params(model="discriminant", inference="ml").fit(X)  # it may divide the others, too
+    with pytest.warns(UserWarning, match=r"in \d+ of 20 starts a class shrank .* use inference='map'"):
+        other = make.set_params(model="discriminant", inference="ml").fit(X)  # it may divide the others, too
     assert latent_classes.shrunk(other.model_, other.posterior_.params) is None
     assert np.isneginf(other.statistics_.heights).any()
+
+
+def test_three_equal_rows_of_a_mixture_are_told():
+    """All other starts end at a variance of 0; one is left, at which both classes are the same: a saddle, p = .5."""
+    X = np.r_[np.random.default_rng(0).normal(size=(30, 1)), [[0.2]] * 3]
+    with pytest.warns(UserWarning, match="a class shrank onto rows of nearly one value, where the likelihood grows"):
+        bg.LatentClassClassifier(classes=2, inference="ml", random_state=0).fit(X)
+    bg.LatentClassClassifier(classes=2, inference="map", random_state=0).fit(X)  # without a word
 
 
 STRUCTURES = {

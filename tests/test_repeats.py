@@ -157,7 +157,7 @@ def test_copies_share_a_fold_and_other_ways_to_split_are_kept():
 @pytest.mark.parametrize("kind", ["numbers", "gaps", "mixed", "sparse", "many"])
 @pytest.mark.parametrize("make", [NaiveBayesClassifier, GaussianDiscriminantClassifier, LogisticClassifier])
 def test_a_fit_of_one_model_tells_of_copies(make, kind):
-    """Of 2,100 rows and more stripes of sums are looked at; tables of categories alone, and few rows, are not."""
+    """Of 2,100 rows and more stripes of sums are looked at."""
     rows = NOISE if kind != "many" else pd.DataFrame(np.random.default_rng(7).normal(size=(4000, 3)))
     codes = CODES if kind != "many" else np.random.default_rng(8).integers(0, 2, 4000)
     if kind == "gaps" and make is not GaussianDiscriminantClassifier:
@@ -176,6 +176,37 @@ def test_a_fit_of_one_model_tells_of_copies(make, kind):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make(**options).fit(rows, codes)  # no row twice
+
+
+def answered(twice):
+    """Twenty answers of three kinds, with gaps, of 100 people, each of whom is there once or twice."""
+    rng = np.random.default_rng(10)
+    X = pd.DataFrame(rng.choice(["yes", "no", "perhaps"], (100, 20))).mask(rng.random((100, 20)) < 0.1)
+    X.columns = [f"q{j}" for j in range(20)]
+    return (pd.concat([X, X]), np.r_[CODES, CODES]) if twice else (X, CODES)
+
+
+@pytest.mark.parametrize("classifier", [NaiveBayesClassifier(), LogisticClassifier(inference="map", missing="mean")])
+def test_a_fit_of_answers_tells_of_copies(classifier):
+    with pytest.warns(
+        UserWarning, match=r"100 of 200 rows repeat another, class and all; by chance 0 would: .*too sure"
+    ):
+        classifier.fit(*answered(True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        classifier.fit(*answered(False))
+
+
+def test_tables_in_which_chance_repeats_rows_are_not_searched(monkeypatch):
+    """By chance 300 rows of four bools have n/2 P(same class) Π P(same value) repeats each: 150 · .5 · .08 are many."""
+    X, y = bools(300, 2)
+    pairs = np.triu_indices(300, 1)
+    same = y[pairs[0]] == y[pairs[1]]
+    agree = [(X[c].to_numpy()[pairs[0]] == X[c].to_numpy()[pairs[1]])[same].mean() for c in X]
+    drawn = tables.repeats._agreeing([X.to_numpy(float)], y)
+    assert drawn == pytest.approx(150 * same.mean() * np.prod(agree), rel=0.2)
+    monkeypatch.setattr(tables.repeats, "repeats", None)
+    NaiveBayesClassifier().fit(X, y)
 
 
 def test_a_fit_of_categories_or_coarse_numbers_tells_of_no_copies():

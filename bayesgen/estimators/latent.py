@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import registry
-from bayesgen.core.errors import Argument, InputError, InputTypeError, listed
+from bayesgen.core.errors import Argument, InputError, InputTypeError, InputWarning, listed, warn
 from bayesgen.estimators.class_numbers import judged
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.generative import GenerativeClassifier
@@ -277,6 +277,7 @@ class LatentClassClassifier(GenerativeClassifier):
         found: Any = super()._infer(inference, UnknownClasses(model, self._confusion), statistics)
         if isinstance(resolve(inference), ML):
             _require_spread(model, found.params)
+            _warn_of_shrunk(statistics.heights)
         if self.label_noise is not None:
             self.confusion_ = found.as_draws().samples[CONFUSION]
         return _of_classifier(found, model)
@@ -414,6 +415,16 @@ def _require_spread(model, params) -> None:
             ", whose prior keeps variances from 0",
             column=column,
         )
+
+
+def _warn_of_shrunk(heights) -> None:
+    """Warn where starts ended higher than the fit, at a variance of 0, so that the likelihood has no maximum."""
+    if heights is not None and (count := int(np.isneginf(heights).sum())):
+        told = (
+            f"in {count} of {len(heights)} starts a class shrank onto rows of nearly one value, where the likelihood "
+            "grows without bound. This is the best of the other starts, and another random_state may give another: use "
+        )
+        warn(InputWarning(told, Argument("inference", "map"), ", whose prior keeps variances from 0"))
 
 
 def _require_conjugate(model) -> None:

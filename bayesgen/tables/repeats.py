@@ -13,7 +13,10 @@ class that is one row and its copies, are told and move no fold.
 
 **Where to look.** A fit of one model takes no longer than its sums, and few tables have such repeats. Equal rows have
 equal sums s_i = Σ_j x_ij sin j, and others do not but by chance; of many rows those are looked at whose s_i lies in
-narrow stripes, where all copies of a row lie too (`warn_of_repeats`).
+narrow stripes, where all copies of a row lie too (`warn_of_repeats`). In tables of few categories rows agree by
+chance, and counting these would take ten times as long as the fit. Two rows of a class agree in column j with a
+probability a_j, and in all columns with about Π_j a_j; so chance makes about n/2 · P(same class) Π_j a_j repeats for
+each of n rows, by pairs that are drawn. Where that is not next to none, no copies can be told from chance.
 """
 
 import itertools
@@ -37,6 +40,7 @@ _SHUFFLES, _ROWS = 20, 50_000  # of a table, and fewer from so many rows togethe
 _FEW = 0.05  # of the rows, and of the repeats: fewer are almost none
 _VALUES = 20  # of a column; where all have fewer, rows may agree for want of values
 _LEAST, _MOST, _LOOK = 20, 100_000, 1000  # rows of the fit of one model, and those whose sums are compared
+_PAIRS, _AGREE = 2000, 0.01  # of rows that are drawn; repeats by chance for each row, above which there is no telling
 _TIMES = 20  # as often as rows are, on average, up to which weights are times
 
 
@@ -75,11 +79,14 @@ class Repeats:
 def warn_of_repeats(schema: Schema, blocks, codes) -> None:
     """Warn of rows that repeat another, if they are not few and chance explains almost none, in a fit of one model.
 
-    ``blocks`` are rows as the schema reads them, ``codes`` (n,) their classes. Tables of categories alone, where rows
-    agree for want of values, and those of fewer than 20 rows or more than 100,000 are not looked at.
+    ``blocks`` are rows as the schema reads them, ``codes`` (n,) their classes. Not looked at are tables of so few
+    categories that rows agree for want of values, fewer than 20 rows, which show it themselves, and more than 100,000:
+    whether rows that agree have near twins takes a pass over the rows for each column, and several times the fit.
     """
     coarse = all(block.categories is not None or block.leaf == "bernoulli" for block in schema.blocks)
-    if coarse or not _LEAST <= len(codes) <= _MOST or not _may_repeat(blocks.values()):
+    if not _LEAST <= len(codes) <= _MOST or (coarse and _agreeing(blocks.values(), codes) > _AGREE):
+        return
+    if not _may_repeat(blocks.values()):
         return
     each = (rows.toarray() if sparse.issparse(rows) else rows.reshape(len(codes), -1) for rows in blocks.values())
     found = repeats((column for rows in each for column in rows.T), codes)
@@ -87,6 +94,18 @@ def warn_of_repeats(schema: Schema, blocks, codes) -> None:
         cure = "X.drop_duplicates() leaves one of each"
         text = f"{found}: if they are copies of one measurement, its probabilities are too sure; {cure}"
         warn(InputWarning(text, kind=REPEATS))
+
+
+def _agreeing(blocks, codes) -> float:
+    """Return about how many repeats chance makes for each row, by pairs of rows that are drawn; see the module."""
+    one, other = np.random.default_rng(0).integers(0, len(codes), (2, _PAIRS))
+    same = (codes[one] == codes[other]) & (one != other)
+    result = len(codes) / 2 * same.mean()
+    for rows in blocks if same.any() else ():
+        if not sparse.issparse(rows):
+            first, second = rows[one[same]], rows[other[same]]
+            result *= np.prod(((first == second) | (first != first) & (second != second)).mean(0))
+    return float(result)
 
 
 def _may_repeat(blocks) -> bool:
