@@ -5,6 +5,7 @@ The estimators answer the questions of daily use themselves: `explain`, `leave_o
 """
 
 from bayesgen.inspection import boundary
+from bayesgen.inspection.bivariate_residuals import bivariate_residuals
 from bayesgen.inspection.class_prior import estimate_class_prior
 from bayesgen.inspection.explain import importance
 from bayesgen.inspection.labelling import class_given_label, next_labels, unlabelled_weight
@@ -18,6 +19,7 @@ from bayesgen.inspection.watch import Watch
 
 __all__ = [
     "Watch",
+    "bivariate_residuals",
     "boundary",
     "class_given_label",
     "draw_reliability",
