@@ -220,3 +220,60 @@ def test_the_weight_is_chosen_by_labelled_rows():
     assert unlabelled_weight(wrong, x, some, [0.0, 1.0]).best == 0  # columns that depend on each other
     found = unlabelled_weight(right, x, some, [0.0, 1.0])
     assert found.best == 1 and found.log_loss[1] < found.log_loss[0]
+
+
+def climbed(codes, alpha, labels, steps):
+    """Expectation-maximisation of Dawid and Skene's mode, votes -1 where missing: log posterior, labels (n, K)."""
+    votes = np.stack([codes == value for value in range(len(alpha))], 2).astype(float)  # (n, raters, values)
+    for _ in range(steps):
+        errors = np.einsum("ik,ijv->jkv", labels, votes) + alpha - 1
+        errors /= errors.sum(2, keepdims=True)
+        joint = np.log(labels.mean(0)) + np.einsum("ijv,jkv->ik", votes, np.log(np.maximum(errors, 1e-300)))
+        labels = softmax(joint, 1)
+    prior = ((alpha - 1) * np.log(np.maximum(errors, 1e-300))).sum()
+    return logsumexp(joint, axis=1).sum() + prior, labels
+
+
+def test_raters_who_did_not_see_every_item():
+    rng = np.random.default_rng(4)
+    truth, alpha = rng.integers(0, 3, 90), np.where(np.eye(3), 4.0, 1.0)
+    said = [np.where(rng.random(90) < right, truth, rng.integers(0, 3, 90)) for right in (0.85, 0.7, 0.6, 0.6, 0.1)]
+    codes = np.where(rng.random((90, 5)) < 0.35, -1, np.stack(said, 1))
+    X = pd.DataFrame({f"r{j}": pd.Series(np.array(["0", "1", "2", None])[codes[:, j]]) for j in range(5)})
+    leaf = DirichletCategorical(alpha, list("012"), per_class=True)
+    made = bg.LatentClassClassifier(features=dict.fromkeys(X, leaf), classes=list("012"), random_state=0).fit(X)
+    majority = np.stack([(codes == value).sum(1) for value in range(3)], 1) + 0.1
+    best, _ = climbed(codes, alpha, majority / majority.sum(1, keepdims=True), 3000)
+    found = made.predict_proba(X)
+    height, again = climbed(codes, alpha, found, 1)
+    np.testing.assert_allclose(again, found, atol=1e-4)  # the fixed point of these steps, too
+    assert height > best - 1e-3
+
+
+def test_clumps_of_equal_rows_are_classes_and_a_sensor_that_sticks_is_told():
+    rows = np.repeat([[0.0], [5.0]], 5, axis=0)
+    found = bg.LatentClassClassifier(classes=2, order_by=0, random_state=0).fit(rows)
+    np.testing.assert_allclose(found.predict_proba(rows), np.repeat(np.eye(2), 5, axis=0), atol=1e-6)
+    stuck = np.concatenate([np.random.default_rng(0).normal(size=(30, 1)), [[9.0]] * 3])
+    with pytest.raises(ValueError, match="column 'x0': the variance falls to 0 where rows repeat"):
+        bg.LatentClassClassifier(classes=2, inference="ml", random_state=0).fit(stuck)
+
+
+def test_answers_that_nobody_gave():
+    """At the mode under Dirichlet(1) and by "ml" their probability is 0 in every class, which is told."""
+    X = pd.DataFrame({"q": pd.Categorical([*"aabbaabb"], [*"abc"]), "r": pd.Categorical([*"xxyyxxyy"], [*"xyz"])})
+    new = pd.DataFrame({"q": ["c", "a"], "r": ["z", "z"]})
+    given = {"q": DirichletCategorical(2.0, [*"abc"]), "r": DirichletCategorical(2.0, [*"xyz"])}
+    found = bg.LatentClassClassifier(features=given, classes=2, random_state=0).fit(X).predict_proba(new)
+    assert np.isfinite(found).all() and found.sum(1) == pytest.approx([1, 1])
+    for inference in ("map", "ml"):
+        fitted = bg.LatentClassClassifier(classes=2, random_state=0, inference=inference).fit(X)
+        with pytest.warns(UserWarning, match="2 rows have probability 0 under every class; they get the class prior"):
+            found = fitted.predict_proba(new)
+        np.testing.assert_allclose(found, [fitted.posterior_.params["classes.probability"]] * 2)
+
+
+def test_an_infinite_value_without_a_class_is_named():
+    rows = pd.DataFrame({"a": np.arange(9.0), "b": [*range(8), -np.inf]})
+    with pytest.raises(ValueError, match="column 'b': value -inf in row 8 is infinite"):
+        bg.LatentClassClassifier(classes=2).fit(rows)
