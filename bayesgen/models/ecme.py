@@ -63,9 +63,9 @@ class Numbers(Rows):
         """Return δ of each entry."""
         return (self.x - self._beside(full["mean"])) ** 2 / self._beside(full["variance"])
 
-    def sums(self, full, dof):
-        """Return the moments that û weighs, and what they lack of the weight of the rows."""
-        weight = self.weight * (self._beside(dof) + 1) / (self._beside(dof) + self.distances(full))
+    def sums(self, full, dof, delta):
+        """Return the moments that û weighs, by the distances δ, and what they lack of the weight of the rows."""
+        weight = self.weight * (self._beside(dof) + 1) / (self._beside(dof) + delta)
         n = weight.sum(self.axis)
         mean = (weight * self.x).sum(self.axis) / np.where(n > 0, n, 1.0)
         scatter = (weight * (self.x - self._beside(mean)) ** 2).sum(self.axis)
@@ -102,7 +102,7 @@ class Vectors(Rows):
             for p in range(len(self.seen)):
                 rows = np.flatnonzero((pattern[k] == p) & (weight[k] > 0))
                 if len(rows):
-                    self.parts.append((k, p, rows, np.where(self.seen[p], x[k][rows], np.nan), weight[k][rows]))
+                    self.parts.append((k, p, rows, x[k][rows], weight[k][rows]))
 
     def start(self):
         """Return medians, and the squared spread about them, without correlation."""
@@ -118,18 +118,18 @@ class Vectors(Rows):
         mean, covariance = self._flat(full)
         result, root = np.zeros((len(mean), self.weight.shape[-1])), seen_root(covariance[:, None], self.seen)
         for k, p, rows, x, _ in self.parts:
-            result[k, rows] = (np.linalg.solve(root[k, p], np.nan_to_num(x - mean[k]).T) ** 2).sum(0)
+            result[k, rows] = (np.linalg.solve(root[k, p], (self.seen[p] * (x - mean[k])).T) ** 2).sum(0)
         return result.reshape(self.weight.shape)
 
-    def sums(self, full, dof):
-        """Return the moments that û weighs, gaps completed, and what they lack of the weight of the rows."""
+    def sums(self, full, dof, delta):
+        """Return the moments that û weighs, by the distances δ, gaps completed, and what they lack of the weight."""
         mean, covariance = self._flat(full)
-        dim, dof, delta = mean.shape[-1], dof.reshape(-1), self.distances(full).reshape(len(mean), -1)
+        dim, dof, delta = mean.shape[-1], dof.reshape(-1), delta.reshape(len(mean), -1)
         n, first, second = np.zeros(len(mean)), np.zeros_like(mean), np.zeros_like(covariance)
         R = regression(covariance[:, None], self.seen)
         for k, p, rows, x, w in self.parts:
             weight = w * (dof[k] + self.seen[p].sum()) / (dof[k] + delta[k, rows])
-            away = np.nan_to_num(x - mean[k]) @ R[k, p].T
+            away = (self.seen[p] * (x - mean[k])) @ R[k, p].T
             n[k] += weight.sum()
             first[k] += weight @ away
             second[k] += (weight[:, None] * away).T @ away + w.sum() * (covariance[k] - R[k, p] @ covariance[k])
@@ -154,9 +154,10 @@ def advanced(rows: Numbers | Vectors, gaussian, dof: float | None, maximise, pri
     """
     old, freedom = gaussian.expand({site: v for site, v in params.items() if site != "dof"}), params.get("dof", dof)
     freedom = np.broadcast_to(freedom, rows.total.shape)
+    delta = rows.distances(old)
     if dof is None:
-        freedom = _newton(freedom, rows.distances(old), rows.count, rows.weight, rows.axis, prior)
-    found = maximise(*rows.sums(old, freedom))
+        freedom = _newton(freedom, delta, rows.count, rows.weight, rows.axis, prior)
+    found = maximise(*rows.sums(old, freedom, delta))
     steps = rows.steps(old, gaussian.expand(found))
     if dof is None:
         steps = *steps, np.log(freedom - LEAST) - np.log(params["dof"] - LEAST)

@@ -321,7 +321,8 @@ class StudentT(RowLeaf):
         except (DataError, np.linalg.LinAlgError):
             return {}
         rows, full = self._rows(statistics), self.expand(params)
-        draws = self._given_precisions(*rows.sums(full, full["dof"])).sample_parameters(rng, size)
+        sums = rows.sums(full, full["dof"], rows.distances(full))
+        draws = self._given_precisions(*sums).sample_parameters(rng, size)
         if self.dof is None:
             spread = np.exp(0.5 * rng.standard_normal((*size, *full["dof"].shape)))
             draws["dof"] = LEAST + (full["dof"] - LEAST) * spread
