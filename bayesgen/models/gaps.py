@@ -34,6 +34,11 @@ class PatternMoments(Statistics):
         return np.array([[c == "1" for c in pattern] for pattern in self.patterns], dtype=float)
 
     @property
+    def seen_by_group(self) -> np.ndarray:
+        """``seen`` with an axis of length 1 for each axis of groups, to broadcast against the moments."""
+        return self.seen.reshape(len(self.patterns), *[1] * (self.moments.n.ndim - 1), -1)
+
+    @property
     def gaps(self) -> list[int]:
         """Columns with a missing entry."""
         return np.flatnonzero((self.seen == 0).any(0)).tolist()
@@ -96,8 +101,8 @@ class PatternMoments(Statistics):
     def columns(self) -> Moments:
         """Return the moments of every column by itself, over its observed entries."""
         m = self.moments
-        seen = self.seen.reshape(len(self.patterns), *[1] * (m.n.ndim - 1), -1)
-        return Moments(m.n[..., None] * seen, m.mean, np.diagonal(m.scatter, axis1=-2, axis2=-1)).sum_groups()
+        squares = np.diagonal(m.scatter, axis1=-2, axis2=-1)
+        return Moments(m.n[..., None] * self.seen_by_group, m.mean, squares).sum_groups()
 
     @functools.cached_property
     def pooled(self) -> LocationScale:
@@ -139,7 +144,7 @@ def em(leaf, statistics: PatternMoments, maximise):
 def _complete(statistics: PatternMoments, params) -> Moments:
     """Return the expected moments of complete rows, given the observed entries."""
     mu, sigma, seen = params["mean"], params["covariance"], statistics.moments
-    R = regression(sigma, statistics.seen.reshape(len(statistics.patterns), *[1] * (mu.ndim - 1), -1) > 0)
+    R = regression(sigma, statistics.seen_by_group > 0)
     mean = mu + (R @ (seen.mean - mu)[..., None])[..., 0]
     scatter = R @ seen.scatter @ R.mT + seen.n[..., None, None] * (sigma - R @ sigma)
     return Moments(seen.n, mean, scatter).sum_groups()

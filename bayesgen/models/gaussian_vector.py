@@ -138,7 +138,7 @@ class GaussianVector(ExponentialFamily):
         if isinstance(statistics, Moments):
             return super().log_likelihood(params, statistics)
         m, covariance = statistics.moments, self.expand(params)["covariance"]
-        seen = statistics.seen.reshape(len(statistics.patterns), *[1] * (m.n.ndim - 1), -1)
+        seen = statistics.seen_by_group
         cholesky = seen_root(covariance, seen)
         return (_natural_parameters((params["mean"] - m.mean) * seen, cholesky, seen.sum(-1)) * m.total()).sum()
 
