@@ -289,17 +289,17 @@ class Roster:
     def of(cls, parts, leaves: ColumnModels | None) -> "Roster":
         """Combine the members of the parts."""
         blocks = (NUMBERS,), (CATEGORIES,)
-        slots = [[part for part in parts if part.members[0].blocks == block] for block in blocks]
-        every = [[member for part in of for member in part.members] for of in slots]
-        places = list(product(*([*range(len(of)), -1] for of in every)))
+        slots = [[fitted for fitted in parts if fitted.members[0].blocks == block] for block in blocks]
+        every = [[member for fitted in slot for member in fitted.members] for slot in slots]
+        places = list(product(*([*range(len(factors)), -1] for factors in every)))
         names = () if leaves is None else leaves.names
-        chosen = ((of[i] for of, i in zip(every, place, strict=True) if i >= 0) for place in places)
+        chosen = ((factors[i] for factors, i in zip(every, place, strict=True) if i >= 0) for place in places)
         members: list[Any] = [Product(tuple(factors), names) for factors in chosen]
         carries = [bool(names)] * len(members)
         if names:
             members, places, carries = [*members, NOTHING], [*places, (-1,) * len(slots)], [*carries, False]
-        alone = [part for part in parts if part.members[0].blocks not in blocks]
-        for i, member in enumerate((member for part in alone for member in part.members), len(every[0])):
+        alone = [fitted for fitted in parts if fitted.members[0].blocks not in blocks]
+        for i, member in enumerate((member for fitted in alone for member in fitted.members), len(every[0])):
             members.append(Product((member,), names) if member.blocks else member)
             places.append((i, *(-1,) * (len(slots) - 1)))
             carries.append(bool(names and member.blocks))
@@ -309,7 +309,8 @@ class Roster:
     @functools.cached_property
     def least(self) -> np.ndarray:
         """The s of each member, (M,); see `tempering.log_probability`."""
-        return self.slots[0].of_members(([part.least] * len(part.members) for part in self.slots[0].parts), 0.0)
+        first = self.slots[0]
+        return first.of_members(([fitted.least] * len(fitted.members) for fitted in first.parts), 0.0)
 
     @functools.cached_property
     def generates(self) -> np.ndarray:
@@ -324,14 +325,14 @@ class Roster:
         ----------
         shape : tuple of int
             (n, K).
-        density_of : callable (part) -> array, shape (m, n, K)
+        density_of : callable (fitted) -> array, shape (m, n, K)
             Those of the members of a part.
         leaf : array, shape (n, K), optional
             Log density of the leaves.
         """
         result = np.zeros((len(self.members), *shape))
         for slot in self.slots:
-            each = [values for part in slot.parts for values in density_of(part)]
+            each = [values for fitted in slot.parts for values in density_of(fitted)]
             for m in np.flatnonzero(slot.place >= 0):
                 result[m] += each[slot.place[m]]
         if leaf is not None:
@@ -345,5 +346,5 @@ class Roster:
 
     def log_evidence(self, dense) -> np.ndarray:
         """Return log p(x | t) of all rows under every member, (M,); -inf without one, or if it is not ``dense``."""
-        each = (slot.of_members((part.log_evidence() for part in slot.parts), 0.0) for slot in self.slots)
+        each = (slot.of_members((fitted.log_evidence() for fitted in slot.parts), 0.0) for slot in self.slots)
         return np.where(dense, sum(each), -np.inf)

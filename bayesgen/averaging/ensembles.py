@@ -14,8 +14,9 @@ scikit-learn grows the trees; their arrays are kept, saved without running code,
 a number 0 or 1, one of more levels as an indicator of each level. A missing entry stays missing: each node says which
 way it goes.
 
-**Boosted trees**, from a thousand rows on, are sums of small trees, each grown on what those before it got wrong. With
-a_k the sum of a constant and of the leaves that a row reaches in the trees of class k,
+**Boosted trees**, from a hundred rows on, and with larger trees too from a thousand on, are sums of small trees, each
+grown on what those before it got wrong. With a_k the sum of a constant and of the leaves that a row reaches in the
+trees of class k,
 
 .. math:: f_k(x) = a_k(x) - \log \sum_l e^{a_l(x)} - \log \pi_k
 

@@ -290,10 +290,11 @@ class FittedView(FittedFactors):
             leaves = self.view.sum_departures(chosen, gone[gone_now], lacked, group[gone_now])
             leaves = leaves if statistics.vector else by_column(leaves)
             reference, departure = Reference.without(statistics, leaves, others_of), None
-            if seen is None and not held.single:
-                departure = chosen.without
-            elif not held.single:
-                reference = reference.take(chosen.without)
+            if not held.single:
+                if seen is None:
+                    departure = chosen.without
+                else:
+                    reference = reference.take(chosen.without)
             density = log_density(members, reference, y[predicted], taken(seen, predicted), departure)
             n = reference.n if departure is None else reference.n[departure]
             result[np.ix_(used, predicted)] = self._mixed_without(density, n)

@@ -364,8 +364,8 @@ def _left_out(fits: Sequence[Fit], split: Split, roster: Roster, leaves: ColumnM
     told_prior = _told_prior(split, concentration)
     found = [pair for fit in fits for pair in zip(fit.parts, fit.density or (), strict=True)]
 
-    def density_of(part):
-        return next(density for fitted, density in found if fitted is part)
+    def density_of(fitted):
+        return next(density for each, density in found if each is fitted)
 
     leaf = None if leaves is None or data.e is None else leaves.loo_log_density(held)
     density = roster.combined((len(held), data.classes), density_of, leaf)

@@ -7,8 +7,7 @@ With p_im = q_m(t_i | x_i, all other rows), the weights maximise
 over the simplex: the log score of the mixture, under a Dirichlet prior of mass c in which member m has the share a_m.
 There are three priors (`PRIORS`): under a weak one few rows decide, under a strong one chance does not, and members
 that follow the rows without a model have more of it. Their weights are mixed by the scores of rows that did not choose
-them.
-(Yao, Vehtari, Simpson and Gelman 2018, *Bayesian Analysis* 13: when no model is true, stacking beats averaging by
+them. (Yao, Vehtari, Simpson and Gelman 2018, *Bayesian Analysis* 13: when no model is true, stacking beats averaging by
 evidence.)
 """
 
@@ -26,7 +25,6 @@ from bayesgen.numerics.stacking import stack
 from bayesgen.numerics.sums import by_label
 
 _FOLDS = 5  # by which exponents and weights are scored on rows that did not choose them
-_CELLS = 1 << 16  # densities worked on at a time, that they stay in the cache
 _TINY = 1e-300  # a probability below counts as this
 _TRUSTED = 1.5  # log odds that the average is better than the base rate, before any row is seen
 # strength of each prior of the weights, by `strength`; share of outside members in it
@@ -77,7 +75,7 @@ class LeftOut:
     def log_q(self, exponents) -> np.ndarray:
         """Return the log probability of the class of each row under every member, (M, n)."""
         result, rows = np.empty(self.density.shape[:2]), np.arange(len(self.codes))
-        for members in pieces(len(result), self.log_prior.size, _CELLS):
+        for members in pieces(len(result), self.log_prior.size, tempering.CELLS):
             density = self.density[members].swapaxes(1, 2).copy()
             log_q = tempering.log_probability(density, self.log_prior.T, exponents[members], self.least[members])
             result[members] = log_q[:, self.codes, rows]
@@ -228,7 +226,7 @@ def prior_mass(members, share: float) -> np.ndarray:
 
 
 def strength(rows: float) -> float:
-    """Return c, the number of rows that the weaker prior of the weights is worth."""
+    """Return c, the number of rows that the weakest prior of the weights is worth."""
     return max(1.0, 50 / rows)
 
 

@@ -54,7 +54,7 @@ class Bordered:
         self.varying = np.zeros_like(self.fixed[:, :1])
 
     def whiten(self, varying):
-        """Return the log determinants of A, ``rest`` (B, 1, D, D) and what is fixed, (B, G), and U'⁻¹ v, (B, G, R, D).
+        """Return log determinants of A, ``varying`` (B, 1, D, D) and what is fixed, (B, G), and U'⁻¹ v, (B, G, R, D).
 
         The next call may write over U'⁻¹ v.
         """

@@ -35,7 +35,7 @@ _SPREAD = 0.5
 _SHARPENING = 1.05, 0.1  # mode and spread of β
 _LEAST = 1e-300  # a probability below counts as this
 _LAST = 1e-7  # relative size of the last step of Newton's method, after which the error is 1e-14
-_CELLS = 1 << 16  # densities worked on at a time, that they stay in the cache
+CELLS = 1 << 16  # densities worked on at a time, that they stay in the cache
 
 
 def log_probability(density, log_prior, exponents, least=None) -> np.ndarray:
@@ -113,7 +113,7 @@ def exponents(density, log_prior, codes, weight, mode, start=None, spread=_SPREA
     """
     mode = np.broadcast_to(np.asarray(mode, float), len(density))
     result = (mode if start is None else start).copy()
-    step = max(1, _CELLS // max(density[0].size, 1))
+    step = max(1, CELLS // max(density[0].size, 1))
     for first in range(0, len(density), step):
         members = slice(first, first + step)
         result[members] = _newton(density[members], log_prior, codes, weight, mode[members], result[members], spread)
