@@ -98,7 +98,7 @@ def measure(rows: str, splits: int, lines=FRESH, load=table) -> pd.DataFrame:
             continue
         (X, y), (fit, test) = loaded, places
         every = contenders(X, y)
-        cell = {"table": line.split(" ")[0] if load is table else line}
+        cell = {"table": line.split(" ")[0]}
         for name in MODELS:
             model = every[name].fit(X.iloc[fit], y[fit])
             p = model.predict_proba(X.iloc[test])[np.arange(len(test)), y[test]]

