@@ -1,7 +1,7 @@
 """Essays, pictures that move: `python docs/essays.py` writes what they share into each page of docs/essays.
 
-A page is one file that needs no other. Style and conjugate updates are written once, in `essay.css` and `conjugate.js`;
-special functions and random numbers are those of exported classifiers, `bayesgen/export/numbers.js`.
+A page is one file that needs no other. Style, conjugate updates and elements are written once, in `essay.css` and
+`conjugate.js`; special functions and random numbers are those of exported classifiers, `bayesgen/export/numbers.js`.
 """
 
 import re

@@ -58,7 +58,7 @@ const spam = {
   likelihood: ({ mails, words }, word, present, a) =>
     words[word].map((count, k) => ((present ? count : mails[k] - count) + a) / (mails[k] + 2 * a)),
 
-  /** What the prior and each word add to the log odds of spam. NaN is 0/0: the word was seen in no class, or always. */
+  /** Return what the prior and each word add to the log odds of spam. NaN is 0/0: the word was seen in no class, or always. */
   explain(counts, mail, a, prior) {
     const added = {};
     for (const [word, present] of Object.entries(mail)) {
@@ -72,7 +72,7 @@ const spam = {
 
   probability: (logOdds) => 1 / (1 + Math.exp(-logOdds)),
 
-  /** From which P(spam) on to throw a mail away, if a good one lost costs this many bad ones read. */
+  /** Return the P(spam) from which on a mail is thrown away, if a good one lost costs this many bad ones read. */
   threshold: (cost) => cost / (1 + cost),
 };
 
@@ -249,4 +249,26 @@ function best(scores, x, y) {
     if (value > top) [top, winner] = [value, k];
   }
   return winner;
+}
+
+// ---- the page -------------------------------------------------------------------------------------------------------
+
+const $ = (id) => document.getElementById(id);
+
+/** Return an element of a picture with its attributes, and a text if it has one. */
+function svg(tag, given, text) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(given)) made.setAttribute(name, value);
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+/** Return a button; one that stays pressed is true or false, another null. */
+function button(words, pressed, action) {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.textContent = words;
+  if (pressed !== null) made.setAttribute("aria-pressed", String(pressed));
+  made.onclick = action;
+  return made;
 }
