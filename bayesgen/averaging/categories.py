@@ -150,18 +150,16 @@ class CategoryMembers(FittedFactors):
 
     def written(self, numbers, categories):
         """Return a factor for independent columns, and one for those with a parent."""
-        structures, sizes = np.array([member.structure for member in self.members]), self.levels.tolist()
-        alone = structures == "independent"
+        alone = np.array([member.structure == "independent" for member in self.members])
         level = np.stack([self.tables(member)[0] for member in self.members])
-        common = {"columns": list(categories), "sizes": sizes}
-        lists = common | {"kind": "list", "mass": level[alone], "total": np.array(np.inf)}
-        lists["cell"] = list(range(level[alone].shape[0] * level.shape[1]))
-        result = [Written(lists, np.where(alone, np.cumsum(alone) - 1, -1))]
+        common = {"columns": list(categories), "sizes": self.levels.tolist()}
+        lists = {"kind": "list", "mass": level[alone], "total": np.array(np.inf), "groups": level[alone, :, 0].size}
+        result = [Written.of(common | lists, alone)]
         if self.pairs is not None:
             strengths = [member.strength for member in self.members if member.structure != "independent"]
-            parents = common | {"kind": "parents", "level": level[~alone][0], "pairs": self.pairs}
-            parents |= {"strengths": strengths, "cell": list(range(len(strengths) * level.shape[1]))}
-            result.append(Written(parents, np.where(alone, -1, np.cumsum(~alone) - 1)))
+            parents = {"kind": "parents", "level": level[~alone][0], "pairs": self.pairs, "strengths": strengths}
+            parents["groups"] = level[~alone, :, 0].size
+            result.append(Written.of(common | parents, ~alone))
         return result
 
     def drawn_factor(self, place, rng):

@@ -48,8 +48,7 @@ def together(x, c, levels) -> np.ndarray:
     """Return numbers (n, D) and categories (n, F), of so many levels each, as one matrix, NaN where missing."""
     parts = [x]
     for column, count in zip(c.T, levels, strict=True):
-        values = [1] if count <= 2 else range(count)
-        parts += [np.where(column < 0, np.nan, column == value)[:, None] for value in values]
+        parts += [np.where(column < 0, np.nan, column == level)[:, None] for level in _indicated(count)]
     return np.concatenate(parts, axis=1)
 
 
@@ -71,7 +70,12 @@ def in_order(order: Order) -> tuple[np.ndarray, np.ndarray]:
 
 def _widths(dim: int, levels) -> np.ndarray:
     """Return how many columns of the matrix stand for each number and category, (D + F,)."""
-    return np.array([1] * dim + [1 if count <= 2 else count for count in levels], int)
+    return np.array([1] * dim + [len(_indicated(count)) for count in levels], int)
+
+
+def _indicated(count: int) -> range:
+    """Return the levels of a category that the matrix has a column for: the second of two, or each of more."""
+    return range(1, 2) if count <= 2 else range(count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +133,8 @@ class ForestMembers(FittedMembers):
         return {"features": width(sizes["columns"], self.levels), "values": sizes["classes"]}
 
     def written(self, numbers, categories):
-        levels = [[1] if count <= 2 else range(count) for count in self.levels]
-        hot = [{"of": j, "level": level} for j, column in zip(categories, levels, strict=True) for level in column]
+        counts = zip(categories, self.levels, strict=True)
+        hot = [{"of": j, "level": level} for j, count in counts for level in _indicated(count)]
         said = {"kind": "forest", "columns": [*numbers, *hot], "log_prior": self.log_prior.tolist()}
         return [Written(said | self.trees.written(), np.zeros(1, int))]
 
@@ -293,7 +297,7 @@ class BoostedMembers(FittedMembers):
         common = {"kind": "boosted", "columns": [*numbers, *categories], "log_prior": self.log_prior.tolist()}
         common |= {"start": self.start.tolist(), "score": self.score}
         places = np.arange(len(self.members))
-        return [Written(common | trees.written(), np.where(places == m, 0, -1)) for m, trees in enumerate(self.trees)]
+        return [Written.of(common | trees.written(), places == m) for m, trees in enumerate(self.trees)]
 
     def log_density(self, x, c, used) -> np.ndarray:
         z, result = numbered(x, c), np.empty((len(used), len(x), len(self.start)))

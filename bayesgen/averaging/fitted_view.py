@@ -15,7 +15,7 @@ import numpy as np
 
 from bayesgen.averaging.densities import MATRICES
 from bayesgen.averaging.engines import Engines
-from bayesgen.averaging.member import NUMBERS, FittedFactors, Written
+from bayesgen.averaging.member import NUMBERS, FittedFactors, Written, bent_entries
 from bayesgen.averaging.member_rows import HeldOut, Rows
 from bayesgen.averaging.students import (
     Reference,
@@ -119,9 +119,8 @@ class FittedView(FittedFactors):
 
     def written(self, numbers, categories):
         """Return a factor for each structure of the members."""
-        warp, reference, moments_ = self.view.warp, self.reference, self.statistics
-        bends = np.stack([warp.location, warp.scale, warp.power], axis=1).tolist()
-        low = np.tril_indices(len(bends))
+        reference, moments_ = self.reference, self.statistics
+        low = np.tril_indices(len(numbers))
         triangles = [m[..., *low] if moments_.vector else m for m in (moments_.scatter, reference.covariance[0])]
         view = {
             "owner": self.view.owner.tolist(),
@@ -135,15 +134,15 @@ class FittedView(FittedFactors):
         result = []
         for structure in dict.fromkeys(member.structure for member in self.members):
             alike = np.array([member.structure == structure for member in self.members])
-            chosen = [member for member in self.members if member.structure == structure]
+            chosen = [self.members[m] for m in np.flatnonzero(alike)]
             said = {
                 "kind": "gaussian" if chosen[0].diagonal else "vector",
-                "columns": [{"of": j, "bend": bend} for j, bend in zip(numbers, bends, strict=True)],
+                "columns": bent_entries(numbers, self.view.warp),
                 "view": view,
                 "shared": chosen[0].shared,
                 "strengths": [[member.rho, member.kappa, member.shrinkage] for member in chosen],
             }
-            result.append(Written(said, np.where(alike, np.cumsum(alike) - 1, -1)))
+            result.append(Written.of(said, alike))
         return result
 
     def _leaf_factor(self, place, params, shares) -> LeafFactor:

@@ -194,6 +194,17 @@ class Written(NamedTuple):
     said: dict[str, Any]  # its kind, columns and arrays
     takes: np.ndarray  # (M,): the alternative that each member takes, -1 for none
 
+    @classmethod
+    def of(cls, said: dict[str, Any], taking) -> "Written":
+        """Return a factor with an alternative for each of the members that are ``taking`` one, (M,), in their order."""
+        return cls(said, np.where(taking, np.cumsum(taking) - 1, -1))
+
+
+def bent_entries(numbers: Sequence[Any], warp: YeoJohnson) -> list[dict[str, Any]]:
+    """Return the entries that bends derive of numbers (D,); see `FittedMembers.written`."""
+    bends = np.stack([warp.location, warp.scale, warp.power], axis=1).tolist()
+    return [{"of": entry, "bend": bend} for entry, bend in zip(numbers, bends, strict=True)]
+
 
 class FittedMembers(Record, abc.ABC):
     """Members of a family fitted to the same rows: the statistics of these rows, and densities or scores of others.

@@ -26,7 +26,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 
-from bayesgen.averaging.member import FittedMembers, Member, Written
+from bayesgen.averaging.member import FittedMembers, Member, Written, bent_entries
 from bayesgen.averaging.member_rows import Rows, log_frequencies, without_entries
 from bayesgen.averaging.view import WIDE
 from bayesgen.core.shapes import require_fit, shaped
@@ -113,16 +113,15 @@ class LogisticMembers(FittedMembers):
         return sizes
 
     def written(self, numbers, categories):
-        bends = np.stack([self.warp.location, self.warp.scale, self.warp.power], axis=1).tolist()
         said = {
             "kind": "softmax",
-            "columns": [*({"of": j, "bend": bend} for j, bend in zip(numbers, bends, strict=True)), *categories],
+            "columns": [*bent_entries(numbers, self.warp), *categories],
             "centre": self.centre.tolist(),
             "scale": self.scale.tolist(),
             "sizes": [0] * len(numbers) + self.levels.tolist(),
             "weights": self.coefficients,
             "log_prior": self.log_prior.tolist(),
-            "cell": list(range(self.coefficients[..., 0].size)),
+            "groups": self.coefficients[..., 0].size,
         }
         return [Written(said, np.arange(len(self.members)))]
 
