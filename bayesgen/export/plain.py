@@ -22,6 +22,7 @@ from scipy.special import logsumexp, softmax
 from bayesgen.core import __version__
 from bayesgen.core.errors import Argument, InputError, NoClosedForm, listed
 from bayesgen.core.statistics import Rows
+from bayesgen.models.bernoulli import BINARY
 from bayesgen.models.leaf import INFINITE
 from bayesgen.models.linear_model import not_finite
 from bayesgen.models.unknown_labels import PartlyLabelled
@@ -127,9 +128,9 @@ def of_average(classifier, entries: Entries) -> dict[str, Any]:
     numbers, categories = arrays.numbers(schema, constant), arrays.categories(schema)
     for column in entries.columns:
         if column["name"] in (*numbers, *constant):
-            column["infinite"] = _VALUE + "is infinite; give NaN where it is missing"
+            column["infinite"] = _VALUE + arrays.INFINITE
         elif column["kind"] == "bool":
-            column["words"] = _VALUE + "is not 0 or 1; a Bernoulli feature is binary"
+            column["words"] = _VALUE + BINARY
         if (value := constant.get(column["name"], np.nan)) == value:
             column["constant"] = value
     places = [[entries.place[name] for name in names] for names in (numbers, categories)]

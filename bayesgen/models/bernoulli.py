@@ -125,7 +125,7 @@ class BetaPrior(Successes, ConjugateFamily):
 
 
 _NO_COUNTS = "is not a count: heads and tosses are whole numbers >= 0"
-_BINARY = "is not 0 or 1; a Bernoulli feature is binary"
+BINARY = "is not 0 or 1; a Bernoulli feature is binary"
 
 
 class Bernoulli(Successes):
@@ -152,7 +152,7 @@ class Bernoulli(Successes):
 
     def _written(self, p, total):
         mass = np.stack([1 - p, p], axis=-1)
-        return {"kind": "list", "mass": mass, "total": total, "columns": {"words": _BINARY}}
+        return {"kind": "list", "mass": mass, "total": total, "columns": {"words": BINARY}}
 
     def sufficient_statistic(self, x, about=0.0):
         return np.stack([1.0 - x, x], axis=-1)
@@ -160,7 +160,7 @@ class Bernoulli(Successes):
     def check(self, x):
         x = self.shaped(x)
         if x.dtype != bool and not (sparse.issparse(x) and _ones(x)):
-            require(x, lambda bits: (bits == 0) | (bits == 1), _BINARY)
+            require(x, lambda bits: (bits == 0) | (bits == 1), BINARY)
         elif not sparse.issparse(x):
             x = x.view(np.int8)
         return x
@@ -184,7 +184,7 @@ class Bernoulli(Successes):
             one, zero = bits == 1, bits == 0
             whole = np.count_nonzero(one) + np.count_nonzero(zero) == bits.size
             if not whole and not (one | zero | np.isnan(bits)).all():
-                require(x, lambda bits: (bits == 0) | (bits == 1), _BINARY)
+                require(x, lambda bits: (bits == 0) | (bits == 1), BINARY)
             new = grouping.sum(one)
             ones += new
             zeros += grouping.sizes()[:, None] - new if whole and grouping.weight is None else grouping.sum(zero)

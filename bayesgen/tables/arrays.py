@@ -14,12 +14,14 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.core.errors import listed
+from bayesgen.models.bernoulli import BINARY
 from bayesgen.models.column_families import FAMILIES
 from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.pieces import count_rows, pieces
 from bayesgen.tables.schema import Block, Schema
 from bayesgen.tables.table import Table
 
+INFINITE = "is infinite; give NaN where it is missing"
 _SMALLEST, LARGEST = 1e-150, 1e150  # limits at fit: squares beyond lose digits, or leave float64
 _FINITE = float(np.finfo(float).max)
 _NUMBERS, _CATEGORIES = ("gaussian", "date"), ("categorical", "bernoulli")
@@ -118,8 +120,8 @@ def numbers_and_codes(schema: Schema, blocks, left_out=(), largest=_FINITE) -> t
     if not _small(x) and (np.fmin.reduce(x, None) < -largest or np.fmax.reduce(x, None) > largest):
         row, place = np.argwhere(np.abs(x) > largest)[0]
         value = x[row, place]
-        what = "infinite; give NaN where it is missing" if np.isinf(value) else "too large; take another unit"
-        raise ValueError(f"column {numbers(schema)[place]!r}: value {value:g} in row {row} is {what}")
+        words = INFINITE if np.isinf(value) else "is too large; take another unit"
+        raise ValueError(f"column {numbers(schema)[place]!r}: value {value:g} in row {row} {words}")
     if left_out:
         x = x[:, _kept(schema, left_out)]
     others = [_matrix(blocks[block.name]) for block in _of(schema, _CATEGORIES)]
@@ -172,9 +174,7 @@ def _check_codes(block: Block, values) -> None:
     if bad.any():
         row, place = np.argwhere(bad)[0]
         name = block.columns[place]
-        raise ValueError(
-            f"column {name!r}: value {values[row, place]:g} in row {row} is not 0 or 1; a Bernoulli feature is binary"
-        )
+        raise ValueError(f"column {name!r}: value {values[row, place]:g} in row {row} {BINARY}")
 
 
 def _matrix(values):
