@@ -7,12 +7,14 @@ or each draw.
 """
 
 import base64
+import collections
 import copy
 import datetime
 import hashlib
 import json
 import math
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -76,7 +78,7 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         "order": order,
     }
     if average:
-        made |= of_average(classifier, entries)
+        made |= _average(classifier, entries)
     else:
         made |= _mixture(taken, entries) if generative else _regression(taken, columns)
     made["derived"] = entries.derived
@@ -92,22 +94,25 @@ class Entries:
         self.place = {column["name"]: j for j, column in enumerate(columns)}  # of a column by its name
         self._known: dict[str, int] = {}
 
-    def add(self, entry: int | dict[str, Any]) -> int:
-        """Return the place of a column, or of what is derived as a mapping says."""
+    def add(self, entry: int | dict[str, Any], density: bool) -> int:
+        """Return the place of a column, or of what is derived as a mapping says, marked if a factor is its density."""
         if isinstance(entry, int):
             return entry
         key = json.dumps(entry)
         if key not in self._known:
             self._known[key] = len(self.columns) + len(self.derived)
             self.derived.append(dict(entry))
-        return self._known[key]
+        place = self._known[key]
+        if density:
+            self.derived[place - len(self.columns)]["density"] = True
+        return place
 
 
 def _mixture(classifier, entries: Entries) -> dict[str, Any]:
     """Return a generative classifier: its members, factors, and what questions about rows need."""
     joint, posterior = classifier.joint(), classifier.posterior_
     components, classes = joint.components(), posterior.model.classes
-    factors = [factor_of(factor, classifier.schema_, entries) for factor in components.factors]
+    factors = [_factor(factor, classifier.schema_, entries) for factor in components.factors]
     made = {
         "infinite": _VALUE + INFINITE,
         "priors": np.exp(joint.log_prior).tolist(),
@@ -119,10 +124,10 @@ def _mixture(classifier, entries: Entries) -> dict[str, Any]:
         },
         "factors": [factor for factor in factors if factor["columns"]],  # others are of constant columns alone
     }
-    return made | described(joint, entries)
+    return made | _described(joint, entries)
 
 
-def of_average(classifier, entries: Entries) -> dict[str, Any]:
+def _average(classifier, entries: Entries) -> dict[str, Any]:
     """Return an average: its members with their weights and exponents, their factors, and what questions need."""
     average, schema, constant = classifier.posterior_, classifier.schema_, classifier.constant_
     numbers, categories = arrays.numbers(schema, constant), arrays.categories(schema)
@@ -135,32 +140,30 @@ def of_average(classifier, entries: Entries) -> dict[str, Any]:
             column["constant"] = value
     places = [[entries.place[name] for name in names] for names in (numbers, categories)]
     roster, factors, views = average.roster, [], []
-    takes: list[list[tuple[int, int]]] = [[] for _ in roster.members]
-    for parts, member in roster.slots:
-        start = 0
-        for fitted in parts:
-            try:
-                found = fitted.written(*places)
-            except NoClosedForm as error:
-                raise InputError(f"{type(classifier).__name__} cannot be exported: {error}") from None
-            inside = np.flatnonzero((member >= start) & (member < start + len(fitted.members)))
-            for said, alternative in found:
-                for m in inside[alternative[member[inside] - start] >= 0]:
-                    takes[m].append((len(factors), int(alternative[member[m] - start])))
-                factors.append(_as_json(said, entries, views, fitted.generates))
-            start += len(fitted.members)
+    known = collections.defaultdict(list)  # pairs of a factor and an alternative by member of a part
+    for fitted in chain.from_iterable(slot.parts for slot in roster.slots):
+        try:
+            found = fitted.written(*places)
+        except NoClosedForm as error:
+            raise InputError(f"{type(classifier).__name__} cannot be exported: {error}") from None
+        for said, alternatives in found:
+            for member, alternative in zip(fitted.members, alternatives.tolist(), strict=True):
+                if alternative >= 0:
+                    known[member].append((len(factors), alternative))
+            factors.append(_as_json(said, entries, views, fitted.generates))
+    takes = [[pair for each in member.factors for pair in known[each]] for member in roster.members]
     for factor in [] if average.leaves is None else leaf_factors(average.leaves.posterior, ()):
         for m in np.flatnonzero(roster.carries):
             takes[m].append((len(factors), 0))
-        factors.append(factor_of(factor, schema, entries))
-    asked = average.log_class_prior if average.given is None else np.log(average.given)
+        factors.append(_factor(factor, schema, entries))
+    learned = np.exp(average.log_class_prior)
     made = {
         "infinite": _VALUE + INFINITE,
-        "priors": np.exp(asked).tolist(),
+        "priors": (learned if average.given is None else average.given).tolist(),
         "members": {
             "count": len(takes),
             "log": _logs(average.density_weights),
-            "classes": np.exp(average.log_class_prior).tolist(),
+            "classes": learned.tolist(),
             "weights": average.weights.tolist(),
             "exponents": average.exponents.tolist(),
             "least": roster.least.tolist(),
@@ -176,7 +179,7 @@ def of_average(classifier, entries: Entries) -> dict[str, Any]:
     joint = classifier.joint()
     log, weights = joint.heaviest
     made["average"] |= {"log": _logs(log), "weights": weights.tolist()}
-    return made | described(joint, entries)
+    return made | _described(joint, entries)
 
 
 @np.errstate(divide="ignore")
@@ -187,10 +190,7 @@ def _logs(weights) -> list[float]:
 def _as_json(said, entries: Entries, views: list[Any], generates: bool) -> dict[str, Any]:
     """Return the factor that a family wrote: arrays as lists or packed, entries by their places, views by theirs."""
     result = _arrays(said)
-    result["columns"] = [entries.add(entry) for entry in said["columns"]]
-    for entry in result["columns"] if generates else ():
-        if entry >= len(entries.columns):
-            entries.derived[entry - len(entries.columns)]["density"] = True
+    result["columns"] = [entries.add(entry, density=generates) for entry in said["columns"]]
     if "view" in said:
         view = _arrays(said["view"])
         if view not in views:
@@ -270,7 +270,7 @@ def _columns(classifier) -> list[dict[str, Any]]:
     return [found[column] for column in schema.columns if column in found]
 
 
-def factor_of(factor, schema, entries: Entries) -> dict[str, Any]:
+def _factor(factor, schema, entries: Entries) -> dict[str, Any]:
     """Return the factor of a leaf: its columns, and its density as the leaf writes it."""
     columns, place = entries.columns, entries.place
     (block,) = (block for block in schema.blocks if block.name in (factor.name, *factor.blocks))
@@ -295,8 +295,8 @@ def factor_of(factor, schema, entries: Entries) -> dict[str, Any]:
     result: dict[str, Any] = {"kind": said.pop("kind"), "columns": [place[name] for name in names]}
     said.pop("columns", None)
     if "shift" in said:
-        logarithm = {"shift": said.pop("shift"), "density": True}
-        result["columns"] = [entries.add({"of": j} | logarithm) for j in result["columns"]]
+        shift = said.pop("shift")
+        result["columns"] = [entries.add({"of": j, "shift": shift}, density=True) for j in result["columns"]]
     lead = (len(factor.owner),)
     shape = (*lead, *(leaf.features or (1,)))
     for name, value in said.items():
@@ -336,7 +336,7 @@ def written(array: np.ndarray) -> Any:
     return {kind[1:]: base64.b64encode(np.ascontiguousarray(array, kind).tobytes()).decode()}
 
 
-def described(joint, entries: Entries) -> dict[str, Any]:
+def _described(joint, entries: Entries) -> dict[str, Any]:
     """Return what questions need: drawn rows, quantiles of Student's t; add their usual range to the columns."""
     schema, columns, components = joint.classifier.schema_, entries.columns, joint.components()
     nothing = joint.nothing()
