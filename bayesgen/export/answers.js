@@ -34,7 +34,7 @@ function drawnMixture(draws, seed) {
     if (prepare) prepare(copy);
     return copy;
   });
-  const drawn = { log: new Float64Array(draws), count: draws, share, takes: (m) => factors.map((_, f) => [f, m]) };
+  const drawn = { log: new Float64Array(draws), count: draws, share, takes: everyFactor };
   posterior = { draws, seed, factors: copies, members: drawn };
   return posterior;
 }

@@ -103,12 +103,12 @@ function classScores(f, score) {
 
 /** Return the leaf that a row reaches below a node: a value up to the threshold goes left, a gap as the node says. */
 function leafOf(f, z, node) {
-  let at = node;
-  while (at >= 0) {
-    const v = z[f.columns[f.column[at]]];
-    at = f.child[2 * at + (Number.isNaN(v) ? f.gap[at] : Number(v > f.threshold[at]))];
+  let place = node;
+  while (place >= 0) {
+    const v = z[f.columns[f.column[place]]];
+    place = f.child[2 * place + (Number.isNaN(v) ? f.gap[place] : Number(v > f.threshold[place]))];
   }
-  return -1 - at;
+  return -1 - place;
 }
 
 /** Work out location, scale and degrees of freedom of groups under priors of several strengths, from their moments. */
@@ -169,7 +169,7 @@ function averaged(about, shares) {
     for (let k = 0; k < K; k++) sum[k] += share * (q[k] / total + least[m] * prior[k]);
   }
   const asked = shares || model.priors;
-  const found = prior.map((p, k) => (asked[k] / p) * p * (sum[k] / p) ** model.average.sharpening);
+  const found = prior.map((p, k) => asked[k] * (sum[k] / p) ** model.average.sharpening);
   const total = found.reduce((a, b) => a + b);
   return found.map((v) => Math.log(v / total));
 }

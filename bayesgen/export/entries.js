@@ -7,8 +7,8 @@ const WIDTH = model.columns.length;
 const FAR = 1e100; // of a bent number, whose square stays within float64
 const LOG_FAR = Math.log(FAR);
 
-/** Return sign and log size of a bent number, and p = power, or power - 2 below the location. */
-function bent(x, [location, scale, power]) {
+/** Return sign and log size of a bent number, and a = log(1 + distance/scale). */
+function polar(x, [location, scale, power]) {
   const [below, distance] = [x < location, Math.abs(x - location)];
   const p = Math.abs((below ? power - 2 : power) + 1e-200);
   let a = Math.log1p(distance / scale);
@@ -18,7 +18,7 @@ function bent(x, [location, scale, power]) {
 }
 
 /** Return a bent number, infinite where it leaves float64. */
-function bend(x, [location, scale, power]) {
+function forward(x, [location, scale, power]) {
   const z = (x - location) / scale;
   if (power === 1) return z;
   const p = (z < 0 ? power - 2 : power) + (power === 0 || (power === 2 && z < 0) ? 1e-200 : 0);
@@ -27,9 +27,9 @@ function bend(x, [location, scale, power]) {
 
 /** Return the column of a bent number, or of a logarithm. */
 function back(e, z) {
-  const { bend: by, shift } = model.derived[e - WIDTH];
-  if (!by) return shift === 1 ? Math.expm1(z) : Math.exp(z) - shift;
-  const [location, scale, power] = by;
+  const { bend, shift } = model.derived[e - WIDTH];
+  if (!bend) return shift === 1 ? Math.expm1(z) : Math.exp(z) - shift;
+  const [location, scale, power] = bend;
   const p = z < 0 ? 2 - power : power;
   return location + scale * Math.sign(z) * Math.expm1(p === 0 ? Math.abs(z) : Math.log1p(p * Math.abs(z)) / p);
 }
@@ -38,13 +38,13 @@ function back(e, z) {
 function entriesOfRow(x) {
   const z = [...x];
   z.beyond = [];
-  model.derived.forEach(({ of, bend: by, shift, values, level }, place) => {
+  model.derived.forEach(({ of, bend, shift, values, level }, place) => {
     const v = x[of];
     if (Number.isNaN(v)) z.push(NaN);
-    else if (by) {
-      z.push(bend(v, by));
+    else if (bend) {
+      z.push(forward(v, bend));
       if (Math.abs(z[WIDTH + place]) <= FAR) return;
-      const { sign, size } = bent(v, by);
+      const { sign, size } = polar(v, bend);
       z[WIDTH + place] = sign * FAR;
       z.beyond[WIDTH + place] = Math.max(size - LOG_FAR, 0);
     } else if (shift !== undefined) z.push(shift === 1 ? Math.log1p(v) : Math.log(v + shift));
@@ -59,10 +59,10 @@ const placeIn = (f, j) => f.columns.findIndex((e) => e === j || (e >= WIDTH && m
 
 /** Return the log derivative of all that is derived for densities: theirs are densities of the derived numbers. */
 function logSlope(x) {
-  return model.derived.reduce((sum, { of, bend: by, shift, density }) => {
+  return model.derived.reduce((sum, { of, bend, shift, density }) => {
     if (!density || Number.isNaN(x[of])) return sum;
-    if (!by) return sum - (shift === 1 ? Math.log1p(x[of]) : Math.log(x[of] + shift));
-    const { sign, a } = bent(x[of], by);
-    return sum + (by[2] - 1) * sign * a - Math.log(by[1]);
+    if (!bend) return sum - (shift === 1 ? Math.log1p(x[of]) : Math.log(x[of] + shift));
+    const { sign, a } = polar(x[of], bend);
+    return sum + (bend[2] - 1) * sign * a - Math.log(bend[1]);
   }, 0);
 }

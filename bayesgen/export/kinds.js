@@ -310,9 +310,9 @@ function rootsOf(f, seen) {
     let logDet = 0;
     for (let r = 0; r < d; r++) {
       for (let c = 0; c <= r; c++) {
-        let left = f.scale[(g * D + seen[r]) * D + seen[c]];
-        for (let s = 0; s < c; s++) left -= root[r * d + s] * root[c * d + s];
-        root[r * d + c] = c === r ? Math.sqrt(left) : left / root[c * d + c];
+        let v = f.scale[(g * D + seen[r]) * D + seen[c]];
+        for (let s = 0; s < c; s++) v -= root[r * d + s] * root[c * d + s];
+        root[r * d + c] = c === r ? Math.sqrt(v) : v / root[c * d + c];
       }
       logDet += Math.log(root[r * d + r]);
     }

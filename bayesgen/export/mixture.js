@@ -18,7 +18,8 @@ const factors = model.factors.map(prepared);
 const members = { log: flat(model.members.log, model.members.count), count: model.members.count };
 const learned = flat(model.members.classes, members.count * K); // of the classes under each member; the same in an average
 members.share = learned.length > K ? learned : Float64Array.from({ length: members.count * K }, (_, place) => learned[place % K]);
-const taken = model.members.takes || Array.from(members.log, (_, m) => factors.map((_, f) => [f, members.count > 1 ? m : 0]));
+const everyFactor = (alternative) => factors.map((_, f) => [f, alternative]);
+const taken = model.members.takes || Array.from(members.log, (_, m) => everyFactor(members.count > 1 ? m : 0));
 members.takes = (m) => taken[m]; // pairs of a factor and an alternative
 if (model.average) for (const name of ["weights", "exponents", "least"]) members[name] = flat(model.members[name], members.count);
 const whole = { factors, members };
