@@ -17,7 +17,6 @@ nats, the information of the column about the class, averaged over rows and thei
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,6 +27,7 @@ from bayesgen.models import latent_classes
 from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.draws import pareto_shape
+from bayesgen.numerics.pieces import DENSITIES, split_rows
 
 _DRAWS = 400  # of profiles and memberships
 _LARGEST_K = 0.7
@@ -173,8 +173,13 @@ class LeftOut:
 def left_out(classifier) -> LeftOut:
     """Return each row of unknown class of the fit as predicted from all others; see the module."""
     check_is_fitted(classifier)
-    statistics: Any = classifier.statistics_
-    found = latent_classes.weighted_draws(classifier.model_, statistics, np.random.default_rng(0))
-    weight = found.log_weight[:, None] - found.level
-    density = np.asarray(logsumexp(found.log_weight)) - np.asarray(logsumexp(weight, axis=0))
-    return LeftOut(density, pareto_shape(weight))
+    model, statistics = classifier.model_, classifier.statistics_
+    found = latent_classes.weighted_draws(model, statistics, np.random.default_rng(0))
+    total, density, k = np.asarray(logsumexp(found.log_weight)), [], []
+    cells = len(found.log_weight) * len(model.class_names)
+    for rows in split_rows(statistics.rows, max(1, DENSITIES // cells)):
+        level = np.logaddexp.reduce(model.log_likelihood_rows(found.params, rows), axis=1)  # (draws, rows)
+        weight = found.log_weight[:, None] - level
+        density.append(total - np.asarray(logsumexp(weight, axis=0)))
+        k.append(pareto_shape(weight))
+    return LeftOut(np.concatenate(density), np.concatenate(k))

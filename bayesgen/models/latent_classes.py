@@ -225,13 +225,10 @@ class WeightedDraws:
         Parameters, draws of the proposal.
     log_weight : array (draws,)
         Log of p(rows, θ) / q(θ).
-    level : array (draws, m)
-        Log density of each row of unknown class.
     """
 
     params: Params
     log_weight: np.ndarray
-    level: np.ndarray
 
     @property
     def weight(self) -> np.ndarray:
@@ -264,12 +261,11 @@ def weighted_draws(
             "about a point estimate of a Student's t there are no draws in closed form: fit with inference='laplace' "
             "or 'nuts'; of rows left out take arviz_stats.loo(classifier.to_arviz(X))"
         )
-    em = UnknownClasses(model).stacked(statistics, "start")
-    labels = statistics.start
+    unknown = UnknownClasses(model)
+    em, labels = unknown.stacked(statistics, "start"), statistics.start
     if labels is None:
-        labels = UnknownClasses(model).labels(UnknownClasses(model).map(statistics), statistics)
-    sums = em.summed(labels.T[None])
-    sums, _ = em.climb(sums)
+        labels = unknown.labels(unknown.map(statistics), statistics)
+    sums, _ = em.climb(em.summed(labels.T[None]))
     each = -(-count // len(_HEAT))
     parts = [model.update(em.complete(heat * sums[0])).sample_parameters(rng, (each,)) for heat in _HEAT]
     params = {site: np.concatenate([part[site] for part in parts]) for site in parts[0]}
@@ -284,13 +280,10 @@ def weighted_draws(
         proposal = np.logaddexp(proposal, heats[:, None] * fit[:, place, every].sum(1))
     proposal = logsumexp(proposal - em.evidences(heats[:, None, None] * sums)[:, None], axis=0)
     proposal -= np.log(len(_HEAT)) + math.lgamma(len(lone) + 1)
-    level = np.empty((len(eta), len(em.weight)))
-    for piece in pieces(len(eta), len(em.weight) * eta.shape[1], DENSITIES):
-        joint = (eta[piece].reshape(-1, eta.shape[2]) @ em.terms.T).reshape(-1, eta.shape[1], len(em.weight))
-        level[piece] = logsumexp(joint, axis=1) + em.base
+    level = [em.expected(eta[piece])[1] for piece in pieces(len(eta), len(em.weight) * eta.shape[1], DENSITIES)]
     recorded: Any = statistics.recorded.leaves
     known = (eta * em.known).sum((1, 2)) + sum(float(kept.base) for kept in recorded.values())
-    return WeightedDraws(params, level @ em.weight + known - proposal, level)
+    return WeightedDraws(params, np.concatenate(level) + known - proposal)
 
 
 def ordered(model: ClassConditional, statistics: PartlyLabelled, values=None) -> PartlyLabelled:

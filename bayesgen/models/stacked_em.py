@@ -16,6 +16,8 @@ where parameters exist and the step from it is shorter than r, else F(F(S)). Sum
 divided by the root mean square of T_ij.
 """
 
+import contextlib
+
 import numpy as np
 from scipy.special import xlogy
 
@@ -37,9 +39,9 @@ class StackedEM:
     model : ClassConditional
         Classifier with its prior, of exponential families.
     statistics : PartlyLabelled
-        What is kept of the rows.
+        Statistics of the rows.
     way : {"map", "ml", "start"}
-        What the closed form of a leaf maximises. "start" is "map", with means of parameters where there is no mode.
+        Closed form of the leaves. "start" is "map", with means of parameters where there is no mode.
     known : ClassStatistics, optional
         Statistics of rows by class, which stay.
     """
@@ -102,19 +104,18 @@ class StackedEM:
             return leaf.update(sums).expected()
 
     def tried(self, sums):
-        """Return `maximised`, NaN for the starts (S, K, Q) that have no parameters."""
-        try:
-            with np.errstate(all="ignore"):
-                return self.maximised(sums)
-        except _FAILURES:
-            result = np.full(sums.shape, np.nan)
-            for one, target in zip(sums, result, strict=True):
-                try:
-                    with np.errstate(all="ignore"):
+        """Return `maximised`, 0 for the starts (S, K, Q) that have no parameters, and True for these."""
+        eta = np.full(sums.shape, np.nan)
+        with np.errstate(all="ignore"):
+            try:
+                eta[...] = self.maximised(sums)
+            except _FAILURES:
+                for one, target in zip(sums, eta, strict=True):
+                    with contextlib.suppress(*_FAILURES):
                         target[...] = self.maximised(one)
-                except _FAILURES:
-                    continue
-            return result
+        bad = ~np.isfinite(eta[..., 1:]).all((1, 2)) | np.isnan(eta[..., 0]).any(1)
+        eta[bad] = 0.0
+        return eta, bad
 
     def expected(self, eta):
         """Return probabilities of the classes of rows (S, K, m), and the log likelihood (S,), from parameters."""
@@ -141,9 +142,7 @@ class StackedEM:
 
     def step(self, sums):
         """Return the sums after a step, NaN where a start has no parameters."""
-        eta = self.tried(sums)
-        bad = ~np.isfinite(eta[..., 1:]).all((1, 2)) | np.isnan(eta[..., 0]).any(1)
-        eta[bad] = 0.0
+        eta, bad = self.tried(sums)
         result = self.summed(self.expected(eta)[0])
         result[bad] = np.nan
         return result
@@ -157,9 +156,9 @@ class StackedEM:
         sums, alive = sums.copy(), np.arange(len(sums))
         arrived = np.zeros(len(sums), bool)
         for _ in range(limit):
-            here = sums[alive]
-            first = self.step(here)
-            r = first - here
+            begin = sums[alive]
+            first = self.step(begin)
+            r = first - begin
             second = self.step(first)
             v = second - first - r
             lost = np.isnan(second).any((1, 2))
@@ -173,10 +172,10 @@ class StackedEM:
             alive = alive[going]
             if not len(alive):
                 break
-            here, second, r, v = here[going], second[going], r[going], v[going]
+            begin, second, r, v = begin[going], second[going], r[going], v[going]
             norm = np.sqrt(((r / self.scale) ** 2).sum((1, 2)) / ((v / self.scale) ** 2).sum((1, 2)).clip(1e-300))
             a = np.maximum(norm, 1.0)[:, None, None]
-            trial = here + 2 * a * r + a * a * v
+            trial = begin + 2 * a * r + a * a * v
             low = (trial[..., self.positive] < 0).any((1, 2))
             trial[low] = second[low]
             then = self.step(trial)
@@ -203,9 +202,7 @@ class StackedEM:
 
     def heights(self, sums):
         """Return, for each start, the log likelihood under "ml", else the lower bound of the evidence at its sums."""
-        eta = self.tried(sums)
-        bad = ~np.isfinite(eta[..., 1:]).all((1, 2)) | np.isnan(eta[..., 0]).any(1)
-        eta[bad] = 0.0
+        eta, bad = self.tried(sums)
         labels, level = self.expected(eta)
         if self.way != "ml":
             entropy = -xlogy(labels, labels).sum(1) @ self.weight
