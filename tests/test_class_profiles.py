@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from scipy.special import logsumexp
 
 import bayesgen as bg
-from bayesgen.models import BetaBernoulli, NormalInverseGamma
+from bayesgen.models import BetaBernoulli, LabelNoise, NormalInverseGamma
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,19 @@ def test_memberships_are_the_surer_the_farther_from_the_border(fitted, table):
     separating = fitted.separating_columns(table)
     assert separating.index[0] == "z" and separating["z"] > 0.4 > 0.3 > separating["bit"] > separating["noise"]
     assert abs(separating[["noise", "colour"]]).max() < 0.05
+
+
+def test_labels_that_may_be_wrong_count_once(table):
+    """Where labels are as good as certain, intervals are as wide as those of the exact posterior of labelled rows."""
+    y = np.array(["a", "b"])[np.arange(150) % 3 // 2]
+    certain, doubted = (
+        bg.LatentClassClassifier(label_noise=noise, random_state=0).fit(table, y).class_profiles().sort_index(axis=1)
+        for noise in (None, LabelNoise(rate=1e-4, rows=1e4))
+    )
+    width, other = (p.xs("high", axis=1, level=1) - p.xs("low", axis=1, level=1) for p in (certain, doubted))
+    assert 0.9 < (other / width).to_numpy().mean() < 1.1  # 0.71 if they counted twice
+    apart = (certain - doubted).xs("mean", axis=1, level=1) / width
+    assert np.abs(apart.to_numpy()).max() < 0.1
 
 
 def test_rows_left_out_are_those_of_enumeration():

@@ -42,7 +42,8 @@ def _draws(classifier) -> dict[str, np.ndarray]:
     model, statistics = classifier.model_, classifier.statistics_
     if not isinstance(statistics, PartlyLabelled):
         return model.update(statistics).sample_parameters(rng, (_DRAWS,))
-    found = latent_classes.weighted_draws(model, statistics, rng)
+    confusion = classifier.posterior_with_labels_.model.confusion
+    found = latent_classes.weighted_draws(model, statistics, rng, confusion=confusion)
     place = np.searchsorted(np.cumsum(found.weight), (np.arange(_DRAWS) + rng.random()) / _DRAWS)
     draws = {site: value[np.minimum(place, len(value) - 1)] for site, value in found.params.items()}
     if statistics.start is None or len(classifier.free_) < 2:

@@ -253,21 +253,24 @@ class WeightedDraws:
 
 @np.errstate(under="ignore")
 def weighted_draws(
-    model: ClassConditional, statistics: PartlyLabelled, rng: np.random.Generator, count: int = 4000
+    model: ClassConditional, statistics: PartlyLabelled, rng: np.random.Generator, count: int = 4000, confusion=None
 ) -> WeightedDraws:
-    """Draw parameters about the mode of the start from tempered conjugate posteriors, and weigh them."""
+    """Draw parameters about the mode of the start from tempered conjugate posteriors, and weigh them.
+
+    ``confusion`` is the prior of the confusion matrix, where labels may be wrong; the draws have one, too.
+    """
     if twin(model) is not model:
         raise ValueError(
             "about a point estimate of a Student's t there are no draws in closed form: fit with inference='laplace' "
             "or 'nuts'; of rows left out take arviz_stats.loo(classifier.to_arviz(X))"
         )
-    unknown = UnknownClasses(model)
+    unknown = UnknownClasses(model, confusion)
     em, labels = unknown.stacked(statistics, "start"), statistics.start
     if labels is None:
         labels = unknown.labels(unknown.map(statistics), statistics)
     sums, _ = em.climb(em.summed(labels.T[None]))
     each = -(-count // len(_HEAT))
-    parts = [model.update(em.complete(heat * sums[0])).sample_parameters(rng, (each,)) for heat in _HEAT]
+    parts = [unknown.whole.update(em.complete(heat * sums[0])).sample_parameters(rng, (each,)) for heat in _HEAT]
     params = {site: np.concatenate([part[site] for part in parts]) for site in parts[0]}
     eta = em.natural(params, (each * len(_HEAT), len(model.class_names)))
     fit = eta @ sums[0].T  # (draws, K, K): η of a class with the sums of another
@@ -281,9 +284,11 @@ def weighted_draws(
     proposal = logsumexp(proposal - em.evidences(heats[:, None, None] * sums)[:, None], axis=0)
     proposal -= np.log(len(_HEAT)) + math.lgamma(len(lone) + 1)
     level = [em.expected(eta[piece])[1] for piece in pieces(len(eta), len(em.weight) * eta.shape[1], DENSITIES)]
-    recorded: Any = statistics.recorded.leaves
-    known = (eta * em.known).sum((1, 2)) + sum(float(kept.base) for kept in recorded.values())
-    return WeightedDraws(params, np.concatenate(level) + known - proposal)
+    log_weight = np.concatenate(level) + (eta * em.known).sum((1, 2)) - proposal
+    if confusion is None:
+        recorded: Any = statistics.recorded.leaves
+        log_weight += sum(float(kept.base) for kept in recorded.values())
+    return WeightedDraws(params, log_weight)
 
 
 def ordered(model: ClassConditional, statistics: PartlyLabelled, values=None) -> PartlyLabelled:
