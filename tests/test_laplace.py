@@ -12,7 +12,7 @@ from scipy import integrate, special, stats
 
 import bayesgen as bg
 from bayesgen.comparison import compare
-from bayesgen.inference.laplace import _log_densities, _moments, _proposals, _systematic
+from bayesgen.inference.laplace import _log_densities, _moments, _proposals
 from bayesgen.models import (
     BetaBernoulli,
     DirichletCategorical,
@@ -24,6 +24,7 @@ from bayesgen.models import (
     NormalKnownVariance,
     ProbitRegression,
 )
+from bayesgen.numerics.draws import systematic
 
 COIN, TOSSES = BetaBernoulli(2.0, 3.0), np.array([1.0, 1, 0, 1, 1, 0, 1])
 RNG = default_rng(0)
@@ -236,7 +237,7 @@ def test_the_second_round_goes_where_the_weights_are():
 
 def test_a_draw_is_picked_as_often_as_its_weight_says():
     rng, weight = default_rng(0), np.array([0.1, 0.2, 0.3, 0.4, 5.0, 0.0])
-    picked = np.array([_systematic(rng, weight, 3) for _ in range(20_000)])
+    picked = np.array([systematic(rng, weight, 3) for _ in range(20_000)])
     times = (picked[..., None] == np.arange(6)).sum(1)
     expected = 3 * weight / weight.sum()
     assert (times >= np.floor(expected)).all() and (times <= np.ceil(expected)).all()
@@ -247,7 +248,7 @@ def test_a_draw_is_picked_as_often_as_its_weight_says():
 
 def test_no_draw_is_picked_twice_where_none_has_the_weight_of_two():
     weight = default_rng(0).gamma(0.2, size=4000)
-    picked = _systematic(default_rng(1), np.minimum(weight, weight.mean()), 1000)
+    picked = systematic(default_rng(1), np.minimum(weight, weight.mean()), 1000)
     assert len(np.unique(picked)) == 1000
 
 

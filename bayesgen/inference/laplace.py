@@ -60,12 +60,11 @@ from bayesgen.inference.whitening import collapsed
 from bayesgen.models.gaps import PatternMoments
 from bayesgen.models.model import Model
 from bayesgen.numerics.checks import check_count
-from bayesgen.numerics.draws import pareto_shape
+from bayesgen.numerics.draws import LARGEST_K, pareto_shape, systematic
 from bayesgen.numerics.pieces import DENSITIES
 from bayesgen.posterior.compiled import fresh, kept, shapes
 from bayesgen.posterior.posterior import ParameterDraws, generator
 
-_LARGEST_K = 0.7  # above it the weights of so many draws do not show what the proposals miss
 _FEWEST = 100  # effective proposals, below which there is a warning whatever k is
 _ENOUGH = 2  # effective proposals for each draw that is kept; below, there are more rounds
 _FREEDOM = 4  # degrees of freedom of the t density: heavy tails that still have a covariance
@@ -187,7 +186,7 @@ class Laplace:
                 places.append(_moments(units, weight, effective))
                 units, step, energy, log_weight, control = propose(count, *places)
                 weight, effective = _weights(log_weight, self.num_samples)
-            picked = _systematic(rng, weight, self.num_samples)
+            picked = systematic(rng, weight, self.num_samples)
             samples = restore(_in_batches(sites, step[picked], mode.origin, traced, copied))
         k = float(np.nan_to_num(pareto_shape(log_weight), nan=np.inf))  # of too few proposals nothing is known
         evidence, error = _evidence(weight, control, 2 * len(places))
@@ -200,8 +199,8 @@ class Laplace:
             "pareto_k": k,
         }
         doubt = ""
-        if k > _LARGEST_K:
-            doubt = f"the Pareto k of the importance weights is {k:.2f}, above {_LARGEST_K:g}"
+        if k > LARGEST_K:
+            doubt = f"the Pareto k of the importance weights is {k:.2f}, above {LARGEST_K:g}"
         elif effective < min(_FEWEST, self.num_samples):
             doubt = f"all weighted proposals are worth {effective:.0f} draws only"
         if doubt:
@@ -268,14 +267,6 @@ def _moments(units, weight, effective: float):
     trust, mean = effective / (effective + size), share @ units
     covariance = (units - mean).T * share @ (units - mean)
     return trust * mean, np.linalg.cholesky(trust * covariance + (1 - trust) * np.eye(size))
-
-
-def _systematic(rng, weight, count: int):
-    """Return places of ``count`` draws in random order, each as often as its weight says, rounded up or down."""
-    order = rng.permutation(len(weight))
-    upto = weight[order].cumsum()
-    places = np.searchsorted(upto / upto[-1], (rng.random() + np.arange(count)) / count, side="right")
-    return rng.permutation(order[np.minimum(places, len(weight) - 1)])
 
 
 def _in_batches(function, steps, origin, model, statistics):

@@ -26,11 +26,10 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.models import latent_classes
 from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.unknown_labels import PartlyLabelled
-from bayesgen.numerics.draws import pareto_shape
+from bayesgen.numerics.draws import LARGEST_K, pareto_shape, systematic
 from bayesgen.numerics.pieces import DENSITIES, split_rows
 
 _DRAWS = 400  # of profiles and memberships
-_LARGEST_K = 0.7
 
 
 def _draws(classifier) -> dict[str, np.ndarray]:
@@ -44,8 +43,8 @@ def _draws(classifier) -> dict[str, np.ndarray]:
         return model.update(statistics).sample_parameters(rng, (_DRAWS,))
     confusion = classifier.posterior_with_labels_.model.confusion
     found = latent_classes.weighted_draws(model, statistics, rng, confusion=confusion)
-    place = np.searchsorted(np.cumsum(found.weight), (np.arange(_DRAWS) + rng.random()) / _DRAWS)
-    draws = {site: value[np.minimum(place, len(value) - 1)] for site, value in found.params.items()}
+    place = systematic(rng, found.weight, _DRAWS)
+    draws = {site: value[place] for site, value in found.params.items()}
     if statistics.start is None or len(classifier.free_) < 2:
         return draws
     samples = {site: value[None] for site, value in draws.items()}
@@ -168,7 +167,7 @@ class LeftOut:
     @property
     def doubtful(self) -> int:
         """Number of rows whose k is above 0.7."""
-        return int((self.pareto_k > _LARGEST_K).sum())
+        return int((self.pareto_k > LARGEST_K).sum())
 
 
 def left_out(classifier) -> LeftOut:

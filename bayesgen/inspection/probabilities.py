@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputError, InputWarning, warn
 from bayesgen.numerics.checks import check_count, check_level, check_memory
-from bayesgen.numerics.draws import pareto_shape
+from bayesgen.numerics.draws import LARGEST_K, pareto_shape
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
 from bayesgen.posterior.likelihoods import possible
 
@@ -130,7 +130,6 @@ def log_odds(log_probability: np.ndarray) -> np.ndarray:
 
 
 FEWEST = 100  # effective draws below which an average is called rough
-LARGEST_K = 0.7  # and the shape of the tail above which it is
 MATTERS = 1e-3  # a class of less probability is left out: far from its rows few draws always carry the average
 
 

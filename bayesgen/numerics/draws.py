@@ -14,6 +14,7 @@ from scipy.special import gammaln
 
 from bayesgen.numerics.pieces import CELLS, DENSITIES, split_rows
 
+LARGEST_K = 0.7  # Pareto k of weights above which they do not show what the draws miss
 _LEFT = 0.01  # correlation of successive draws that is taken as none
 _MOST = 500  # rounds between them
 
@@ -78,6 +79,20 @@ def choose(weights, rng, size: tuple[int, ...] = ()) -> np.ndarray:
         return (height[:, None] > cumulative[:, :-1]).sum(1)
     places = [np.searchsorted(bounds, height[..., i]) for i, bounds in enumerate(cumulative[:, :-1])]
     return np.stack(places, -1) if places else np.zeros(height.shape, np.intp)
+
+
+def systematic(rng, weight, count: int) -> np.ndarray:
+    """Return places of ``count`` draws in random order, each as often as its weight says, rounded up or down.
+
+    Examples
+    --------
+    >>> np.sort(systematic(np.random.default_rng(0), np.array([0.5, 0.0, 0.25, 0.25]), 8))
+    array([0, 0, 0, 0, 2, 2, 3, 3])
+    """
+    order = rng.permutation(len(weight))
+    upto = weight[order].cumsum()
+    places = np.searchsorted(upto / upto[-1], (rng.random() + np.arange(count)) / count, side="right")
+    return rng.permutation(order[np.minimum(places, len(weight) - 1)])
 
 
 def rounds_apart(seen, codes, known) -> int:
