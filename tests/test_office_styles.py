@@ -205,6 +205,10 @@ def test_words_in_rows_without_a_class_spoil_no_column(tmp_path):
     table, account = bg.read_table(path, "y")
     pd.testing.assert_frame_equal(table, want, check_dtype=False)  # whole numbers beside gaps
     assert "2 rows left out: no y (2 empty)" in account.notes and account.rows[0] == 1
+    path.write_text("\n".join((*lines, "Summe;Summe 240;;none")))
+    table, account = bg.read_table(path, "y", missing="none")
+    pd.testing.assert_frame_equal(table, want, check_dtype=False)
+    assert "1 row left out: no y (1 'none')" in account.notes
 
 
 def test_dates_with_years_of_two_digits_are_told(tmp_path):

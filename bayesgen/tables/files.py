@@ -94,10 +94,10 @@ def read(
     else:
         wanted: dict[str, Kind] = {name: "text" for name, _ in table} if later else {}
         wanted |= kinds or {}
-        table = table if later else _without_words(table, wanted, missing)
         limits = reading.limits if used is None else reading.limited(used)
         told = list[str]()
         if not later:
+            table = _without_words(table, wanted, missing)
             numbers = {column: texts for column, texts in table if wanted.get(column) in (None, "number")}
             reading, told = as_written(numbers, missing, reading)
         with located(source):
@@ -131,12 +131,18 @@ def _csv(fields: Fields) -> list[tuple[str, "pa.Array"]]:
 
 
 def _without_words(table: list, kinds: Mapping, missing: set) -> list[tuple[str, "pa.Array"]]:
-    """Return columns with gaps for words in rows without a class, as of sums below the others, which are left out."""
-    for label in (texts for name, texts in table if kinds.get(name) == "label"):
-        lost = pa.array(among(compute.utf8_trim_whitespace(label), {"", *missing}))
-        words = ((name, compute.and_(lost, compute.match_substring_regex(texts, r"\pL"))) for name, texts in table)
-        return [(n, compute.if_else(w, "", texts)) for (n, w), (_, texts) in zip(words, table, strict=True)]
-    return table
+    """Return columns with gaps for words in rows without a class, as of sums below the others, which are left out.
+
+    The classes stay: the account of the table tells which word stands for a gap among them.
+    """
+    label = next((name for name, _ in table if kinds.get(name) == "label"), None)
+    if label is None or not (lost := among(compute.utf8_trim_whitespace(dict(table)[label]), {"", *missing})).any():
+        return table
+
+    def without(texts):
+        return compute.if_else(compute.and_(pa.array(lost), compute.match_substring_regex(texts, r"\pL")), "", texts)
+
+    return [(name, texts if name == label else without(texts)) for name, texts in table]
 
 
 def _of_fields(
