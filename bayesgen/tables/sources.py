@@ -68,8 +68,10 @@ class CsvFiles(Source):
 
     def _find(self) -> None:
         """Find in the first rows how numbers are written, where nobody says it, as in a file that is read whole."""
+        if self.reading.decimal:
+            return
         first = next((batch for job in self._texts(self._how) for batch in job.read()), None)
-        if self.reading.decimal or first is None:
+        if first is None:
             return
         table = {name: first.column(name) for name in self._how}
         self.reading, told = as_written(table, self.missing, self.reading)
