@@ -124,9 +124,9 @@ def warn_of_bits(schema, statistics) -> None:
     columns: list[str] = []
     for block in schema.blocks:
         if block.leaf == "gaussian":
-            sums, constant = statistics.leaves[block.name], statistics.leaves[block.name].pooled.constant
+            sums = statistics.leaves[block.name]
             excess = (sums.scatter + sums.n * sums.mean * (sums.mean - 1)).sum(0)  # Σ x² - Σ x
-            bits = ~np.ravel(constant) & (np.abs(np.ravel(excess)) <= 1e-12 * np.ravel(sums.n.sum(0)))
+            bits = ~np.ravel(sums.pooled.constant) & (np.abs(np.ravel(excess)) <= 1e-12 * np.ravel(sums.n.sum(0)))
             columns += [name for name, flag in zip(block.columns, bits, strict=True) if flag]
     tell_of_two(columns)
 

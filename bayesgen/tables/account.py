@@ -264,8 +264,8 @@ def cleaned(
     read = files.read(name, kinds, reading, content=content)
     for column in reading.units:
         check_named(column, read.table.columns, "--unit: ")
-    others = [target] if isinstance(target, str) else target or ()
-    features = [column for column in read.table.columns if column not in others]
+    targets = _several(target or ())
+    features = [column for column in read.table.columns if column not in targets]
     return read, prepare(read.table, target, model, read.gaps, Roles.said(features, roles), read.reading)
 
 
