@@ -96,4 +96,17 @@ def test_the_command_writes_a_page_and_the_memberships(table, tmp_path):
     assert list(member) == ["patient", "class", "P(0)", "P(1)"] and len(member) == 150
     page = (output / "report.html").read_text(encoding="utf-8")
     assert page.count("<img") == 2 and "<script" not in page
+    assert '<div class="wide" tabindex="0"><table' in page and "prefers-color-scheme: dark" in page
     np.testing.assert_array_equal(bg.load(output / "model.safetensors").predict(table), member["class"])
+    code, _, err = run(output / "memberships.csv", "--output", output, command="classes")
+    assert code == 2 and "it is the file that is read" in err
+
+
+def test_the_command_reads_a_folder_and_tells_how(table, tmp_path):
+    (tmp_path / "rows").mkdir()
+    for name, rows in {"a": table[:75], "b": table[75:]}.items():
+        rows[["z", "noise"]].to_csv(tmp_path / "rows" / f"{name}.csv", sep=";", index=False)
+    given = (tmp_path / "rows", "--numbers", "1", "--starts", 1, "--output", tmp_path / "found")
+    code, told, err = run(*given, command="classes")
+    assert (code, err) == (0, "") and "b.csv: fields apart by ';' alone" in told
+    assert len(pd.read_csv(tmp_path / "found" / "memberships.csv")) == 150

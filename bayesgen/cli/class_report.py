@@ -1,7 +1,5 @@
 """`bayesgen classes`: classes that nobody named in a table: how many, what they are, and the class of each row."""
 
-import base64
-import html
 import io
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,18 +7,15 @@ from typing import Annotated, Any
 import pandas as pd
 import typer
 
-from bayesgen.cli import inputs, shell
+from bayesgen.cli import folders, inputs, shell
 from bayesgen.cli.report import terminal
+from bayesgen.cli.report.elements import Html, bullets, document, image, section, tag, wide
 from bayesgen.cli.shell import one_line, said
 from bayesgen.comparison import compare_classes
 from bayesgen.core.errors import counted
-from bayesgen.tables.account import cleaned
+from bayesgen.files import disk
 
-_STYLE = """:root { color-scheme: light dark }
-body { font: 1rem/1.5 system-ui, sans-serif; max-width: 60rem; margin: 0 auto; padding: 1rem }
-.wide { overflow-x: auto } table { border-collapse: collapse; border: 0 }
-th, td { padding: .2rem .5rem; text-align: right }
-img { max-width: 100%; height: auto; background: #fff }"""
+_FILES = ("report.html", "memberships.csv", "profiles.csv", "numbers.csv", "model.safetensors")
 
 
 def numbers_of(text: str) -> list[int]:
@@ -56,9 +51,9 @@ def classes(
     out, err = terminal.consoles()
     with one_line(err):
         tried = numbers_of(numbers)
-        reading = csv.first()
-        given = {role: values or () for role, values in vars(roles).items()}
-        read, prepared = cleaned(file, None, "nb", given, reading, inputs.content(file, reading))
+        for name in _FILES:
+            inputs.keep_inputs(output / name, *folders.paths(file))
+        read, prepared, _ = inputs.prepared(file, None, "nb", csv.first(), vars(roles), seed)
         settings: dict[str, Any] = {"features": prepared.features or "auto"} if model == "naive bayes" else {}
         with said(out):
             found = compare_classes(prepared.X, tried, model, seed=seed, starts=starts, **settings)
@@ -68,49 +63,50 @@ def classes(
         names = prepared.names.reset_index(drop=True)
         member = pd.concat([names, member], axis=1) if names.shape[1] else member.rename_axis("row").reset_index()
         profiles = best.class_profiles()
+        contents = {
+            "report.html": _page(file, found, best, profiles),
+            "memberships.csv": member.to_csv(index=False),
+            "profiles.csv": profiles.to_csv(),
+            "numbers.csv": found.table.to_csv(),
+        }
         output.mkdir(parents=True, exist_ok=True)
-        member.to_csv(output / "memberships.csv", index=False)
-        found.table.to_csv(output / "numbers.csv")
-        profiles.to_csv(output / "profiles.csv")
         best.save(output / "model.safetensors")
-        (output / "report.html").write_text(_page(file, found, best, profiles), encoding="utf-8")
+        disk.write_together({output / name: text.encode() for name, text in contents.items()})
         for note in (*read.notes, *prepared.notes, *prepared.suspicions):
             terminal.say(out, note)
         terminal.say(out, found.table.round(3).to_string())
         terminal.say(out, found.sentence)
         for number, remark in found.remarks.items():
             terminal.say(out, f"{counted(number, 'class')}: {remark}")
-        terminal.say(
-            out, f"Written to {output}: report.html, memberships.csv, profiles.csv, numbers.csv, model.safetensors"
-        )
+        terminal.say(out, f"Written to {output}: {', '.join(_FILES)}")
 
 
 def _page(file: str, found, best, profiles) -> str:
     """Return the report, one page that needs no other file."""
     from bayesgen.plot import class_numbers, class_profiles
 
-    size = best.summary().rows
-    shares = ", ".join(f"{label}: {rows:.0f} rows" for label, rows in size.items())
-    shown = profiles.round(3)
-    remarks = "".join(f"<li>{number}: {html.escape(text)}</li>" for number, text in found.remarks.items())
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Classes in {html.escape(file)}</title><style>{_STYLE}</style></head><body>\n"
-        f"<h1>Classes in {html.escape(file)}</h1>\n<h2>How many</h2><p>{html.escape(found.sentence)}</p>"
-        f"{_picture(class_numbers, found, 'Log density of rows left out, by number of classes')}"
-        f'<div class="wide">{found.table.round(3).to_html(border=0)}</div><ul>{remarks}</ul>'
-        f"<h2>What they are</h2><p>{html.escape(shares)}</p>"
-        f"{_picture(class_profiles, best, 'Profile of each class')}"
-        f'<div class="wide">{shown.to_html(border=0)}</div></body></html>\n'
+    shares = ", ".join(f"{label}: {rows:.0f} rows" for label, rows in best.summary().rows.items())
+    parts = section(
+        "How many",
+        tag("p", found.sentence),
+        _picture(class_numbers, found, "Log density of rows left out, by number of classes"),
+        _table(found.table),
+        bullets(f"{number}: {remark}" for number, remark in found.remarks.items()),
     )
+    parts += section(
+        "What they are", tag("p", shares), _picture(class_profiles, best, "Profile of each class"), _table(profiles)
+    )
+    return document(f"Classes in {file}", parts)
 
 
-def _picture(draw, what, told: str) -> str:
+def _table(frame: pd.DataFrame) -> Html:
+    return wide(Html(frame.round(3).to_html(border=0)))
+
+
+def _picture(draw, subject, seen: str) -> Html:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.2), layout="constrained")
-    draw(what, ax=figure.add_subplot())
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=110)
-    return f'<img alt="{html.escape(told)}" src="data:image/png;base64,{base64.b64encode(file.getvalue()).decode()}">'
+    draw(subject, ax=figure.add_subplot())
+    figure.savefig(content := io.BytesIO(), format="png", dpi=110)
+    return image(content.getvalue(), seen)

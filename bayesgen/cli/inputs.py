@@ -61,7 +61,7 @@ def content(file: str, reading: Reading) -> bytes | None:
 
 def prepared(
     file: str,
-    target: str | tuple[str, ...],
+    target: str | tuple[str, ...] | None,
     model: str,
     reading: Reading,
     roles: Mapping[str, Values],
@@ -73,7 +73,7 @@ def prepared(
     ``batched`` says, for the account of the table, that all rows of large files are learned from besides.
     """
     summed = batched and model in ("nb", "shared", "full") and isinstance(target, str)
-    large = folders.outgrows(file, summed)
+    large = target is not None and folders.outgrows(file, summed)
     if large and not isinstance(target, str):
         raise ValueError("--target-shares: the files are too large to be read whole; give a part of their rows")
     with warnings.catch_warnings(record=True) as told:  # of several files

@@ -3,10 +3,8 @@
 No other file, no script and no network is needed to read the page.
 """
 
-import base64
-import html
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import pandas as pd
 
 from bayesgen.cli.formats import apart
 from bayesgen.cli.report import words
+from bayesgen.cli.report.elements import Html, bullets, document, image, section, tabled, tag
 from bayesgen.cli.report.pictures import Picture, pictures
 from bayesgen.cli.report.run import Account
 from bayesgen.cli.report.terminal import say
@@ -22,47 +21,6 @@ from bayesgen.core.errors import named, quoted
 from bayesgen.files import disk
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "jax", "numpyro", "arviz-base")
-# A telephone of 390 pixels scrolls wide tables sideways, and shows the panels of a picture below each other: their text
-# can be read at its width.
-_STYLE = """
-:root { color-scheme: light dark }
-body { font: 1rem/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 52rem; margin: 0 auto;
-  padding: 1rem; overflow-wrap: anywhere; -webkit-text-size-adjust: 100% }
-h1, h2 { line-height: 1.2 }
-h2 { margin-top: 2.2rem; border-bottom: 1px solid #ccc }
-.wide { overflow-x: auto; margin: 1rem 0 }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums }
-th, td { padding: .25rem .5rem; text-align: right; vertical-align: bottom; white-space: pre;
-  border-bottom: 1px solid #ddd }
-th:first-child { text-align: left }
-figure { margin: 1.2rem 0 }
-.panels { display: flex; flex-wrap: wrap; gap: .8rem }
-img { max-width: 100%; height: auto; align-self: start }
-.panels img { width: 24.5rem }
-.panels img:only-child { width: 34rem }
-figcaption { color: #555; font-size: .9rem }
-pre { background: #f5f5f5; padding: .6rem; white-space: pre-wrap }
-@media screen and (prefers-color-scheme: dark) {
-  body { color: #ddd; background: #181818 }
-  h2, th, td { border-color: #444 }
-  figcaption { color: #aaa }
-  pre { background: #262626 }
-  img { filter: invert(.9) hue-rotate(180deg) }
-}
-@media (max-width: 30rem) {
-  table { font-size: .85rem }
-  th, td { padding: .25rem .3rem }
-}
-@media print {
-  body { max-width: none; padding: 0; font-size: 10pt }
-  h2 { break-after: avoid }
-  figure, table, pre { break-inside: avoid }
-  .wide { overflow: visible }
-  th, td { padding: .15rem .3rem }
-  .panels img { width: 8cm }
-  .panels img:only-child { width: 12cm }
-}
-"""
 _READING = {
     "Log loss": "the mean of -log of the probability that was given to the true class, in nats: 0 is perfect.",
     "Brier score": "the mean squared distance of the probabilities from the truth, from 0 to 2: 0 is perfect.",
@@ -124,100 +82,62 @@ def predictions(account: Account):
     return found
 
 
-class _Html(str):
-    """Text that is HTML already; all other text is escaped where it is put into a tag."""
-
-
-def _tag(name: str, *inside: str, **attributes: str) -> _Html:
-    given = "".join(f' {key}="{html.escape(value)}"' for key, value in attributes.items())
-    within = "".join(part if isinstance(part, _Html) else html.escape(part) for part in inside)
-    return _Html(f"<{name}{given}>{within}</{name}>")
-
-
 def page(account: Account, drawn: Mapping[str, Picture]) -> str:
     """Return the page of a comparison and its pictures, as HTML."""
     result, models, prepared = account.result, account.models, account.prepared
     model, shown = words.MODELS[account.model], {name: _figure(picture) for name, picture in drawn.items()}
     first, *lines = words.of_table(account.read, account.target, prepared, account.schema)
     parts = [
-        _tag("h1", f"{named(account.targets)}: class probabilities compared"),
-        *_section("In short", *(_tag("p", text) for text in _in_short(account))),
-        *_section("The data", _tag("p", f"{first}."), _list(lines)),
+        *section("In short", *(tag("p", text) for text in _in_short(account))),
+        *section("The data", tag("p", f"{first}."), bullets(lines)),
     ]
     if models is not None:
-        table = _table("model", words.model_cells(models))
-        parts += _section("Models", table, _list(words.of_models(models)), shown["models"])
+        table = tabled("model", words.model_cells(models))
+        parts += section("Models", table, bullets(words.of_models(models)), shown["models"])
     by_class = account.by_class
-    parts += _section(
+    parts += section(
         "By class",
-        _tag("p", f"The held-out probabilities of {by_class.name}, each class against all others:"),
-        _table("class", by_class.score_cells()),
-        _tag("p", by_class.sentence()),
-        _table("class", by_class.action_cells()),
+        tag("p", f"The held-out probabilities of {by_class.name}, each class against all others:"),
+        tabled("class", by_class.score_cells()),
+        tag("p", by_class.sentence()),
+        tabled("class", by_class.action_cells()),
     )
-    parts += _section("Calibration", _tag("p", f"Of {by_class.name}, on held-out rows:"), shown["calibration"])
+    parts += section("Calibration", tag("p", f"Of {by_class.name}, on held-out rows:"), shown["calibration"])
     if len(by_class.thresholds):
         cells, second = by_class.threshold_cells(), quoted(result.classes.tolist()[1])
         sentence = f"Scores of {by_class.name} where a row is said to be {second} from a probability of {second} on:"
-        parts += _section("By threshold", _tag("p", sentence), _table("from", cells))
+        parts += section("By threshold", tag("p", sentence), tabled("from", cells))
     if account.benefits:
-        table = _table("from", words.benefit_cells(account.benefits))
-        parts += _section("Net benefit", _tag("p", words.of_benefits(account.benefits)), table, shown["net_benefit"])
+        table = tabled("from", words.benefit_cells(account.benefits))
+        parts += section("Net benefit", tag("p", words.of_benefits(account.benefits)), table, shown["net_benefit"])
     if account.order is not None:
-        table = _table("until", words.time_cells(account))
-        parts += _section("Over time", _tag("p", words.of_times(account)), table, shown["time"])
+        table = tabled("until", words.time_cells(account))
+        parts += section("Over time", tag("p", words.of_times(account)), table, shown["time"])
     if "columns" in shown:
         sentence = f"By how much {account.worth.name}, which predicts best, predicts new rows worse without a column:"
-        parts += _section("What matters", _tag("p", sentence), shown["columns"])
+        parts += section("What matters", tag("p", sentence), shown["columns"])
     won = models is None or models.best == words.MODELS[account.model]
     beside = "" if won else f" It is not the model that predicts best, which is {by_class.name}."
-    parts += _section(
+    parts += section(
         "Inferences",
-        _tag("p", f"One model, {model}, learned in several ways from the same rows.{beside}"),
-        _table("inference", words.inference_cells(result)),
-        _list(words.of_inferences(result)),
+        tag("p", f"One model, {model}, learned in several ways from the same rows.{beside}"),
+        tabled("inference", words.inference_cells(result)),
+        bullets(words.of_inferences(result)),
         shown["probabilities"],
     )
-    reading = [_tag("li", _tag("b", term), f": {text}") for term, text in _READING.items()]
-    parts += _section("How to read the numbers", _tag("ul", *reading))
-    parts += _section("Methods, and how to cite", _tag("p", _methods(account)), _tag("pre", _citation()))
-    parts += _section("To repeat it", _tag("pre", account.command), _tag("p", _versions()))
+    reading = [tag("li", tag("b", term), f": {text}") for term, text in _READING.items()]
+    parts += section("How to read the numbers", tag("ul", *reading))
+    parts += section("Methods, and how to cite", tag("p", _methods(account)), tag("pre", _citation()))
+    parts += section("To repeat it", tag("pre", account.command), tag("p", _versions()))
     if account.save is not None and models is not None:
-        parts += _section(f"To save {models.best}", _tag("pre", account.save))
-    head = _tag("title", f"{named(account.targets)}: class probabilities compared") + _tag("style", _Html(_STYLE))
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
-        f"style-src 'unsafe-inline'\">{head}</head>\n<body>\n" + "\n".join(parts) + "\n</body></html>\n"
-    )
+        parts += section(f"To save {models.best}", tag("pre", account.save))
+    return document(f"{named(account.targets)}: class probabilities compared", parts)
 
 
-def _section(title: str, *parts: _Html) -> list[_Html]:
-    return [_tag("h2", title), *parts]
-
-
-def _list(lines: Iterable[str]) -> _Html:
-    inside = [_tag("li", line) for line in lines]
-    return _tag("ul", *inside) if inside else _Html()
-
-
-def _table(first: str, rows: Mapping[str, Mapping[str, str]]) -> _Html:
-    heads = [first, *next(iter(rows.values()))]
-    lines = [_tag("tr", *(_tag("th", head, scope="col") for head in heads))]
-    for name, cells in rows.items():
-        lines.append(_tag("tr", _tag("th", name, scope="row"), *(_tag("td", cell) for cell in cells.values())))
-    # It may be wider than the screen: then a finger or the keyboard moves it.
-    return _tag("div", _tag("table", *lines), **{"class": "wide", "tabindex": "0"})
-
-
-def _figure(picture: Picture) -> _Html:
+def _figure(picture: Picture) -> Html:
     """Return the panels of a picture, of which the first is described for all."""
-    images = []
-    for place, panel in enumerate(picture.parts):
-        seen = html.escape(picture.seen) if place == 0 else ""
-        images.append(_Html(f'<img src="data:image/png;base64,{base64.b64encode(panel).decode()}" alt="{seen}">'))
-    return _tag("figure", _tag("div", *images, **{"class": "panels"}), _tag("figcaption", picture.caption))
+    images = [image(panel, "" if place else picture.seen) for place, panel in enumerate(picture.parts)]
+    return tag("figure", tag("div", *images, **{"class": "panels"}), tag("figcaption", picture.caption))
 
 
 def _in_short(account: Account) -> list[str]:
