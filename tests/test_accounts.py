@@ -17,9 +17,6 @@ from bayesgen.tables.reading import Reading
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    office()[1].to_csv("de.csv", sep=";", index=False)
-    office(20, 1)[1].to_csv("new.csv", sep=";", index=False)
-    return tmp_path
 
 
 def test_tables_of_numbers_keep_no_account():
@@ -28,7 +25,7 @@ def test_tables_of_numbers_keep_no_account():
         assert NB().fit(rows, np.arange(30) % 2).schema_.reading == Reading()
 
 
-def test_a_crafted_account_is_refused(folder):
+def test_a_crafted_account_is_refused():
     with pytest.raises(ValueError, match="dates are written in one of"):
         Reading(dates={"when": "%Y; rm"})
     with pytest.raises(ValueError, match="stands a point or a comma"):
@@ -36,6 +33,7 @@ def test_a_crafted_account_is_refused(folder):
 
 
 def test_the_table_of_read_table_is_written_and_read_back_with_its_account(folder):
+    office()[1].to_csv("de.csv", sep=";", index=False)
     table, _ = bg.read_table("de.csv", "kind", date="when", sep=";", decimal=",", thousands=".")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

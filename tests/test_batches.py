@@ -30,12 +30,16 @@ def equal(estimator, whole, X):
     assert estimator.n_features_in_ == whole.n_features_in_
 
 
+def in_three(folder):
+    """Write the table as three Parquet files of a few row groups each; return their folder."""
+    for i, part in enumerate((TABLE[:25], TABLE[25:26], TABLE[26:])):
+        parquet.write_table(pa.Table.from_pandas(part), folder / f"{i}.parquet", row_group_size=10)
+    return folder
+
+
 @pytest.fixture
 def folder(tmp_path):
-    """Three Parquet files of a few row groups each."""
-    for i, part in enumerate((TABLE[:25], TABLE[25:26], TABLE[26:])):
-        parquet.write_table(pa.Table.from_pandas(part), tmp_path / f"{i}.parquet", row_group_size=10)
-    return tmp_path
+    return in_three(tmp_path)
 
 
 @pytest.mark.parametrize("weight", [None, "weight"], ids=["", "weighted"])

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
-from test_batches import NB, TABLE
+from test_batches import NB, TABLE, in_three
 from test_fit_statistics import Y
 
 import bayesgen as bg
@@ -19,10 +18,7 @@ import bayesgen as bg
 
 @pytest.fixture
 def folder(tmp_path):
-    """Three Parquet files of a few row groups each."""
-    for i, part in enumerate((TABLE[:25], TABLE[25:26], TABLE[26:])):
-        parquet.write_table(pa.Table.from_pandas(part), tmp_path / f"{i}.parquet", row_group_size=10)
-    return tmp_path
+    return in_three(tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv"])

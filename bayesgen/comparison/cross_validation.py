@@ -230,7 +230,7 @@ def impossible_row(comparison: Comparison, name: str) -> tuple[int, list[str]] |
     category that no row of the class has. None if there is no such row; no columns where no single one did it,
     or where the comparison kept no classifiers (``return_estimators``).
     """
-    never = (comparison.probability[name] == 0) & (comparison.indicators > 0)
+    never = comparison.impossible(name)
     if not never.any():
         return None
     row = int(never.any(1).argmax())

@@ -147,6 +147,10 @@ class Comparison:
         """Shares of the classes, (n, K), 1 and 0 where rows have one class."""
         return np.eye(len(self.classes))[self.y_true] if self.shares is None else self.shares
 
+    def impossible(self, inference: str) -> np.ndarray:
+        """Return True for each class that a row has, or has a share of, and that got probability 0, shape (n, K)."""
+        return (self.probability[inference] == 0) & (self.indicators > 0)
+
     def judged(self, inference: str) -> Judged:
         """Return the held-out predictions of one inference beside the true classes, of shares all that a row has."""
         held = np.flatnonzero(self.learned(inference))

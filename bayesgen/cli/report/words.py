@@ -104,8 +104,7 @@ def of_inferences(result) -> Iterator[str]:
             rows = result.estimators[name][0].rows
             cells = several(f"{quoted(column)} {quoted(str(rows[column].iloc[row]))}" for column in columns)
             why = f" because of {cells}" if columns else ""
-            never = (result.probability[name][row] == 0) & (result.indicators[row] > 0)
-            label = quoted(str(result.classes[never][0]))
+            label = quoted(str(result.classes[result.impossible(name)[row]][0]))
             yield f"{name}: log loss inf, since row {rows.index[row]}, of class {label}, got probability 0{why}."
 
 
