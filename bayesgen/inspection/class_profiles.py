@@ -1,4 +1,4 @@
-r"""What the classes are that nobody named: profiles with intervals, memberships, and the rows left out.
+r"""Describe classes that nobody named: profiles with intervals, memberships, and the rows left out.
 
 All of it rests on draws of the posterior: those of NUTS or Laplace, or of a point estimate the weighted draws about its
 mode (`bayesgen.models.latent_classes.weighted_draws`), whose classes are matched with those of the fit.

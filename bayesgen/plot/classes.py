@@ -82,12 +82,12 @@ def class_profiles(classifier, *, ax: "Axes | None" = None) -> "Axes":
             spread = means.loc[(column, "sd")].to_numpy() if (column, "sd") in places else np.sqrt(each)
             centre = share @ each
             unit = np.sqrt(share @ (spread**2 + (each - centre) ** 2)) or 1.0
-            at = len(items) + j + (k + 0.5) * width - 0.4
+            place = len(items) + j + (k + 0.5) * width - 0.4
             ends = [(table.loc[(column, quantity), (label, end)] - centre) / unit for end in ("low", "high")]
             middle, half = (each[k] - centre) / unit, spread[k] / unit
             told = name if not (items or j) else None
-            right.bar(at, 2 * half, 0.9 * width, middle - half, color=colour, alpha=0.35, label=told)
-            right.plot([at, at], ends, color=colour, linewidth=3, solid_capstyle="butt")
+            right.bar(place, 2 * half, 0.9 * width, middle - half, color=colour, alpha=0.35, label=told)
+            right.plot([place, place], ends, color=colour, linewidth=3, solid_capstyle="butt")
     if items:
         ax.set(ylabel="probability within the class", ylim=(-0.03, 1.03))
     if sums:
