@@ -113,6 +113,10 @@ def test_what_a_student_does_not_do_is_told():
     for method in (fitted.class_profiles, fitted.leave_one_out, lambda: fitted.membership(X)):
         with pytest.raises(ValueError, match=r"Student's t there are no draws.*'laplace'.*arviz_stats\.loo"):
             method()
+    assert not fitted.summary().intervals
+    one = bg.LatentClassClassifier("discriminant", covariance="student", classes=1).fit(X)
+    with pytest.raises(ValueError, match="'laplace'"):
+        one.class_profiles()
     gone = np.where(np.arange(120).reshape(60, 2) == 6, np.nan, X)
     with pytest.raises(ValueError, match="rows without a label have gaps"):
         make().fit(gone)
