@@ -128,7 +128,7 @@ def test_one_class_is_certain():
 
 @pytest.mark.slow
 def test_three_hundred_thousand_categories_are_learned_and_told():
-    """In some seconds, since counts grow with the rows: 17 for a million. Dirichlet(1) gives a value seen once twice."""
+    """In some seconds, as counts grow with the rows: a million take 17. Dirichlet(1) counts a value seen once twice."""
     rows, y = pd.DataFrame({"c": [f"v{i}" for i in range(300_000)]}), np.arange(300_000) % 3
     with pytest.warns(UserWarning, match="column 'c' seems to name the rows, with 300000 distinct values"):
         classifier = bg.NaiveBayesClassifier().fit(rows, y)
