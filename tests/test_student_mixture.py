@@ -84,7 +84,7 @@ def test_the_density_never_falls(way):
 
 def test_likelihood_ends_at_a_maximum_that_no_small_step_raises():
     X, _, _ = clusters(2)
-    with pytest.warns(bg.InputWarning, match="in 1 of 4 starts a class shrank"):
+    with pytest.warns(UserWarning, match="in 1 of 4 starts a class shrank"):
         params = make(inference="ml", starts=4).fit(X).posterior_.params
     top, rng = density(params, X).sum(), np.random.default_rng(0)
     for _ in range(40):
