@@ -1,8 +1,9 @@
 // Uses pages that `bayesgen page` wrote as a person does, in Chromium from the disk: `node .ci/page.mjs FOLDER [PICTURES]`, after
 // `npm install --no-save playwright-core axe-core`. FOLDER has the pages and cases.json, which tells what Python answers
 // (tests/test_page_in_browser.py writes both). Enters cases and reads the bars, answers the best question until a class is
-// above 95 %, moves shares, pastes a table, prints; looks for sideways scrolling at 320 to 1920 pixels, for requests, for
-// errors, and for what axe finds serious. A folder for PICTURES gets screenshots and the print.
+// above 95 %, enters far numbers by the keyboard alone, moves shares, pastes a table, prints; looks for sideways scrolling at
+// 320 to 1920 pixels, for requests, for errors, and for what axe finds serious. A folder for PICTURES gets screenshots and
+// the print.
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
@@ -59,6 +60,34 @@ function same(found, expected, what) {
   else largest = Math.max(largest, distance);
 }
 
+/** Enter a far number or the first choice everywhere by the keyboard alone: Tab comes to each entry, and numbers are doubted. */
+async function byKeyboard(tab, generative) {
+  await tab.locator("#clear").press("Enter");
+  await settled(tab);
+  if (generative === (await tab.locator("#next").isHidden())) problem("the next questions are shown to the wrong model");
+  if (!generative && !(await tab.locator("#now").textContent()).startsWith("Still needed")) problem("what is missing is not told");
+  let numbers = 0;
+  for (let j = 0; j < (await tab.locator(".entry").count()); j++) {
+    const [there, type, seen] = await tab.evaluate((j) => {
+      const one = document.activeElement;
+      return [document.querySelectorAll(".entry")[j].contains(one), one.type, getComputedStyle(one).outlineStyle !== "none"];
+    }, j);
+    if (!there || !seen) problem(`Tab does not come to entry ${j}, or does not show it`);
+    if (type === "text") await tab.keyboard.type("-9e9");
+    else await tab.keyboard.press(type === "radio" ? "Space" : "ArrowDown");
+    numbers += type === "text";
+    for (const _ of ["to the button that takes it back", "to the next entry"]) await tab.keyboard.press("Tab");
+  }
+  await settled(tab);
+  const notes = (await tab.locator(".note").allTextContents()).filter((words) => words.startsWith("Outside the usual range"));
+  if (notes.length !== numbers) problem(`${notes.length} of ${numbers} numbers far out are doubted`);
+  if (generative && !(await tab.locator("#unusual.warned").count())) problem("no warning of a case like nothing seen");
+  const text = tab.locator(".entry input[type=text]").first();
+  await text.fill("12 abc");
+  await settled(tab);
+  if ((await text.getAttribute("aria-invalid")) !== "true") problem("12 abc is taken as a number");
+}
+
 for (const { page, classes, rows, answers, priors, moved } of cases) {
   where = page;
   let tab = await shown(page, { viewport: { width: 1280, height: 900 } });
@@ -94,6 +123,8 @@ for (const { page, classes, rows, answers, priors, moved } of cases) {
     await enter(tab, { [name]: row[name] });
     counts.questions += 1;
   }
+
+  await byKeyboard(tab, priors);
 
   await tab.locator("#cases summary").click();
   const names = Object.keys(rows[0]);

@@ -1,5 +1,6 @@
 """A classifier exported as JavaScript answers as the classifier itself."""
 
+import re
 import warnings
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 import pytest
 from commands import run
 from scorers import assert_equal, counts, hard, records, scorer
+from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB
 
 import bayesgen as bg
@@ -89,7 +91,7 @@ def test_the_other_answers_are_those_of_python(rng, birds):
 def test_typicality_is_the_rank_of_python_among_the_rows_that_the_file_ships(birds):
     X, y = birds
     X = X[["bill_length_mm", "body_mass_g", "island"]]
-    classifier = bg.NaiveBayesClassifier(random_state=0).fit(X, y)
+    classifier = bg.NaiveBayesClassifier({"body_mass_g": "log"}, random_state=0).fit(X, y)
     with scorer(classifier) as made:
         places, rows = made.ask("[model.columns.map((c) => c.name), drawnRows()]")
         drawn = pd.DataFrame(rows, columns=places)
@@ -130,6 +132,10 @@ def test_what_cannot_be_exported_is_refused_by_name_before_a_file_is_touched(tmp
     mine.fit(X[["bill_length_mm", "body_mass_g"]].dropna()[:60], y[X.body_mass_g.notna()][:60])
     with pytest.raises(ValueError, match="AveragedClassifier cannot be exported: its member 'mine', a GaussianNB"):
         mine.export(path)
+    with pytest.raises(ValueError, match="GaussianNB cannot be exported: naive Bayes, Gaussian discriminants"):
+        bg.export.script(GaussianNB().fit(X[["year"]], y))
+    with pytest.raises(NotFittedError):
+        bg.export.to_page(bg.NaiveBayesClassifier(), path)
     assert path.read_text() == "before"
     bg.NaiveBayesClassifier().fit(X, y).export(path)
     assert path.read_text().splitlines()[-1].startswith("export { model, predictProba")
@@ -147,3 +153,13 @@ def test_the_command_writes_a_script_or_a_query(tmp_path, birds, monkeypatch):
     code, _, err = run("line.safetensors", command="export")
     assert code == 2 and "line.safetensors: LinearRegressor has no classes" in err
     assert not (tmp_path / "model.js").exists()
+
+
+def test_a_script_of_twenty_columns_has_less_than_100_kb_and_names_the_model_by_a_checksum(rng):
+    y = rng.integers(0, 3, 200)
+    X = rng.normal(y[:, None], 1.0, (200, 20))
+    made = {how: bg.GaussianDiscriminantClassifier(inference=how).fit(X, y) for how in ("exact", "map")}
+    texts = [bg.export.script(made[how]) for how in ("exact", "map", "exact")]
+    assert max(map(len, texts)) < 100_000
+    checksums = [re.search(r'"checksum":"([0-9a-f]{64})"', text)[1] for text in texts]
+    assert checksums[0] == checksums[2] != checksums[1]

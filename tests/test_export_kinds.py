@@ -1,5 +1,6 @@
 """Every kind of leaf, exported as JavaScript, under every posterior: probabilities, evidence, values and intervals."""
 
+import re
 import warnings
 from dataclasses import dataclass, replace
 
@@ -11,6 +12,7 @@ from scorers import assert_equal, counts, hard, records, scorer
 
 import bayesgen as bg
 from bayesgen.core import program
+from bayesgen.export import script
 from bayesgen.inspection import next_measurement
 from bayesgen.models import BetaBinomial, NormalInverseGamma, NormalKnownMean, NormalKnownVariance, Pooled
 from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter
@@ -228,3 +230,19 @@ def test_a_leaf_of_a_user_goes_by_a_kind_that_there_is(count):
         assert_equal(classifier, made, hard(X, count, np.random.default_rng(1), far=(0.0, 1e3, 1e9)))
         with pytest.raises(Exception, match="value -1 in row 0 is no number of calls"):
             made.ask("predictProba(row)", row={"c0": -1})
+
+
+def test_a_leaf_of_a_user_that_says_too_little_is_refused_by_what_it_lacks():
+    class Number(Calls):
+        density_kind = "density"
+
+    class Waiting(Calls):
+        def written(self, params=None):
+            return {"kind": "exponential", "mean": self.a / self.b}
+
+    for leaf, problem in {
+        Number: "['c0']: Number does not say how",
+        Waiting: "Waiting.written(): 'exponential' is",
+    }.items():
+        with pytest.raises(ValueError, match=re.escape(problem)):
+            script(NB({"c0": leaf(2.0, 0.5)}).fit(COUNTS[["c0"]].astype(float), LABELS))

@@ -50,6 +50,9 @@ def test_others_are_refused_by_name(table, tmp_path):
     full = bg.GaussianDiscriminantClassifier().fit(X[["x", "n"]], y)
     with pytest.raises(ValueError, match="cannot be written in SQL; export it to JavaScript"):
         full.export(tmp_path / "model.sql", dialect="duckdb")
+    logs = bg.NaiveBayesClassifier("log").fit(np.exp(X[["x"]]), y)
+    with pytest.raises(ValueError, match="NaiveBayesClassifier of logarithms cannot be written in SQL"):
+        logs.export(tmp_path / "model.sql", dialect="duckdb")
     with pytest.raises(ValueError, match="dialect must be"):
         full.export(tmp_path / "model.sql", dialect="oracle")
     assert not (tmp_path / "model.sql").exists()

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 from scipy.special import logsumexp, softmax
+from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import __version__
 from bayesgen.core.errors import Argument, InputError, NoClosedForm, listed
@@ -35,8 +36,9 @@ from bayesgen.tables.table import DECLARE
 
 _LEVELS = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35)  # at which the scorer cuts a line, and their mirrors
 _ROWS = 500  # drawn, beside which a row is typical or not
-_READABLE = 4096  # numbers of an array that are written as such; more are packed
+_READABLE = 4096  # numbers of an array that are written as such, a quarter of them of matrices; more are packed
 _VALUE = "value {value} in row 0 "  # stands before the words of a leaf
+_KINDS = ("gaussian", "vector", "list", "count", "heads", "tosses", "bag")  # of density, that a leaf may write
 _USUAL = (0.0005, 0.9995)  # levels of the range of a column
 
 
@@ -49,14 +51,14 @@ def plain(classifier, draws: int) -> dict[str, Any]:
     draws : int
         The most draws of a sampled posterior to write.
     """
-    posterior = classifier.posterior_
-    average, generative = posterior.kind == "average", hasattr(classifier, "score_samples")
-    if not (generative or hasattr(posterior.model, "written")):
+    check_is_fitted(classifier)
+    posterior, generative = getattr(classifier, "posterior_", None), hasattr(classifier, "score_samples")
+    if posterior is None or not (generative or hasattr(posterior.model, "written")):
         raise ValueError(
             f"{type(classifier).__name__} cannot be exported: naive Bayes, Gaussian discriminants, latent classes, "
             "averages, and logistic, probit and ordered regressions can"
         )
-    taken, shipped = classifier, None
+    taken, shipped, average = classifier, None, posterior.kind == "average"
     if posterior.kind == "draws":
         kept = posterior.as_draws().thinned(draws)
         taken = copy.copy(classifier)
@@ -280,6 +282,8 @@ def _factor(factor, schema, entries: Entries) -> dict[str, Any]:
     except NoClosedForm as error:
         drop = Argument("features", "drop", "leave them out of the fit")
         raise InputError(f"columns {listed(block.columns)} cannot be exported: {error}; ", drop) from None
+    if said["kind"] not in _KINDS:
+        raise ValueError(f"{type(leaf).__name__}.written(): {said['kind']!r} is none of the kinds {', '.join(_KINDS)}")
     for i, column in enumerate(block.columns):
         about = columns[place[column]]
         about |= said.get("columns", {})
@@ -325,11 +329,14 @@ def _arrays(said) -> dict[str, Any]:
 
 
 def written(array: np.ndarray) -> Any:
-    """Return numbers as the scorer reads them: one for all, nested lists or, of many, bytes in base 64, by type."""
+    """Return numbers as the scorer reads them: one for all, nested lists or, of many, packed."""
     if array.size and (array == array.flat[0]).all():
         return float(array.flat[0])
-    if array.size <= _READABLE:
-        return array.tolist()
+    return array.tolist() if array.size <= (_READABLE if array.ndim < 4 else _READABLE // 4) else _packed(array)
+
+
+def _packed(array: np.ndarray) -> dict[str, str]:
+    """Return numbers as bytes in base 64, by the type that holds them."""
     kind = "<f4" if array.dtype == np.float32 else "<f8"
     with np.errstate(invalid="ignore"):  # of numbers that no integer holds
         kind = next((whole for whole in ("<u1", "<u2", "<i4") if (array.astype(whole) == array).all()), kind)
@@ -341,7 +348,11 @@ def _described(joint, entries: Entries) -> dict[str, Any]:
     schema, columns, components = joint.classifier.schema_, entries.columns, joint.components()
     nothing = joint.nothing()
     nothing |= {name: np.zeros_like(nothing[name]) for name in joint.totals()}  # none in none, which is certain
-    for entry in components.given(nothing).entries():
+    try:
+        gaps = list(components.given(nothing).entries())
+    except NoClosedForm as error:
+        raise InputError(f"{type(joint.classifier).__name__} cannot be exported: {error}") from None
+    for entry in gaps:
         column = columns[entries.place[schema.columns[joint.column(entry.gap)]]]
         if column["kind"] in ("number", "count", "date"):
             along = entry.along()
@@ -356,12 +367,9 @@ def _described(joint, entries: Entries) -> dict[str, Any]:
     codes = rng.choice(len(joint.log_prior), _ROWS, p=np.exp(joint.log_prior) / np.exp(joint.log_prior).sum())
     if not joint.totals():
         rows = joint.blocks(joint.components(even=True).draw(joint.nothing(), codes, rng))
-        flat = {}
         for block in schema.blocks:
-            flat |= dict(zip(block.columns, rows[block.name].reshape(_ROWS, -1).T, strict=True))
-        table = np.column_stack([flat[column["name"]] for column in columns])
-        table = np.clip(table, -3e38, 3e38).astype("<f4")
-        made["drawn"], made["drawn_rows"] = base64.b64encode(table.tobytes()).decode(), _ROWS
+            for name, values in zip(block.columns, rows[block.name].reshape(_ROWS, -1).T, strict=True):
+                columns[entries.place[name]]["drawn"] = _coded(values, columns[entries.place[name]].get("above"))
     dofs, valued = {np.inf}, joint.valued() if joint.classifier.posterior_.kind == "average" else components
     for block in joint.nothing():
         factors = [valued.factors[f] for f in valued.used(block) if isinstance(valued.factors[f], LeafFactor)]
@@ -369,6 +377,18 @@ def _described(joint, entries: Entries) -> dict[str, Any]:
             dofs |= set(dof) if cuts else set()
     made["quantiles"] = [[dof, stats.t.ppf(_LEVELS, dof).tolist()] for dof in sorted(dofs)]
     return made
+
+
+def _coded(values, above: float | None) -> list[Any]:
+    """Return drawn values (n,) in two bytes each: middle, spread and codes c, of middle + spread sinh((c - 2^15)/1000).
+
+    Codes are a thousandth of the spread apart, or of the distance from the middle; above a bound, of logarithms.
+    """
+    values = values if above is None else np.log(np.maximum(values - above, 1e-300))
+    low, middle, high = np.quantile(values, (0.25, 0.5, 0.75)).tolist()
+    spread = high - low or 1.0
+    codes = np.rint(1000 * np.arcsinh((values - middle) / spread)) + 2**15
+    return [middle, spread, _packed(codes.clip(0, 2**16 - 1))]
 
 
 def _dofs(factors) -> Iterator[list[float]]:

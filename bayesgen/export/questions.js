@@ -120,8 +120,11 @@ function nextMeasurement(row, options) {
 
 /** Return the rows that the model drew, as numbers. */
 function drawnRows() {
-  const [width, bytes] = [model.columns.length, bytesOf(model.drawn).buffer];
-  return Array.from({ length: model.drawn_rows }, (_, r) => [...new Float32Array(bytes, 4 * r * width, width)]);
+  const columns = model.columns.map(({ drawn: [middle, spread, codes], above, kind }) => Array.from(flat(codes), (code) => {
+    const value = middle + spread * Math.sinh((code - 32768) / 1000);
+    return above !== undefined ? above + Math.exp(value) : kind === "number" ? value : Math.round(value);
+  }));
+  return Array.from(columns[0], (_, r) => columns.map((values) => values[r]));
 }
 
 const logDensity = (x) => logSum(jointOf(given(x))) + logSlope(x);
@@ -130,7 +133,7 @@ let ranked = null; // log densities of the drawn rows under the last pattern of 
 /** Return the rank of a row among rows that the model drew, small if it is like none of them; null of a regression. */
 function typicality(row) {
   const x = read(row);
-  if (!model.drawn) return null;
+  if (!model.columns[0].drawn) return null;
   const seen = x.map((v) => !Number.isNaN(v));
   if (!seen.some(Boolean)) return 1;
   const moved = ({ constant }, j) => constant !== undefined && Math.abs(x[j] - constant) > 1e-12 * Math.abs(constant);

@@ -6,8 +6,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from sklearn.utils.validation import check_is_fitted
-
 from bayesgen.core.errors import counted
 from bayesgen.export.plain import plain
 from bayesgen.export.sql import query
@@ -50,7 +48,6 @@ def script(classifier, draws: int = DRAWS) -> str:
     >>> text.splitlines()[-1][:40]
     'export { model, predictProba, predictLog'
     """
-    check_is_fitted(classifier)
     check_count("draws", draws)
     return f"{source(plain(classifier, draws))}\n{_EXPORTS}\n"
 
