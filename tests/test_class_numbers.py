@@ -1,5 +1,7 @@
 """How many classes there are: against enumeration, published criteria, and rows whose classes are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -68,12 +70,22 @@ def test_the_number_of_humps_is_found_and_told():
 
 
 @pytest.mark.compiles
-def test_the_best_number_is_taken_whatever_else_is_compared():
+def test_the_best_number_is_taken_whatever_else_is_compared_and_a_file_keeps_it(tmp_path):
     found = bg.compare_classes(humps(), (2, 3), starts=4)
     again = bg.compare_classes(humps(), (3,), starts=4)
     np.testing.assert_array_equal(again.log_density[3], found.log_density[3])
     auto = bg.LatentClassClassifier(classes="auto", starts=4, random_state=0).fit(humps())
     assert len(auto.classes_) == auto.class_numbers_.best == 3
+    auto.save(tmp_path / "model.safetensors")
+    kept = bg.load(tmp_path / "model.safetensors")
+    pd.testing.assert_frame_equal(kept.class_numbers_.table, auto.class_numbers_.table)
+    assert repr(kept.class_numbers_) == repr(auto.class_numbers_)
+    plain = auto.set_params(classes=2).fit(humps())
+    assert not hasattr(plain, "class_numbers_")
+    plain.save(tmp_path / "model.safetensors")
+    assert not hasattr(bg.load(tmp_path / "model.safetensors"), "class_numbers_")
+    with pytest.raises(ValueError, match=r"2 numbers of classes have values of shapes"):
+        replace(kept.class_numbers_, numbers=(1, 2))
 
 
 def test_the_evidence_of_draws_about_the_mode_is_that_of_enumeration():
@@ -116,6 +128,8 @@ def test_numbers_that_cannot_be_fitted_are_told():
     assert np.isnan(found.table.loc[3, "log_density"]) and found.best in (1, 2)
     with pytest.raises(ValueError, match="3 have no label, and X has 2 different rows"):
         bg.compare_classes(X, (3,), starts=2)
+    with pytest.raises(TypeError, match="takes no sample_weight"):
+        bg.compare_classes(X, (1, 2), sample_weight=np.ones(12))
     with pytest.raises(ValueError, match="numbers"):
         bg.compare_classes(X, (0, 1))
     with pytest.raises(ValueError, match="folds must be a whole number from 2 to the 12 rows, got 13"):

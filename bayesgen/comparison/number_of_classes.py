@@ -57,6 +57,8 @@ def compare_classes(
     >>> compare_classes(X, (1, 2, 3), starts=3).best
     2
     """
+    if "sample_weight" in settings:
+        raise TypeError("compare_classes() takes no sample_weight: its errors count rows; repeat rows of whole weights")
     numbers = sorted(set(numbers))
     for number in numbers:
         check_count("numbers", number)

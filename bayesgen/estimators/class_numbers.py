@@ -25,6 +25,7 @@ import pandas as pd
 from scipy.special import xlogy
 from sklearn.model_selection import KFold
 
+from bayesgen.core import registry
 from bayesgen.core.errors import listed
 from bayesgen.models import UnknownClasses, latent_classes
 from bayesgen.models.beside_constants import BesideConstants
@@ -35,26 +36,40 @@ _LARGEST_K = 0.7  # Pareto k, above which the weights do not show what the draws
 _EMPTY = 1.0  # rows, at or below which a class is nearly empty
 
 
+@registry.saveable
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassNumbers:
     """Numbers of classes side by side.
 
     Attributes
     ----------
-    log_density : DataFrame, rows by number of classes
+    numbers : tuple of int
+        The K numbers of classes.
+    density : array, shape (n, K)
         Log density of each row under the fit to the other folds.
-    facts : DataFrame
+    facts : dict from str to array, shape (K,)
         The other columns of `table`.
-    fits : dict from int to LatentClassClassifier
-        The fit of all rows by number of classes.
     remarks : dict from int to str
         Why a number of classes could not be fitted, or why its evidence is not to be trusted.
+    fits : dict from int to LatentClassClassifier
+        The fit of all rows by number of classes; empty in an estimator, which is one of them.
     """
 
-    log_density: pd.DataFrame
-    facts: pd.DataFrame
-    fits: dict[int, Any]
-    remarks: dict[int, str] = field(default_factory=dict)
+    numbers: tuple[int, ...]
+    density: np.ndarray
+    facts: dict[str, np.ndarray]
+    remarks: dict[int, str]
+    fits: dict[int, Any] = field(default_factory=dict)
+
+    def __post_init__(self):
+        shapes = {self.density.shape[1:], *(np.shape(values) for values in self.facts.values())}
+        if shapes != {(len(self.numbers),)}:
+            raise ValueError(f"ClassNumbers: {len(self.numbers)} numbers of classes have values of shapes {shapes}")
+
+    @property
+    def log_density(self) -> pd.DataFrame:
+        """Log density of each row under the fit to the other folds, by number of classes."""
+        return pd.DataFrame(self.density, columns=list(self.numbers))
 
     @property
     def table(self) -> pd.DataFrame:
@@ -73,7 +88,7 @@ class ClassNumbers:
             "difference": apart.mean(skipna=False),
             "difference_error": apart.sem(skipna=False),
         }
-        frame = pd.DataFrame(scores).join(self.facts).rename_axis("classes")
+        frame = pd.DataFrame(scores).assign(**self.facts).rename_axis("classes")
         return frame.sort_values("log_density", ascending=False, kind="stable")
 
     @property
@@ -147,7 +162,9 @@ def judged(
             progress(done, len(tasks), f"{_classes(number)}, {'all rows' if places is None else 'rows left out'}")
     if density.isna().any().all():
         raise failures[0]
-    return ClassNumbers(density, pd.DataFrame.from_dict(facts, orient="index"), fits, remarks)
+    every = pd.DataFrame.from_dict(facts, orient="index").reindex(list(estimators)).astype(float)
+    columns = {str(name): values.to_numpy() for name, values in every.items()}
+    return ClassNumbers(tuple(estimators), density.to_numpy(), columns, remarks, fits)
 
 
 def _with_categories(X):

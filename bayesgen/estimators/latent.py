@@ -83,7 +83,7 @@ class LatentClassClassifier(GenerativeClassifier):
     classes_ : array
         Class labels.
     class_numbers_ : ClassNumbers
-        With ``classes="auto"``, what it was chosen by; a file does not keep it.
+        With ``classes="auto"``, what it was chosen by.
     free_ : array
         Labels of the classes that neither a label nor the prior tells apart, and that are named by an order.
     starts_reached_ : int or None
@@ -105,6 +105,7 @@ class LatentClassClassifier(GenerativeClassifier):
 
     _models = (NaiveBayes, GaussianDiscriminant)
     fitted_names = (*GenerativeClassifier.fitted_names, "confusion_")
+    optional_names = (*GenerativeClassifier.optional_names, "class_numbers_")
 
     model: str = "naive bayes"
     features: str | Mapping[Any, Any] = "auto"
@@ -169,12 +170,13 @@ class LatentClassClassifier(GenerativeClassifier):
 
     def _named(self, labels, X, sample_weight) -> np.ndarray:
         """Return the classes: as ``classes`` names or counts them, else those that have labels."""
+        vars(self).pop("class_numbers_", None)
         if isinstance(self.classes, str) and self.classes == "auto":
             if len(labels) or sample_weight is not None:
                 raise ValueError("classes='auto' compares numbers of classes by rows without labels and weights")
             seed = int(generator(self.random_state).integers(2**31))
             tried = {k: replace(self, classes=k, random_state=seed) for k in _TRIED}
-            self.class_numbers_ = judged(tried, X, seed=seed)
+            self.class_numbers_ = replace(judged(tried, X, seed=seed), fits={})
             return np.arange(self.class_numbers_.best)
         if self.classes is not None:
             return named_classes(self.classes)

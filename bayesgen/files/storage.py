@@ -121,7 +121,7 @@ def _estimator(specification, arrays, leaves):
 
 def _check_names(estimator, names) -> None:
     """Raise an error if the attributes of a fitted estimator are not those that fitting sets."""
-    strange = sorted(set(names) - {*estimator.fitted_names, "feature_names_in_"})
+    strange = sorted(set(names) - {*estimator.fitted_names, *estimator.optional_names})
     absent = [name for name in estimator.fitted_names if name not in names]
     if strange or absent:
         problem = f"has no attribute {strange[0]!r:.100}" if strange else f"needs the attribute {absent[0]!r}"

@@ -18,6 +18,7 @@ class Fitted(abc.ABC):
 
     schema_: Schema
     fitted_names: ClassVar[tuple[str, ...]]  # the attributes that fitting sets, which a file holds
+    optional_names: ClassVar[tuple[str, ...]] = ("feature_names_in_",)  # those that it sets at times
 
     @abc.abstractmethod
     def table(self, X, reset: bool = False) -> Table:
