@@ -28,8 +28,8 @@ FRESH = (
     "boot/nodal r -m",
     "Stat2Data/ICU Survive -ID",
 )
-FRESH += ("MASS/crabs sex -index", "MASS/biopsy class -ID")
-TABLES = ("iris", "wine", *OURS, "spector", *FRESH)
+FRESH += ("MASS/crabs sex -index", "MASS/biopsy class -ID", "carData/Mroz lfp")
+TABLES = ("iris", "wine", *OURS, *FRESH)
 SPLITS, MOST = 10, 150
 INFERENCES = ("map", "laplace")
 
@@ -38,11 +38,6 @@ def table(name: str):
     """Rows and classes of a table."""
     if name in ("iris", "wine"):
         return (load_iris if name == "iris" else load_wine)(return_X_y=True, as_frame=True)
-    if name == "spector":
-        from statsmodels.datasets import spector
-
-        found = spector.load_pandas()
-        return found.exog, found.endog.astype(int)
     if name in OURS:
         X = bg.data.load(name)
         return X, X.pop(OURS[name])

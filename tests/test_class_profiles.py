@@ -39,6 +39,26 @@ def test_profiles_hold_the_truth_within_their_intervals(fitted):
         fitted.class_profiles(95)
 
 
+def test_a_summary_has_the_intervals_of_the_profiles(fitted):
+    shown, profiles = fitted.summary(), fitted.class_profiles()
+    low, high = shown.intervals["z", "mean"][1]
+    assert (low, high) == (profiles.loc[("z", "mean"), ("b", "low")], profiles.loc[("z", "mean"), ("b", "high")])
+    assert f"[{low:.3g}, {high:.3g}]" in repr(shown) and low < shown.values["z", "mean"][1] < high
+    share = shown.intervals["class", "probability"][0]
+    assert f"[{share[0]:.3g}, {share[1]:.3g}]" in shown._repr_html_()
+
+
+def test_typical_rows_are_in_the_middle_of_their_class(fitted, table):
+    found = fitted.typical_rows(table.set_axis(table.index + 100), count=4)
+    assert len(found) == 8 and (found["membership"] > 0.99).all()
+    assert (found.loc["b", "z"] - 5).abs().max() < 1 and found.loc["b", "bit"].all() and not found.loc["a", "bit"].any()
+    z = fitted.posterior_.params["gaussian.mean"][1, 0]
+    assert found.index[0][1] >= 100 and abs(found.loc["b", "z"] - z).mean() < abs(table["z"][2::3] - z).mean() / 2
+    assert fitted.typical_rows(table[:2]).shape == (2, 5)
+    with pytest.raises(ValueError, match="count must be"):
+        fitted.typical_rows(table, count=0)
+
+
 def test_memberships_are_the_surer_the_farther_from_the_border(fitted, table):
     rows = pd.DataFrame({"z": [0.0, 2.5], "noise": 0.0, "bit": pd.array([pd.NA] * 2, "boolean"), "colour": "red"})
     found = fitted.membership(rows)

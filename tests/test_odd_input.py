@@ -124,3 +124,12 @@ def test_one_class_is_certain():
     with pytest.warns(UserWarning, match=r"one class only, \['a'\]"):
         classifier = GD().fit(X, ["a"] * 8)
     np.testing.assert_array_equal(classifier.predict_proba(X), 1.0)
+
+
+@pytest.mark.slow
+def test_three_hundred_thousand_categories_are_learned_and_told():
+    """In some seconds, as counts grow with the rows: a million take 17. Dirichlet(1) counts a value seen once twice."""
+    rows, y = pd.DataFrame({"c": [f"v{i}" for i in range(300_000)]}), np.arange(300_000) % 3
+    with pytest.warns(UserWarning, match="column 'c' seems to name the rows, with 300000 distinct values"):
+        classifier = bg.NaiveBayesClassifier().fit(rows, y)
+    np.testing.assert_allclose(classifier.predict_proba(rows[:3]), (1 + np.eye(3)) / 4, rtol=1e-9)

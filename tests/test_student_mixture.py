@@ -84,7 +84,8 @@ def test_the_density_never_falls(way):
 
 def test_likelihood_ends_at_a_maximum_that_no_small_step_raises():
     X, _, _ = clusters(2)
-    params = make(inference="ml", starts=4).fit(X).posterior_.params
+    with pytest.warns(UserWarning, match="in 1 of 4 starts a class shrank"):
+        params = make(inference="ml", starts=4).fit(X).posterior_.params
     top, rng = density(params, X).sum(), np.random.default_rng(0)
     for _ in range(40):
         moved = dict(params)
@@ -113,6 +114,10 @@ def test_what_a_student_does_not_do_is_told():
     for method in (fitted.class_profiles, fitted.leave_one_out, lambda: fitted.membership(X)):
         with pytest.raises(ValueError, match=r"Student's t there are no draws.*'laplace'.*arviz_stats\.loo"):
             method()
+    assert not fitted.summary().intervals
+    one = bg.LatentClassClassifier("discriminant", covariance="student", classes=1).fit(X)
+    with pytest.raises(ValueError, match="'laplace'"):
+        one.class_profiles()
     gone = np.where(np.arange(120).reshape(60, 2) == 6, np.nan, X)
     with pytest.raises(ValueError, match="rows without a label have gaps"):
         make().fit(gone)

@@ -16,7 +16,7 @@ from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.generative import GenerativeClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.inference import ML, Exact, Inference, resolve
-from bayesgen.inspection.class_profiles import class_profiles, left_out, membership, separating_columns
+from bayesgen.inspection.class_profiles import class_profiles, left_out, membership, separating_columns, typical_rows
 from bayesgen.inspection.summary import Summary
 from bayesgen.models import GaussianDiscriminant, LabelNoise, NaiveBayes, UnknownClasses, latent_classes
 from bayesgen.models.model import Hyperparameters
@@ -331,6 +331,7 @@ class LatentClassClassifier(GenerativeClassifier):
         return float(estimated + math.lgamma(len(self.free_) + 1))
 
     class_profiles, membership, separating_columns = class_profiles, membership, separating_columns
+    typical_rows = typical_rows
 
     def leave_one_out(self, X=None, y=None, sample_weight=None, groups=None):
         if X is None and y is None and isinstance(getattr(self, "statistics_", None), PartlyLabelled):
@@ -375,10 +376,20 @@ class LatentClassClassifier(GenerativeClassifier):
         return tree(posterior, {"log_likelihood": {"x": total.reshape(*lead, -1)}})
 
     def summary(self) -> Summary:
-        """Return what was learned, by column and class; with ``label_noise`` how often each class has each label."""
+        """Return what was learned, by column and class, with the intervals of `class_profiles`.
+
+        With ``label_noise`` it has how often each class has each label, and no intervals; as where there are no draws.
+        """
         shown = super().summary()
-        if self.confusion_ is None:
+        if not isinstance(self.statistics_, PartlyLabelled):
             return shown
+        if self.confusion_ is None:
+            try:
+                profiles = self.class_profiles()
+            except ValueError:  # a point estimate of Student's t
+                return shown
+            ends = profiles.drop(columns="mean", level=1).to_numpy().reshape(len(profiles), -1, 2)
+            return replace(shown, intervals=dict(zip(profiles.index, ends, strict=True)))
         mean, first = self.confusion_.mean((0, 1)), ("class", "probability")
         labelled = {("class", f"labelled {c}"): p for c, p in zip(self.classes_.tolist(), mean.T, strict=True)}
         return replace(shown, values={first: shown.values[first], **labelled, **shown.values})

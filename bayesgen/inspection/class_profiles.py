@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.models import latent_classes
 from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.unknown_labels import PartlyLabelled
+from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.draws import LARGEST_K, pareto_shape, systematic
 from bayesgen.numerics.pieces import DENSITIES, split_rows
 
@@ -39,7 +40,7 @@ def _draws(classifier) -> dict[str, np.ndarray]:
     if posterior.kind != "point":
         return posterior.draws(rng, (_DRAWS,))
     model, statistics = classifier.model_, classifier.statistics_
-    if not isinstance(statistics, PartlyLabelled):
+    if not isinstance(statistics, PartlyLabelled) and model.conjugate:
         return model.update(statistics).sample_parameters(rng, (_DRAWS,))
     confusion = classifier.posterior_with_labels_.model.confusion
     found = latent_classes.weighted_draws(model, statistics, rng, confusion=confusion)
@@ -120,6 +121,38 @@ def membership(classifier, X, level: float = 0.95) -> pd.DataFrame:
     labels = classifier.classes_.tolist()
     columns = {(label, name): part[k] for k, label in enumerate(labels) for name, part in parts.items()}
     return pd.DataFrame(columns)
+
+
+def typical_rows(classifier, X, count: int = 3) -> pd.DataFrame:
+    """Return the rows that are typical of each class: of those in which it is the most probable, the densest.
+
+    Parameters
+    ----------
+    X : DataFrame or array, shape (n, columns)
+    count : int, default 3
+        Rows of each class, fewer where it has fewer; the most typical is the first.
+
+    Returns
+    -------
+    DataFrame, index (class, row)
+        "membership", the probability of the class, and the columns of X.
+    """
+    check_is_fitted(classifier)
+    check_count("count", count)
+    table = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X, columns=list(classifier.schema_.columns))
+    density = classifier.posterior_.log_predictive(classifier.read(X))
+    member = softmax(density, axis=1)
+    taken = []
+    for k in range(member.shape[1]):
+        order = np.argsort(-np.where(member.argmax(1) == k, density[:, k], -np.inf), kind="stable")
+        taken += [(k, row) for row in order[: min(count, (member.argmax(1) == k).sum())]]
+    codes, places = np.array(taken, int).reshape(-1, 2).T
+    index = [classifier.classes_[codes], table.index[places]]
+    return (
+        table.iloc[places]
+        .set_axis(pd.MultiIndex.from_arrays(index, names=["class", "row"]))
+        .assign(membership=member[places, codes])
+    )
 
 
 def separating_columns(classifier, X) -> pd.Series:

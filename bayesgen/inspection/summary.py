@@ -2,7 +2,7 @@
 
 import html
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,6 +41,8 @@ class Summary:
         Prior of each column, in one class.
     dates : tuple of str
         Columns of days since 1970-01-01, whose means are shown as dates and whose deviations are days.
+    intervals : dict from (column, quantity) to array, shape (K, 2)
+        Ends of the 95 % intervals of values, where they are known.
     """
 
     title: str
@@ -49,6 +51,7 @@ class Summary:
     gaps: dict[str, float]
     prior: dict[str, str]
     dates: tuple[str, ...] = ()
+    intervals: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
 
     @classmethod
     def of(cls, classifier) -> "Summary":
@@ -67,7 +70,7 @@ class Summary:
         }
         prior = {"class": model.classes.prior_of(0)}
         seen = by_column(schema, model, classifier.statistics_)
-        gaps = {c: float((size - sums["count"]).sum().round(9)) for c, sums in seen.items() if "count" in sums}
+        gaps = {c: float((size - sums["count"]).sum().round(9)) + 0.0 for c, sums in seen.items() if "count" in sums}
         for block in schema.blocks:
             leaf = model.leaves[block.name]
             sites, columns = model.site(means, block.name), block.values
@@ -119,6 +122,10 @@ class Summary:
     def _table(self):
         """Yield the cells of every line: column, quantity, the text of each class, gaps and prior."""
         for column, quantity, cells in self._lines():
+            name = quantity if (column, quantity) in self.intervals else f"mean {quantity}".strip()
+            if (column, name) in self.intervals and column not in self.dates:
+                ends = self.intervals[column, name]
+                cells = [f"{cell} [{low:.3g}, {high:.3g}]" for cell, (low, high) in zip(cells, ends, strict=True)]
             gaps = f"{self.gaps[column]:g}" if column in self.gaps else ""
             yield column, quantity, *cells, gaps, self.prior.get(column, "")
 

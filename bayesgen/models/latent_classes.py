@@ -259,7 +259,7 @@ def weighted_draws(
 
     ``confusion`` is the prior of the confusion matrix, where labels may be wrong; the draws have one, too.
     """
-    if twin(model) is not model:
+    if not model.conjugate:
         raise ValueError(
             "about a point estimate of a Student's t there are no draws in closed form: fit with inference='laplace' "
             "or 'nuts'; of rows left out take arviz_stats.loo(classifier.to_arviz(X))"
