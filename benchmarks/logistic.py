@@ -27,8 +27,10 @@ FRESH = (
     "boot/urine r",
     "boot/nodal r -m",
     "Stat2Data/ICU Survive -ID",
+    "MASS/crabs sex -index",
+    "MASS/biopsy class -ID",
+    "carData/Mroz lfp",
 )
-FRESH += ("MASS/crabs sex -index", "MASS/biopsy class -ID", "carData/Mroz lfp")
 TABLES = ("iris", "wine", *OURS, *FRESH)
 SPLITS, MOST = 10, 150
 INFERENCES = ("map", "laplace")
