@@ -143,6 +143,16 @@ def _described(app, doctree):
             logger.warning("a picture without words for those who do not see it", location=image)
 
 
+def _warned(app, doctree):
+    """Leave the file and the line of code, which are those of the building machine, out of a warning of a cell."""
+    from downloads import WARNING
+
+    for block in doctree.findall(nodes.literal_block):
+        if "stderr" in block["classes"]:
+            block.rawsource = WARNING.sub(r"\1", block.astext())
+            block.children = [nodes.Text(block.rawsource)]
+
+
 def _panels(app, doctree):
     """Mark pictures of panels side by side, which are wider than any of one: site.css scrolls them on a telephone."""
     for image in doctree.findall(nodes.image):
@@ -151,7 +161,7 @@ def _panels(app, doctree):
             image["classes"].append("panels")
 
 
-_ONE_PANEL = 600  # pixels: 7 inches, at the 81 of them an inch that notebooks draw
+_ONE_PANEL = 740  # pixels: 7 inches, at the 100 of them an inch that pages draw
 
 
 # Where other libraries describe their names. No inventory of theirs is fetched: the site builds without a network.
@@ -213,6 +223,7 @@ def setup(app):
     app.connect("build-finished", _essays)
     app.connect("doctree-read", _described)
     app.connect("doctree-read", _panels)
+    app.connect("doctree-read", _warned)
     app.connect("missing-reference", _outward)
     app.connect("autodoc-process-docstring", _plain_mathematics, priority=900)  # after napoleon
     # It only copies files, and does not say that pages may be read beside each other.

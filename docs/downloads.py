@@ -70,7 +70,7 @@ _LECTURE = re.compile(r"\]\((\d+-[\w-]+)\.md(?:#[\w-]+)?\)")
 _OUTSIDE = re.compile(r"(\]\(|<a href=\"|<img src=\")\.\./(?=[a-z])")
 _DETAILS = re.compile(r"(<details>\n<summary>[^<]+</summary>|</details>)")
 _OUTPUT = re.compile(r"\n\n<!-- output -->\n.*?\n<!-- end of output -->", re.DOTALL)
-_WARNING = re.compile(r"^/\S+\.py:\d+: (.*\n)(?:  .*\n)?", re.MULTILINE)  # the file, and the line of code below
+WARNING = re.compile(r"^/\S+\.py:\d+: (.*\n)(?:  .*\n)?", re.MULTILINE)  # the file, and the line of code below
 
 
 def notebook(text: str, run=None, answers: dict | None = None):
@@ -225,7 +225,7 @@ def execute(page) -> None:
             if output.output_type == "execute_result":
                 output.execution_count = None
             if "text" in output:
-                output.text = _WARNING.sub(r"\1", output.text)
+                output.text = WARNING.sub(r"\1", output.text)
             if "image/png" in output.get("data", {}):
                 if words is None:
                     raise ValueError(f"a picture without words for those who do not see it: {cell.source[:200]}")
