@@ -136,11 +136,12 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
     probabilities without the row alone, as new rows will meet them; where classes are more equal in size than drawing
     rows makes them (χ² below its 1 % point), as many of each were taken as were wanted, and they are told without all
     rows that leave together. A part of a larger sample that was stratified by unequal sizes shows in no count. A row
-    stays in a group of more than 4,000 rows per column, where it would hardly be missed. Beyond 4,000 rows (fewer with
-    many columns or classes) only a stratified sample is left out. Beyond 5,000, bends and components are learned once
-    and not in each fold, and beyond 20,000 from a stratified sample; softmax regressions and trees learn from up to
-    100,000 rows, and a tree is grown on fewer the more there are. Missing entries are integrated out at prediction; at
-    fit a full covariance has no conjugate posterior given rows with gaps, and takes expected statistics
+    alone of its class stands for new rows of classes that no row has; those of known classes score better. A row stays
+    in a group of more than 4,000 rows per column, where it would hardly be missed. Beyond 4,000 rows (fewer with many
+    columns or classes) only a stratified sample is left out. Beyond 5,000, bends and components are learned once and
+    not in each fold, and beyond 20,000 from a stratified sample; softmax regressions and trees learn from up to 100,000
+    rows, and a tree is grown on fewer the more there are. Missing entries are integrated out at prediction; at fit a
+    full covariance has no conjugate posterior given rows with gaps, and takes expected statistics
     (`bayesgen.averaging.view`).
 
     An entry of the rows of fit that is 300 times and more as far from the median of its column as the others, one of at

@@ -27,11 +27,13 @@ def fitted(classes, drawn, signal, seed):
     n, new = ROWS[classes], 2000
     y = rng.integers(0, classes, n) if drawn else np.arange(n) % classes
     u = rng.integers(0, classes, new)
-    u = u[np.isin(u, y)]
+    known = np.isin(u, y)
     classifier = AveragedClassifier(members=["gaussian"]).fit(rng.normal(size=(n, 3)) + centres[y], y)
-    p = classifier.predict_log_proba(rng.normal(size=(len(u), 3)) + centres[u])
-    score = p[np.arange(len(u)), np.searchsorted(classifier.classes_, u)]
-    return classifier, score.mean(), score.std() / np.sqrt(len(u))
+    p = classifier.predict_log_proba(rng.normal(size=(known.sum(), 3)) + centres[u[known]])
+    # of a class without rows the prior alone speaks, as for a row left out that was alone of its class
+    score = np.full(new, -np.log(n + len(classifier.classes_)))
+    score[known] = p[np.arange(len(p)), np.searchsorted(classifier.classes_, u[known])]
+    return classifier, score.mean(), score.std() / np.sqrt(new)
 
 
 @pytest.mark.filterwarnings("ignore:no member predicts")
@@ -79,8 +81,9 @@ def cell(classes, drawn, signal, fits=200):
 def test_the_error_that_is_told_covers_the_score_of_new_rows(classes, drawn, signal):
     within, ratio, _ = cell(classes, drawn, signal)
     assert within >= 0.85
-    # 1.5 is the factor of shared rows, which the error has whether they matter or not; where two chosen classes are
-    # told well the larger of two variances, too, is above that of the scores: 1.71 of 200 fits
+    # 1.5 is the factor of shared rows, which the error has whether they matter or not. It is besides the larger of two
+    # variances: where two chosen classes are told well one is .99 and one 1.11 of that of the difference, and the
+    # larger 1.27 in the mean: the error is 1.64 spreads of 460 fits. By the first alone 83 % of these would hold
     assert ratio <= (1.5 if drawn else 1.8)
 
 
