@@ -396,12 +396,15 @@ class UnknownClasses(Model):
             return RowEM(self, statistics, way).climb(labels)
         em = self.stacked(statistics, way)
         found, arrived = em.climb(em.summed(labels.T[None]), limit=1000)
-        sums, before = found[0], em.level(found[0])  # or raise
-        if not arrived[0]:  # along a ridge, as where the columns are too few for the classes, the sums go on
+        before = em.level(found[0])  # or raise
+        for _ in range(20):  # along a ridge, as where the columns are too few for the classes, the sums go on
+            if arrived[0]:
+                break
             found, arrived = em.climb(found, limit=200)
-            arrived |= abs(em.level(found[0]) - before) < _FLAT
-            sums = found[0]
-        params = em.parameters(sums)
+            level = em.level(found[0])
+            arrived |= abs(level - before) < _FLAT
+            before = level
+        params = em.parameters(found[0])
         if not arrived[0]:
             raise DataError(
                 "no maximum was reached over the unknown classes; use 'nuts', or fewer rows without a label"
