@@ -128,6 +128,7 @@ def test_attributes_and_statistics_of_a_sampler():
     assert "diverging" in data.warmup_sample_stats
 
 
+@pytest.mark.compiles
 def test_keeping_the_warmup_changes_no_draw():
     model = bg.models.BetaBernoulli(1, 1)
     kept, plain = (bg.fit(model, [1, 0], bg.NUTS(60, 50, 2, keep_warmup=k), seed=0) for k in (True, False))
@@ -181,6 +182,7 @@ def test_rows_classes_and_columns_have_their_labels():
     assert data.prior_predictive["t"].dims == ("chain", "draw", "obs")
 
 
+@pytest.mark.compiles
 def test_a_regressions_columns_and_prior(line):
     _, x, y, data = line
     assert set(data.constant_data.data_vars) == {f"x{j}" for j in range(10)}
@@ -189,6 +191,7 @@ def test_a_regressions_columns_and_prior(line):
     assert data.prior_predictive["y"].sizes["obs"] == len(y) and "coefficients" in data.log_prior
 
 
+@pytest.mark.compiles
 def test_logistic_regression_has_a_prior(softmax):
     _, data = softmax
     assert set(data.prior.data_vars) >= {"intercept", "coefficients"}
@@ -223,11 +226,13 @@ def test_plots(lda, tmp_path):
     matplotlib.pyplot.close("all")
 
 
+@pytest.mark.compiles
 def test_plots_of_a_regression(line):
     azp.plot_loo_pit(line[-1], var_names=["y"], backend="matplotlib")
     matplotlib.pyplot.close("all")
 
 
+@pytest.mark.compiles
 def test_a_regressions_groups_are_its_predictive(line):
     regressor, x, y, data = line
     mean, sd = regressor.predict(x, return_std=True)
@@ -249,6 +254,7 @@ def test_laplace_noise_is_drawn_as_laplace():
     assert stats.kstest(errors, stats.laplace(scale=np.sqrt(regressor.variance_ / 2)).cdf).pvalue > 1e-4
 
 
+@pytest.mark.compiles
 def test_a_softmax_regressions_likelihood(softmax):
     logistic, data = softmax
     assert set(data.log_likelihood.data_vars) == {"t"}

@@ -75,14 +75,14 @@ NUMBERS = {  # checks of what members compute; the others are about reading a ta
 
 
 def checks():
-    """Each check of scikit-learn on few members; on all of them in the slow tests, or in the second command."""
+    """Each check of scikit-learn on few members, in the second command; on all of them there, or in the slow tests."""
     for members, every in ((FEW, False), ("all", True)):
         for estimator, check in estimator_checks_generator(AveragedClassifier(members=members)):
             whole = check.func.__name__ in NUMBERS and not check.keywords
             options = "".join(f"-{name}={value}" for name, value in check.keywords.items())
             name = f"{check.func.__name__}{options}-{'all' if every else 'few'}"
             mark = pytest.mark.compiles if whole else pytest.mark.slow
-            yield pytest.param(estimator, check, id=name, marks=[mark] * every)
+            yield pytest.param(estimator, check, id=name, marks=mark if every else pytest.mark.compiles)
 
 
 @pytest.mark.filterwarnings("ignore:columns .* hold one value:UserWarning")
@@ -321,6 +321,7 @@ def test_samples_look_like_the_rows(fitted_mixed):
         assert rows["sick"][classes == name].mean() == pytest.approx(X["sick"][y == name].mean(), abs=0.2)
 
 
+@pytest.mark.compiles
 def test_intervals_hold_most_of_the_probability(fitted_mixed):
     X, _ = mixed(6, seed=2)
     interval = fitted_mixed.predict_proba_interval(X, level=0.99)

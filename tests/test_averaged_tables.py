@@ -11,6 +11,7 @@ from bayesgen import AveragedClassifier
 from bayesgen.averaging import fitted_view, learning, softmax
 
 
+@pytest.mark.compiles
 def test_gaps_at_fit_and_prediction():
     rng = np.random.default_rng(0)
     X = IRIS.copy()

@@ -42,7 +42,7 @@ AGAIN = (
     "gauges",
     "full, weak prior, missing rows",
 )
-AGAIN += ("weather stations", "normals", "dice", "skewed from 0", "linear regression through 0")
+AGAIN += ("counts", "chain", "weather stations", "normals", "dice", "skewed from 0", "linear regression through 0")
 AGAIN += ("full shared, missing rows", "diagonal shared, with gaps", "isotropic shared, with gaps")
 AGAIN += ("naive Bayes with gaps", "normals with gaps", "dice with gaps", "naive Bayes of counts", "bag of words")
 
@@ -128,7 +128,9 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", WRONG)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=[pytest.mark.compiles] * (k in ("gaps as zeros", "wide draws"))) for k in WRONG]
+)
 def test_a_wrong_posterior_fails(kind):
     model, inference, missing = WRONG[kind]
     result = check_calibration(model, 4, inference, missing=missing, seed=0)

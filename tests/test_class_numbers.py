@@ -58,6 +58,7 @@ def test_two_classes_of_goodman():
     assert table.loc[2, "bic"] == pytest.approx(-2 * -504.4677 + 9 * np.log(216), abs=0.01)  # poLCA: 1057.313
 
 
+@pytest.mark.compiles
 def test_the_number_of_humps_is_found_and_told():
     done = []
     found = bg.compare_classes(humps(), (1, 2, 3, 4), starts=4, progress=lambda *told: done.append(told))
@@ -150,6 +151,7 @@ def test_the_picture_rings_the_best():
     assert ring.get_xdata()[0] == 3 and ring.get_ydata()[0] == found.table.loc[3, "log_density"]
 
 
+@pytest.mark.compiles
 def test_criteria_of_iris_are_those_of_mclust():
     """Mclust(iris[, 1:4], modelNames = "VVV"), which has them with the other sign."""
     table = bg.compare_classes(load_iris().data, (1, 2, 3), "discriminant", folds=2).table

@@ -193,6 +193,7 @@ def test_classes_and_names_of_any_kind(tmp_path):
     assert "[bold]a/b" in out
 
 
+@pytest.mark.compiles
 def test_what_a_terminal_would_obey_is_printed_as_text(tmp_path):
     """`run` fails where an escape sequence is printed."""
     turn = chr(0x202E)
@@ -262,6 +263,7 @@ def test_what_is_wrong_is_one_line_and_exit_code_2(tmp_path, monkeypatch, argume
     assert words in result.stderr
 
 
+@pytest.mark.compiles
 def test_columns_are_named_for_what_predicts_best_and_for_nothing_that_does_not(tmp_path):
     """Naive Bayes counts the copies of a column that says little again and again, and would name it."""
     rng = np.random.default_rng(1)

@@ -20,7 +20,7 @@ from bayesgen.tables.reading import Reading
 pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one
 
 
-@pytest.fixture(params=["csv", "parquet"])
+@pytest.fixture(params=["csv", pytest.param("parquet", marks=pytest.mark.compiles)])
 def parts(request, tmp_path):
     """A folder of three files, and the table of all their rows; a word of the first file has a line's end in it."""
     table = data.load("penguins").sample(frac=1, random_state=0, ignore_index=True)
@@ -119,6 +119,7 @@ def test_words_for_a_gap_are_gaps_in_batches_too(tmp_path, monkeypatch, kind):
         np.testing.assert_allclose(got, want, rtol=1e-9)
 
 
+@pytest.mark.compiles
 def test_the_averaged_classifier_learns_from_a_sample_and_knows_the_frequencies(tmp_path, small_memory, monkeypatch):
     rng = np.random.default_rng(0)
     n = 4000
@@ -138,6 +139,7 @@ def test_the_averaged_classifier_learns_from_a_sample_and_knows_the_frequencies(
     assert (code, err) == (0, "") and "stratified by class" in out and "exact 2 of 2" in out
 
 
+@pytest.mark.compiles
 def test_what_a_sample_keeps_does_not_depend_on_the_batches(tmp_path, monkeypatch):
     """Every row of a class is as likely as any other, however much is kept on the way."""
     frame = pd.DataFrame({"x": np.arange(2000.0), "t": np.arange(2000) % 2})

@@ -194,6 +194,7 @@ def test_json_is_the_whole_of_standard_output(tmp_path, quick):
     assert found["command"].startswith("bayesgen compare ")
 
 
+@pytest.mark.compiles
 def test_net_benefit_is_told_of_held_out_probabilities(tmp_path):
     given = ("penguins", "--target", "species", "--model", "nb", "--inference", "exact", "--folds", "2")
     folder = tmp_path / "report"

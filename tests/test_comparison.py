@@ -301,6 +301,7 @@ def test_errors_of_models(models, words):
         compare_models([[0.0], [1.0], [2.0], [3.5]], ["a", "b", "a", "b"], models)
 
 
+@pytest.mark.compiles
 def test_rows_that_rest_on_few_draws_are_counted_and_reported():
     from rich.console import Console
 

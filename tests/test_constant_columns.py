@@ -45,7 +45,7 @@ def with_constants(rows, count=2, gaps=False):
 
 
 @each
-@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("gaps", [pytest.param(False, marks=pytest.mark.compiles), True])
 def test_constant_columns_change_no_probability_and_no_score(make, gaps):
     rows = np.exp(X / 3)
     plain, beside = make().fit(rows, Y), make().fit(with_constants(rows, gaps=gaps), Y)
@@ -218,7 +218,9 @@ def test_a_single_column_with_a_leaf_of_its_own():
         np.testing.assert_allclose(beside.predict_proba(frame), plain.predict_proba(frame[["a", "c"]]), atol=1e-12)
 
 
-@pytest.mark.parametrize("beside", [pytest.param("log", marks=pytest.mark.compiles), "log1p", "both"])
+@pytest.mark.parametrize(
+    "beside", [*(pytest.param(leaf, marks=pytest.mark.compiles) for leaf in ("log", "log1p")), "both"]
+)
 def test_a_constant_leaf_of_an_average_is_no_leaf(beside):
     """It moves neither an exponent nor a number of members, whatever leaves stand beside it."""
     frame = pd.DataFrame({"a": np.exp(X[:, 0]), "b": X[:, 1], "n": RNG.poisson(3, 90), "c": 7.0, "d": 2.0})

@@ -39,6 +39,7 @@ def test_terms_add_up_to_the_log_odds(name):
     assert classifier.explain(rows, row=np.int64(30)).label == classifier.predict(row)[0]
 
 
+@pytest.mark.compiles
 def test_terms_of_a_regression_are_its_columns_times_their_coefficients():
     rows, labels = X.dropna(), y[X.dropna().index]
     softmax_ = bg.LogisticClassifier(inference="map").fit(rows, labels)

@@ -60,6 +60,7 @@ def imported(path):
     }
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("extra", SOURCES)
 def test_what_pages_import_is_in_their_extra(extra):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -183,6 +183,7 @@ def test_a_set_by_groups_counts_shares():
     np.testing.assert_allclose(found.ravel(), (1 + shares.sum()) / 13)
 
 
+@pytest.mark.compiles
 def test_a_comparison_holds_out_patients():
     X, y, patient = clinic(60, 4, 0)
     models = {"averaged": AveragedClassifier(members=FEW), "base rate": DummyClassifier(strategy="prior")}

@@ -319,6 +319,7 @@ def test_in_a_plate_classes_are_enumerated():
     np.testing.assert_allclose(density(together), expected, rtol=1e-10)
 
 
+@pytest.mark.compiles
 def test_a_site_that_a_model_does_not_have_is_named_with_those_it_has():
     model = NaiveBayes(DirichletCategorical(1.0, 2), {"x": GammaPoisson(2.0, 1.0)})
     with handlers.seed(rng_seed=0):

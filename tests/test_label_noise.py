@@ -47,6 +47,7 @@ def test_the_likelihood_is_a_sum_over_all_labellings():
     assert found == pytest.approx(np.log(total), rel=1e-12)
 
 
+@pytest.mark.compiles
 def test_map_is_where_a_search_over_the_density_ends():
     told = np.array([*TOLD, np.nan])
     bits, weight = np.vstack([COINS, [1, 0]]).astype(bool), np.array([1, 2, 1, 1.5, 1, 1, 0.5, 1, 1])

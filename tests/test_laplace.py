@@ -62,6 +62,7 @@ def test_the_evidence_of_a_coin_is_the_closed_form(coin):
     assert abs(by_hand - expected) > 0.01  # so the weights are what makes it right
 
 
+@pytest.mark.compiles
 def test_a_gaussian_posterior_needs_no_weights():
     model = NormalKnownVariance(1.0, 2.0, 1.5)
     found = bg.fit(model, [1.0, 2.5, 4.0], FEW, seed=0)

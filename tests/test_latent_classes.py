@@ -360,6 +360,7 @@ def recorded_base(model, statistics):
     return sum(float(statistics.recorded.leaves[name].base) for name in model.leaves)
 
 
+@pytest.mark.compiles
 def test_many_starts_end_where_plain_steps_end_and_are_counted():
     X, _ = mixture()
     found = bg.LatentClassClassifier(classes=3, starts=12, random_state=0).fit(X)

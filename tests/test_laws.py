@@ -26,6 +26,20 @@ IN_LOOPS = (
     "target_has_probability_one",
     "a_weight_is_a_row_repeated",
 )  # of calls of JAX, where sums are no sums of rows
+# Of a kind that another line has, and seconds long: rows of weights by loops, searches, gaps at the fit.
+SEARCHED = {
+    "a_weight_may_be_a_fraction": ("outliers", "laplace noise", "laplace noise and prior", "softmax, pinned", "probit"),
+    "likelihood_of_statistics_is_that_of_rows": ("linear, prior apart",),
+    "map_maximises": ("outliers", "linear, prior apart", "skewed", "chain"),
+    "ml_maximises": ("gaussian plane",),
+    "missing_at_fit_is_marginal": ("gaussian plane",),
+    "row_program_is_statistics_program": ("gaussian plane",),
+    "is_a_pytree": ("gaussian plane",),
+    "prior_program_is_the_prior": ("separation diagonal",),
+    "evidence_of_missing_is_marginal": ("skewed", "diagonal", "diagonal shared"),
+    "missing_is_marginal": ("gaussian space",),
+    "pieces_make_the_whole": ("softmax", "ordered"),
+}
 ALONE = (("full shared", "map_maximises"), ("separation", "prior_program_is_the_prior"))  # notice a formula of theirs
 
 
@@ -37,6 +51,7 @@ def marks(case, law):
     again |= law.__name__ in AGAINST_ROWS and case.name not in KINDS
     again |= law.__name__ in IN_SHAPES and case.name in SHAPES
     again |= law.__name__ in IN_LOOPS and case.name in (*laws.LIKE_ANOTHER, "outliers", "ordered, probit")
+    again |= case.name in SEARCHED.get(law.__name__, ())
     return pytest.mark.compiles if again and (case.name, law.__name__) not in ALONE else ()
 
 

@@ -73,6 +73,7 @@ assert len(jax.tree_util.tree_leaves(coin)) == 2
 """
 
 
+@pytest.mark.compiles
 def test_closed_forms_need_no_compiler():
     """The algebra half imports neither JAX nor NumPyro, nor what only pictures and draws need; a command no picture."""
     done = subprocess.run([sys.executable, "-W", "error", "-c", CLOSED], capture_output=True, text=True, check=False)

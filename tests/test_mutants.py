@@ -14,6 +14,7 @@ def test_a_wrong_formula_can_be_made(mutant):
     assert mutant.suite in mutants.SUITES
 
 
+@pytest.mark.compiles
 def test_a_formula_that_is_not_there_or_there_twice_is_told():
     for right, count in (("self.a ** _b", 0), ("self.a", 2)):
         with pytest.raises(ValueError, match=f"nothing: {count} places of BetaBernoulli.mean have the shape"):

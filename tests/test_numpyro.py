@@ -58,7 +58,8 @@ def over(cases, again=laws.LIKE_ANOTHER, second=()):
     return pytest.mark.parametrize("case", [pytest.param(c, id=c.name, marks=marks.get(c.name, ())) for c in cases])
 
 
-by_case, drawn = over(laws.CASES), over(DRAWN, DRAWN_AGAIN)
+LONG = "outliers", "linear, prior apart", "separation diagonal", "ordered, probit"  # of the second command
+by_case, drawn = over(laws.CASES, second=LONG), over(DRAWN, DRAWN_AGAIN, LONG)
 
 
 def floats32(data):

@@ -140,7 +140,7 @@ def test_a_column_that_a_program_wrote_is_read_beside_those_of_an_office(tmp_pat
     pd.testing.assert_frame_equal(bg.read_table(path, like=model)[0], table[["v", "w"]])
 
 
-@pytest.mark.parametrize("odd", ["12", "12 lb", "12 %", "kg"])
+@pytest.mark.parametrize("odd", ["12", "12 lb", "12 %", pytest.param("kg", marks=pytest.mark.compiles)])
 def test_a_later_number_without_its_unit_is_refused(tmp_path, odd):
     texts = [f"{i % 17},5 kg" for i in range(60)]
     table, account = bg.read_table(written(tmp_path, {"v": texts}), "y")
@@ -216,6 +216,7 @@ def test_dates_with_years_of_two_digits_are_told(tmp_path):
     assert "v ambiguous: dates with a year of two digits, it seems" in str(bg.read_table(path, "y")[1])
 
 
+@pytest.mark.compiles
 def test_what_was_found_is_filled_into_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = written(tmp_path, {"v": [f"{i % 23},{i % 10} €" for i in range(60)]})

@@ -132,6 +132,7 @@ def test_inferences_and_columns_are_judged_on_the_same_blocks():
 # -- times as users have them
 
 
+@pytest.mark.compiles
 def test_times_come_in_many_forms():
     X, y, time = coins(60, 0, times=25)
     table = pd.DataFrame(X, columns=list("abcd"))
@@ -215,6 +216,7 @@ def test_a_period_of_one_group_has_no_standard_error():
     assert np.isnan(blocks.mean_of_rows(values, np.zeros(3))[1]) and blocks.mean_of_rows(values)[1] > 0
 
 
+@pytest.mark.compiles
 def test_drift_is_seen():
     X, y, time = drifting(900, 0)
     found = compare_models(X, y, {"n": NaiveBayesClassifier(), "rate": DummyClassifier(strategy="prior")}, order=time)

@@ -249,6 +249,7 @@ def test_nuts_equals_exact(table):
     assert list(sampled.to_arviz().posterior["wait.rate"].dims) == ["chain", "draw", "class"]
 
 
+@pytest.mark.compiles
 def test_map_without_a_closed_form_reaches_the_same_mode():
     class NoFormula(GammaExponential):
         def mode(self):

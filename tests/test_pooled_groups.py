@@ -160,6 +160,7 @@ def test_patients_never_seen_are_predicted_better_than_by_a_tempered_fit():
     assert pooled < tempered - 0.01 and pooled < plain - 0.03, (pooled, tempered, plain)
 
 
+@pytest.mark.compiles
 def test_an_estimator_knows_its_groups(clinic, tmp_path):
     classifier, X, _ = clinic
     rows = pd.concat([X[:1]] * 3, ignore_index=True).assign(patient=["p0", "a stranger", None])

@@ -44,6 +44,7 @@ def test_the_published_number(page, name):
     np.testing.assert_allclose(page[name], number, rtol=0, atol=error)
 
 
+@pytest.mark.compiles
 def test_the_kicks_of_horses(page):
     """Fisher's mean of 0.61; the reference prior adds half a death to 122 in 200 years."""
     rate = page["rate"]

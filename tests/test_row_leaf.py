@@ -80,6 +80,7 @@ def test_the_mode_of_each_class_is_where_a_grid_has_it(table, fitted):
         assert fitted.posterior_.params["x0.centre"][k] == pytest.approx(grid[log_p.argmax()], abs=1e-4)
 
 
+@pytest.mark.compiles
 def test_a_file_has_the_rows_and_is_private(fitted, table, tmp_path):
     fitted.save(tmp_path / "fit.bayesgen")
     assert (tmp_path / "fit.bayesgen").stat().st_mode & 0o77 == 0
@@ -88,6 +89,7 @@ def test_a_file_has_the_rows_and_is_private(fitted, table, tmp_path):
     assert isinstance(again.statistics_.leaves["x0"], RowsByGroup)
 
 
+@pytest.mark.compiles
 def test_what_needs_sums_is_refused_by_name(fitted, table):
     X, y = table
     with pytest.raises(TypeError, match=r"'x0'.*Cauchy cannot learn from rows without a label"):

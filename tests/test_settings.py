@@ -110,6 +110,7 @@ def test_other_programs_under_a_users_settings(setting):
         assert bg.testing.check_calibration(bg.models.BetaBernoulli(2, 3), size=4, simulations=20, seed=0) is not None
 
 
+@pytest.mark.compiles
 def test_an_average_runs_with_flags_raised():
     with np.errstate(all="raise"):
         classifier = bg.AveragedClassifier(members=["gaussian", "category", "softmax"], random_state=0).fit(X, Y)

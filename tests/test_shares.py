@@ -177,6 +177,7 @@ def in_a_file(tmp_path, shares=P):
     return tmp_path / "t.csv"
 
 
+@pytest.mark.compiles
 def test_a_file_of_shares_is_compared_and_fitted(tmp_path):
     path, of = in_a_file(tmp_path), ["--target-shares", "none,mild,bad"]
     given = [path, *of, "--model", "nb", "--inference", "exact", "--folds", 3, "--net-benefit", "bad"]

@@ -73,6 +73,7 @@ def test_it_acts_on_the_average_and_not_on_the_class_prior(fitted):
     np.testing.assert_allclose(fitted.predict_proba(X, given), expected / expected.sum(1, keepdims=True), rtol=1e-12)
 
 
+@pytest.mark.compiles
 def test_intervals_and_terms_are_of_the_sharpened_average(fitted):
     strong, weak = (clone_of(fitted, beta) for beta in (2.0, 1.0))
     rows = X[1::17]

@@ -222,6 +222,7 @@ def test_calibration():
     assert calibrated.predict_proba(IRIS).shape == (150, 3) and calibrated.score(IRIS, SPECIES) > 0.95
 
 
+@pytest.mark.compiles
 def test_cross_validation_in_processes():
     one, two = (cross_val_predict(GD(), IRIS, SPECIES, n_jobs=n, method="predict_proba") for n in (1, 2))
     np.testing.assert_array_equal(one, two)
@@ -372,7 +373,7 @@ def test_a_search_over_settings_within():
 @pytest.mark.parametrize(
     "estimator", [NB(random_state=0), GD(random_state=0), bg.AveragedClassifier(members=["gaussian", "category"])]
 )
-@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("library", ["pandas", "polars", pytest.param("pyarrow", marks=pytest.mark.compiles)])
 def test_rows_come_back_in_their_library(estimator, library, tmp_path):
     X = pd.DataFrame(IRIS, columns=list("abcd"))
     if not isinstance(estimator, GD):

@@ -86,6 +86,7 @@ def test_plain_classes_are_not_odd(suspicions):
     assert suspicions({"z": Z, "y": np.r_[Y[:-4], list("-??-")]}, missing=["-", "?"]) == ()
 
 
+@pytest.mark.compiles
 @pytest.mark.usefixtures("few_members")
 def test_fit_and_compare_print_the_record_and_hold_copies_together(tmp_path):
     table = pd.DataFrame({"z": Z, "w": RNG.normal(size=N).round(3), "v": RNG.normal(size=N).round(3), "y": Y})

@@ -181,6 +181,7 @@ def test_the_program_row_by_row_is_the_likelihood_of_the_statistics(noise):
     assert logsumexp(seen) == pytest.approx(float(model.log_likelihood(point, statistics)), rel=1e-9)
 
 
+@pytest.mark.compiles
 def test_a_separation_prior_takes_rows_without_labels():
     """It has no closed form: the mode is searched on the density with the classes summed out."""
     prior = SeparationPrior(X.mean(0), 10.0, X.std(0))
@@ -213,6 +214,7 @@ def test_rows_without_labels_help_where_classes_are_clouds(load):
     assert some < 0.75 * without
 
 
+@pytest.mark.compiles
 def test_the_weight_is_chosen_by_labelled_rows():
     x, y = load_breast_cancer(return_X_y=True)
     some = np.where(np.arange(len(y)) % 12 == 0, y, np.nan)

@@ -146,6 +146,7 @@ def test_a_vague_semi_conjugate_line_agrees_with_gibbs_sampling():
             assert (np.abs(z) < 5).all(), seed
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize(
     ("prior", "covariance"),
     [

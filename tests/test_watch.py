@@ -51,6 +51,7 @@ def test_capital_is_a_martingale():
     assert growth.std() > 0.1
 
 
+@pytest.mark.compiles
 def test_false_alarms_are_as_rare_as_promised():
     """200 streams of 400 rows at level .2, heavy tails, ties and gaps."""
     rng, alarms = np.random.default_rng(2), 0

@@ -30,6 +30,8 @@ from bayesgen.models.log_normal import LogNormal
 from bayesgen.models.separation import SeparationDiagonal
 from bayesgen.models.structures import WeakLogGaussian, WeakPoisson
 
+pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
+
 
 @dataclass(frozen=True, eq=False)
 class Waiting(ConjugateFamily):
@@ -141,7 +143,6 @@ def _three(rows):
     return rows["numbers"], rows["categories"], None, rows["leaves"]
 
 
-@pytest.mark.compiles
 def test_names_of_numbers_and_categories_change_nothing_and_auto_is_the_default():
     few, y = X[["age", "sex", "height"]].assign(late=X["wait"] > 1), Y
     names = {"age": "gaussian", "sex": "categorical", "late": "bernoulli"}
@@ -212,7 +213,6 @@ def test_leaving_out_a_group_is_a_refit():
         np.testing.assert_allclose(left[here], refit.log_density(rows.e[here]), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore:all rows of the labels:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*(rows|by weight) repeat another:UserWarning")
 def test_order_of_rows_changes_nothing_and_a_weight_of_two_is_two_rows():
@@ -233,7 +233,6 @@ def test_rows_that_differ_in_a_leaf_alone_are_not_merged():
 # -- what it is for
 
 
-@pytest.mark.compiles
 def test_few_rows_of_counts_are_predicted_better_by_counts_than_by_bent_numbers():
     """Sixteen rows inform less on variances than on means, and a count with a Poisson leaf has no variance."""
     losses = {"auto": [], "poisson": []}
@@ -287,7 +286,6 @@ def test_settings_within_leaves(fitted):
     assert again.features["wait"].a == 3.0 and fitted.features["wait"].a == 2.0
 
 
-@pytest.mark.compiles
 def test_arrays_and_frames_of_polars():
     names = ["age", "visits", "bill", "height"]
     whole = AveragedClassifier(members=FEW, features={"visits": "poisson", "bill": "log"}).fit(X[names], Y)
@@ -346,7 +344,6 @@ def test_counts_that_say_nothing_and_a_column_of_gaps():
     assert np.isfinite(classifier.predict_log_proba(rows)).all()
 
 
-@pytest.mark.compiles
 def test_units_of_a_leaf_change_nothing():
     features = {"bill": "log", "visits": "poisson"}
     here = clone(ONE).set_params(features=features).fit(X, Y).predict_proba(NEW)

@@ -18,6 +18,8 @@ from bayesgen.averaging.view import Training
 from bayesgen.averaging.wide import WideView
 from bayesgen.numerics import checks
 
+pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
+
 MEMBERS = tuple(
     GaussianMember(structure, rho, kappa, shrinkage)
     for structure, shrinkage in (("full", 0.1), ("full", 0.4), ("full", 1.0), ("shared", 1.0))
@@ -105,7 +107,6 @@ def fitted():
     return AveragedClassifier(members=["gaussian", "softmax"]).fit(X[:30], y[:30])
 
 
-@pytest.mark.compiles
 def test_wide_gaussians_take_part_and_answer_questions(fitted, tmp_path):
     X, y = wide_table()
     table = fitted.summary()
@@ -151,7 +152,6 @@ def test_order_of_columns_and_names_of_classes_change_nothing(fitted):
     np.testing.assert_allclose(again.predict_proba(X[:, other])[:, ::-1], fitted.predict_proba(X), rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
 @pytest.mark.filterwarnings("ignore:.*(rows|by weight) repeat another:UserWarning")
 def test_a_weight_of_two_is_two_rows_and_a_group_leaves_as_a_whole():
@@ -186,7 +186,6 @@ def test_a_table_that_memory_does_not_hold_is_refused_first(monkeypatch):
         AveragedClassifier().fit(X, y)
 
 
-@pytest.mark.compiles
 def test_thousands_of_columns():
     X, y = wide_table(20, 3000)
     classifier = AveragedClassifier(members=["gaussian"]).fit(X, y)

@@ -15,6 +15,8 @@ from bayesgen import AveragedClassifier
 from bayesgen.averaging import learning
 from bayesgen.estimators import callbacks
 
+pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
+
 callback = pytest.importorskip("sklearn.callback")
 
 X, Y = load_iris(return_X_y=True)
@@ -85,7 +87,6 @@ def test_without_callbacks_in_scikit_learn_there_is_nothing_to_set(monkeypatch):
     clone(SMALL).fit(X, Y)
 
 
-@pytest.mark.compiles
 def test_a_monitor_scores_alone_and_in_a_search():
     monitor = callback.ScoringMonitor(scoring="neg_log_loss")
     classifier = clone(SMALL).set_callbacks(monitor).fit(X, Y)
@@ -98,7 +99,6 @@ def test_a_monitor_scores_alone_and_in_a_search():
     np.testing.assert_allclose(refit["neg_log_loss"], search.score(X, Y))
 
 
-@pytest.mark.compiles
 def test_the_bar_of_scikit_learn_counts_the_stages_alone_and_in_a_search():
     pytest.importorskip("rich")
     shown = io.StringIO()

@@ -16,6 +16,8 @@ from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.softmax import SoftmaxMember
 from bayesgen.averaging.view import Training
 
+pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
+
 POOL = ["gaussian", "softmax", "category", "coded"]
 
 
@@ -95,7 +97,6 @@ def test_numbers_of_three_to_ten_values_are_coded(columns, coded):
     assert bool(groups) == bool(coded)
 
 
-@pytest.mark.compiles
 def test_units_names_and_order_change_nothing():
     rows = mixed()
     frame = pd.DataFrame(rows.x, columns=list("abcd")).assign(**{f"c{j}": rows.c[:, j].astype(str) for j in (0, 1)})
@@ -137,7 +138,6 @@ def test_files_answer_equally_and_those_that_lead_astray_are_refused(tmp_path):
             bg.load(tmp_path / "wrong.safetensors")
 
 
-@pytest.mark.compiles
 def test_another_seed_changes_little():
     x, y = grades(60)
     first, other = (AveragedClassifier(random_state=seed).fit(x, y).predict_proba(x) for seed in (0, 1))

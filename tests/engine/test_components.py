@@ -20,6 +20,8 @@ from bayesgen.numerics.student_gaps import conditional_student, fill_student, lo
 from bayesgen.posterior.component import Components, Factor, gaps
 from bayesgen.posterior.conditional import Line, Listed
 
+pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
+
 # -- a mixture that SciPy works out ----------------------------------------------------------------------------------
 
 
@@ -118,7 +120,6 @@ def test_entries_are_those_of_rows_with_the_entry_and_sum_to_rows_without():
     assert seen == {(name, int(j), int(i)) for name, own in ROWS.items() for i, j in np.argwhere(np.isnan(own))}
 
 
-@pytest.mark.compiles
 def test_expected_values_are_integrals():
     entries = ((entry.gap, entry.expected()) for entry in MIXTURE.given(ROWS).entries())
     found = {(block, int(j), int(i)): v for (block, j, rows), own in entries for i, v in zip(rows, own, strict=True)}

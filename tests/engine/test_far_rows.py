@@ -12,6 +12,8 @@ from bayesgen import AveragedClassifier, inspection
 from bayesgen.averaging.ensembles import ForestMember
 from bayesgen.averaging.softmax import STRENGTHS, SoftmaxMember
 
+pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
+
 MP = mpmath.mp.clone()
 MP.dps = 40
 SIZES = [1e0, 1e60, 1e99, 1e101, 1e149, 1e200, 1.7e308]
@@ -151,13 +153,7 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(v, id=k, marks=[pytest.mark.compiles] * (k in ("in components", "columns as they are")))
-        for k, v in TABLES.items()
-    ],
-)
+@pytest.mark.parametrize("case", TABLES.values(), ids=TABLES)
 def test_rows_of_any_size_have_their_limit(case):
     (X, y), options = case
     classifier = AveragedClassifier(**options).fit(X, y)

@@ -15,6 +15,8 @@ from bayesgen.inspection import impute
 from bayesgen.inspection.probabilities import FewDrawsWarning
 from bayesgen.models import LogNormal, NormalInverseWishart
 
+pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
+
 X, Y = load_iris(return_X_y=True)
 ODD = np.array([5.0, 5.0, 5.0, np.nan])
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -70,7 +72,7 @@ def test_draws_of_a_row_have_its_distribution(make, k):
     assert np.abs(z).max() < 5, z
 
 
-@pytest.mark.parametrize("make", ["full", "isotropic", pytest.param("average", marks=pytest.mark.compiles)])
+@pytest.mark.parametrize("make", ["full", "isotropic", "average"])
 def test_two_entries_of_a_row_are_drawn_together(make):
     """Each entry, mapped by its distribution given the entries before it, is uniform, and the two are independent."""
     classifier, row = MAKES[make](), np.where(np.arange(4) < 2, np.nan, [0.0, 0.0, 5.0, 0.3])
@@ -89,7 +91,6 @@ def test_half_of_the_draws_lie_below_the_median_of_the_average():
     assert abs((values < impute(classifier, ODD[None])[0, 3]).mean() - 0.5) / np.sqrt(0.25 / 4000) < 5
 
 
-@pytest.mark.compiles
 def test_categories_of_the_average_are_drawn_in_proportion_to_the_density_of_the_row():
     table = bg.data.load("penguins").sample(80, random_state=0)
     classifier = bg.AveragedClassifier(members=["gaussian", "category"]).fit(table, table.pop("species"))
@@ -169,7 +170,6 @@ def test_tables_of_new_rows_vary_as_a_regression_is_unknown():
     assert abs(found / wanted - 1) < 5 * error, (found, wanted)
 
 
-@pytest.mark.compiles
 def test_tables_of_the_rows_of_a_fit_by_em_vary_under_its_prior():
     gaps, y = np.where((np.arange(80) >= 20)[:, None] & [False, True], np.nan, PAIR), np.zeros(80)
     classifier = bg.GaussianDiscriminantClassifier(inference="map", random_state=0).fit(gaps, y)
@@ -196,9 +196,7 @@ def test_rows_of_an_exact_fit_are_not_counted_twice():
     assert abs(found / wanted - 1) < 5 * error, (found, wanted)
 
 
-@pytest.mark.parametrize(
-    "covariance", [*(pytest.param(c, marks=pytest.mark.compiles) for c in ("full", "diagonal")), "draws"]
-)
+@pytest.mark.parametrize("covariance", ["full", "diagonal", "draws"])
 def test_tables_of_rows_without_classes_know_all_that_is_seen(covariance):
     """Two rows with other gaps, against draws of the posterior that are weighed by the density of both rows."""
     y = np.arange(16) % 2
@@ -225,7 +223,6 @@ def test_tables_of_rows_without_classes_know_all_that_is_seen(covariance):
         assert abs(values.mean() - weight @ own) < 5 * error, (values.mean(), weight @ own, error)
 
 
-@pytest.mark.compiles
 def test_tables_of_the_average_share_a_member_and_its_parameters():
     classifier = bg.AveragedClassifier(members=["gaussian", "category"], bend=False).fit(X[::6, :1], Y[::6])
     tables = impute(classifier, np.full((16, 1), np.nan), np.full(16, 2), draws=200, joint=True)
@@ -259,7 +256,7 @@ def z_of_variance(means, wanted):
     return (square.mean() - wanted) / (square.std() / np.sqrt(len(means)))
 
 
-@pytest.mark.parametrize("rows", ["of the fit", pytest.param("new", marks=pytest.mark.compiles)])
+@pytest.mark.parametrize("rows", ["of the fit", "new"])
 def test_tables_of_counts_vary_as_their_rate_is_unknown(rows):
     """Under the posterior Gamma(a, b) the mean of n filled counts has the variance a/b² + a/(b n)."""
     table, y = visits()
@@ -280,7 +277,6 @@ def test_tables_of_counts_vary_as_their_rate_is_unknown(rows):
     assert z_of_variance(alone, wanted) < -5
 
 
-@pytest.mark.compiles
 def test_tables_of_counts_without_classes_know_all_that_is_seen():
     """Two rows with other gaps, against draws of the posterior that are weighed by the density of both rows."""
     rows, y = visits()
@@ -302,7 +298,6 @@ def test_tables_of_counts_without_classes_know_all_that_is_seen():
         assert abs(values.mean() - weight @ own) < 5 * error, (values.mean(), weight @ own, error)
 
 
-@pytest.mark.compiles
 def test_tables_of_a_leaf_with_a_full_covariance_vary_as_its_regression_is_unknown():
     prior = NormalInverseWishart(np.zeros(2), 1.0, 4.0, np.eye(2))
     rows = pd.DataFrame(PAIR, columns=["a", "b"])
@@ -315,7 +310,6 @@ def test_tables_of_a_leaf_with_a_full_covariance_vary_as_its_regression_is_unkno
     assert abs(z_of_variance([table["b"].mean() for table in tables], wanted)) < 5
 
 
-@pytest.mark.compiles
 def test_imputers_by_an_average_with_leaves_vary_as_its_rate_is_unknown():
     table = visits()[0][["age", "visits"]]
     table.loc[10:, "visits"] = np.nan

@@ -19,6 +19,8 @@ from bayesgen import AveragedClassifier, inspection
 from bayesgen.averaging import learning, softmax
 from bayesgen.estimators import averaged, workers
 
+pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
+
 X, Y = load_iris(return_X_y=True)
 NAMES = np.array(["a", "b", "c"])[Y]
 FIT = slice(None, None, 3)
@@ -64,8 +66,8 @@ def told():
         ("generative", {"mixture"}),
         (["gaussian"], set()),
         (["gaussian", "softmax"], {"softmax"}),
-        pytest.param(["generative", "forest"], {"mixture", "forest"}, marks=pytest.mark.compiles),
-        pytest.param("all", {"mixture", "softmax", "forest"}, marks=pytest.mark.compiles),
+        (["generative", "forest"], {"mixture", "forest"}),
+        ("all", {"mixture", "softmax", "forest"}),
         (["gaussian", ("tree", DecisionTreeClassifier())], {"tree"}),
     ],
 )
@@ -126,7 +128,6 @@ def test_a_member_gets_the_rows_as_they_are_given(told):
     pd.testing.assert_frame_equal(told.given[-1][0], frame[::-1].reset_index(drop=True))
 
 
-@pytest.mark.compiles
 @pytest.mark.parametrize(
     ("kind", "later"),
     [

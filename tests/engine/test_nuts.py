@@ -248,6 +248,7 @@ def test_one_program_for_all_chains_gives_the_draws_of_a_thread_each(case, accel
         assert (np.abs(laws.z_scores(own, mine.mean((0, 1)), mine.var((0, 1)) / 200)) < 5).all(), site
 
 
+@pytest.mark.compiles
 def test_one_program_reads_nothing_from_the_host_between_blocks(accelerator):
     accelerator()
     fitted = LogisticClassifier(inference=NUTS(400, 200, 3, keep_warmup=True), random_state=0).fit(X, TWO)

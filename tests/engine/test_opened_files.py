@@ -160,6 +160,7 @@ def test_a_folder_is_no_table(tmp_path):
         read(str(tmp_path))
 
 
+@pytest.mark.compiles
 def test_a_named_pipe_is_read_once(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     os.mkfifo("rows")

@@ -15,6 +15,8 @@ from bayesgen.averaging.member import NOTHING
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.models import BetaBinomial
 
+pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
+
 
 @pytest.fixture(scope="module")
 def fitted():
@@ -70,7 +72,6 @@ def test_imputed_values_are_means_given_the_class(fitted):
     np.testing.assert_allclose(inspection.impute(fitted, holed)["age"].dropna().index, np.arange(12))
 
 
-@pytest.mark.compiles
 def test_drawn_values_follow_the_predictive_of_their_class(fitted):
     row = pd.concat([NEW.iloc[[9]].assign(visits=np.nan, wait=np.nan)] * 40)
     drawn = [inspection.impute(clone_seed(fitted, s), row, ["top"] * 40, draws=1)[0] for s in range(40)]

@@ -19,6 +19,8 @@ from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.softmax import SoftmaxMember
 from bayesgen.averaging.view import Training
 
+pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
+
 WINE, CULTIVAR = load_wine(return_X_y=True)
 POOL = ["gaussian", "category", "screened"]
 
@@ -180,7 +182,6 @@ CASES = {
 }
 
 
-@pytest.mark.compiles
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.filterwarnings("ignore:no member predicts", "ignore:columns .* hold one value")
 def test_any_table(case):
@@ -202,7 +203,6 @@ def test_tables_of_five_columns_are_as_they_were():
 
 
 @pytest.mark.filterwarnings("ignore:35 of 115 rows (by weight )?repeat another:UserWarning")
-@pytest.mark.compiles
 def test_order_and_names_and_the_way_a_weight_is_written_change_nothing():
     rows = mixed()
     frame, names = framed(rows), np.array(["b", "c", "a"])[rows.codes]
@@ -240,7 +240,6 @@ def test_files_answer_equally_and_those_that_lead_astray_are_refused(tmp_path):
             bg.load(tmp_path / "wrong.safetensors")
 
 
-@pytest.mark.compiles
 def test_questions_go_through_screened_members_or_leave_them_out():
     rows = mixed()
     frame = framed(rows)
@@ -258,7 +257,6 @@ def test_questions_go_through_screened_members_or_leave_them_out():
         AveragedClassifier(members=["screened"]).fit(frame, rows.codes).sample(3)
 
 
-@pytest.mark.compiles
 def test_columns_with_leaves_and_groups_of_rows():
     rows = mixed()
     frame = framed(rows).assign(visits=np.random.default_rng(0).poisson(1 + 2 * rows.codes))

@@ -16,6 +16,8 @@ from scipy.stats import chi2
 from bayesgen import AveragedClassifier
 from bayesgen.averaging.learning import as_drawn
 
+pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
+
 ROWS = {2: 60, 10: 100, 30: 240, 100: 300}
 TABLE = Path(__file__).parents[2] / "docs" / "reliability" / "told-scores.csv"
 

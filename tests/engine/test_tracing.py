@@ -19,6 +19,8 @@ from bayesgen.core import program
 from bayesgen.models import BetaBernoulli, GammaPoisson, NormalInverseGamma
 from bayesgen.testing.case import asked, compiled, z_scores
 
+pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
+
 # Slow elsewhere, but their algebra is their own; else of two lines that run the same code, one.
 OWN = ("coin", "calls", "gauge", "skewed", "gaussian plane", "linear, known noise")
 EXACT = [case for case in CASES if case.model.conjugate and (not case.slow or case.name in OWN)]
@@ -37,7 +39,6 @@ def again(model):
     return replace(model, **inner)
 
 
-@pytest.mark.compiles
 @each
 def test_evidence_and_its_gradient(case):
     """Under jit the evidence equals NumPy's; its gradient agrees with finite differences (to their own error)."""
@@ -72,7 +73,6 @@ def test_predictive_of_traced_hyperparameters(case):
     np.testing.assert_allclose(traced, case.model.update(statistics).log_predictive(asked(new)), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.compiles
 @each
 def test_many_priors_at_once(case):
     """Evidences mapped over a stack of hyperparameters equal the single ones."""
@@ -85,7 +85,6 @@ def test_many_priors_at_once(case):
     np.testing.assert_allclose(values, [m.log_evidence(statistics) for m in (case.model, other)], rtol=1e-11)
 
 
-@pytest.mark.compiles
 @each
 def test_single_precision(case):
     """In a float32 program the evidence is float32, right to 1e-4 of the sum of its terms' sizes."""
@@ -130,7 +129,6 @@ def whole():
         numpyro.sample("heads", dist.Binomial(TOSSES, probability), obs=HEADS)
 
 
-@pytest.mark.compiles
 @pytest.mark.parametrize("double", [False, True], ids=["float32", "float64"])
 def test_a_collapsed_hierarchy_has_the_density_of_the_whole_integrated(double):
     """Against quadrature over each coin's probability; the sequences' evidence leaves the binomial coefficients out."""

@@ -16,6 +16,8 @@ from bayesgen.averaging.view import Training
 from bayesgen.core.shapes import check_shapes
 from bayesgen.numerics.trees import Ranks, Trees
 
+pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
+
 
 def table(n=200, seed=0, gaps=0.1):
     """Numbers and categories of three classes, with gaps."""
@@ -82,7 +84,6 @@ def test_a_row_is_left_out_by_the_trees_that_did_not_draw_it():
         np.testing.assert_allclose(own, expected, rtol=1e-6)
 
 
-@pytest.mark.compiles
 def test_where_classes_are_fields_of_a_board_the_forest_leads(board):
     X, y = checkerboard(seed=2)
     alone = bg.AveragedClassifier(members=["gaussian", "category"]).fit(*checkerboard())
@@ -103,7 +104,6 @@ def test_no_row_costs_more_than_the_rows_allow(board):
     np.testing.assert_allclose(probability.sum(1), 1)
 
 
-@pytest.mark.compiles
 def test_bent_columns_grow_the_same_trees():
     rows = table(gaps=0.0)
     bent = replace(rows, x=np.log(rows.x))
@@ -180,7 +180,6 @@ def test_a_class_that_a_fold_lacks_is_rare_in_it():
     assert 0 < probability[:, 3].max() < 0.01
 
 
-@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore:no member predicts:UserWarning")
 def test_boosted_trees_take_part_from_a_number_of_rows_on(tmp_path, monkeypatch):
     monkeypatch.setattr(ensembles, "_ENOUGH", 300)  # 1,000 take longer to fit

@@ -10,6 +10,8 @@ from sklearn.datasets import load_iris
 import bayesgen as bg
 from bayesgen.averaging.member_rows import HeldOut, Rows
 
+pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
+
 
 def noise(weight):
     """Rows of three classes that tell nothing of them, and their weights."""
@@ -51,7 +53,6 @@ def test_gaps_where_groups_are_so_heavy_that_no_row_is_left_out():
     assert np.isfinite(fitted.predict_proba(X)).all()
 
 
-@pytest.mark.compiles
 def test_many_small_classes_bring_no_warnings():
     y = np.repeat(np.arange(30), 2)
     X = np.random.default_rng(0).normal(size=(60, 4)) + y[:, None]

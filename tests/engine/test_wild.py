@@ -15,6 +15,8 @@ from bayesgen.averaging.member_rows import Rows
 from bayesgen.core.errors import InputWarning
 from bayesgen.tables import wild
 
+pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
+
 IRIS, SPECIES = load_iris(return_X_y=True)
 FIT, TEST = slice(None, None, 5), slice(2, None, 5)
 HALF = np.arange(100) % 2
@@ -91,7 +93,6 @@ def test_tables_without_slips_have_no_wild_entry(load):
         assert not len(wild.find(x[::step], y[::step]).row)
 
 
-@pytest.mark.compiles
 def test_one_entry_at_a_thousand_times_the_largest_moves_no_other_row(monkeypatch):
     x, y = load_wine(return_X_y=True)
 
