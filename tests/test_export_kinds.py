@@ -150,6 +150,7 @@ LATENT = {
     "no labels": ({"classes": 2, "starts": 2}, None),
     "some labels": ({"model": "discriminant"}, np.where(RNG.random(200) < 0.3, LABELS, None)),
     "labels that may be wrong": ({"label_noise": bg.models.LabelNoise(rate=0.1)}, LABELS),
+    "Student's t": ({"classes": 2, "starts": 2, "features": "student"}, None),
     "all labels": ({"inference": "exact"}, LABELS),
 }
 
