@@ -207,7 +207,8 @@ class Leaf(LeafProgram):
           ``total``.
 
         The entry "columns" may hold facts of the columns: their "kind" ("number", "count"), the number that values lie
-        "above", and "words", in which others are refused.
+        "above", and "words", in which others are refused. An export also needs `draw` and `student`, or instead of the
+        latter ``density_kind`` "probability", of counts and categories.
 
         Parameters
         ----------
