@@ -67,6 +67,8 @@ def test_the_number_of_humps_is_found_and_told():
     assert done[-1][:2] == (24, 24) and done[0][2] == "1 class, all rows"
     assert (table.loc[[1, 2], "difference"] < -2 * table.loc[[1, 2], "difference_error"]).all()
     assert table.loc[3, "smallest"] == pytest.approx(20, abs=0.5) and table.loc[3, "entropy"] > 0.98
+    for number, fitted in found.fits.items():  # of all rows, whatever folds were fitted after it
+        assert sum(fitted.summary().rows.values()) == pytest.approx(100) and len(fitted.classes_) == number
     assert "3 classes" in found.sentence and "3 classes" in repr(found)
 
 

@@ -67,6 +67,7 @@ def test_diabetes_has_the_maximum_of_mclust():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:in .* starts a class shrank")
 @pytest.mark.parametrize("kind", ["full", "diag"])
 def test_maxima_are_as_high_as_those_of_scikit_learn_in_50_tables(kind):
     """The same likelihood at the same parameters; the maximum of 10 starts against that of its 10."""

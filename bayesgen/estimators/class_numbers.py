@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.special import logsumexp, xlogy
+from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from bayesgen.core import registry
@@ -181,6 +182,7 @@ def _with_categories(X):
 def _fitted(estimator, X, places, seed: int) -> Any:
     """Return the fit of all rows with its facts, or the log density of the rows at ``places`` given the others."""
     rows = X.iloc if isinstance(X, pd.DataFrame) else np.asarray(X)
+    estimator = clone(estimator)  # the fit of all rows stays as it is
     try:
         with warnings.catch_warnings():
             if places is not None:
