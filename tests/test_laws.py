@@ -31,7 +31,6 @@ SEARCHED = {
     "a_weight_may_be_a_fraction": ("outliers", "laplace noise", "laplace noise and prior", "softmax, pinned", "probit"),
     "likelihood_of_statistics_is_that_of_rows": ("linear, prior apart",),
     "map_maximises": ("outliers", "linear, prior apart", "skewed", "chain"),
-    "ml_maximises": ("gaussian plane",),
     "missing_at_fit_is_marginal": ("gaussian plane",),
     "row_program_is_statistics_program": ("gaussian plane",),
     "is_a_pytree": ("gaussian plane",),
