@@ -57,18 +57,20 @@ function between(link, s, low, high, first, last) {
 function byDraw(x) {
   const [z, joint] = [predictors(x), new Float64Array(members.count * K)];
   const { weights, cuts, lines, link } = regression;
+  const scores = new Float64Array(lines);
   for (let m = 0; m < members.count; m++) {
-    const scores = Array.from({ length: lines }, (_, line) => {
+    let top = -Infinity;
+    for (let line = 0; line < lines; line++) {
       const first = (m * lines + line) * (z.length + 1);
-      return z.reduce((sum, v, i) => sum + v * weights[first + 1 + i], weights[first]);
-    });
-    const top = Math.max(...scores); // taken off first: scores may be large
-    const shifted = scores.map((s) => s - top);
-    const total = cuts ? 0 : logSum(shifted);
+      scores[line] = weights[first];
+      for (let i = 0; i < z.length; i++) scores[line] += z[i] * weights[first + 1 + i];
+      top = Math.max(top, scores[line]);
+    }
+    if (!cuts) for (let k = 0; k < K; k++) scores[k] -= top; // first of all: scores may be large
+    const total = cuts ? 0 : logSum(scores);
     for (let k = 0; k < K; k++) {
       const place = m * (K - 1) + k;
-      const last = k === K - 1;
-      const log = cuts ? between(link, scores[0], cuts[place - 1], cuts[place], !k, last) : shifted[k] - total;
+      const log = cuts ? between(link, scores[0], cuts[place - 1], cuts[place], !k, k === K - 1) : scores[k] - total;
       joint[m * K + k] = members.log[m] + log;
     }
   }
