@@ -47,6 +47,7 @@ LEAST = {
     "8-own-leaf": 9,
     "9-averaging": 16,
     "10-from-lecture-to-workflow": 14,
+    "11-unnamed-classes": 15,
 }
 CALLS = """
 import tempfile
