@@ -10,21 +10,7 @@ from sklearn.datasets import load_iris
 
 import bayesgen as bg
 from bayesgen.models import BetaBernoulli, NormalInverseGamma, latent_classes
-
-# Stouffer and Toby 1951, American Journal of Sociology 56: 216 students judge in four situations of a role conflict.
-# Patterns of answers (universalistic 0, particularistic 1) and their counts, as printed by Goodman 1974.
-VALUES = {
-    "0000": 42, "0001": 23, "0010": 6, "0011": 25, "0100": 6, "0101": 24, "0110": 7, "0111": 38,
-    "1000": 1, "1001": 4, "1010": 1, "1011": 6, "1100": 2, "1101": 9, "1110": 2, "1111": 20,
-}  # fmt: skip
-
-
-# Dayton 1998, Latent Class Scaling Analysis: whether 319 students lied to avoid an examination, lied to avoid handing
-# in a paper, bought a paper, copied answers. Log likelihood: Linzer and Lewis 2011, Journal of Statistical Software 42.
-CHEATING = {
-    "0000": 207, "0001": 46, "0010": 7, "0011": 5, "0100": 13, "0101": 4, "0110": 1, "0111": 2,
-    "1000": 10, "1001": 3, "1010": 1, "1011": 2, "1100": 11, "1101": 4, "1110": 1, "1111": 2,
-}  # fmt: skip
+from benchmarks.starts import CHEATING, VALUES
 
 
 def values(counts=VALUES):

@@ -8,14 +8,7 @@ import pytest
 from sklearn.mixture import GaussianMixture
 
 import bayesgen as bg
-
-# Agresti 2002, Categorical Data Analysis, table 13.1, which is `carcinoma` of poLCA 1.6: whether seven pathologists see
-# a carcinoma on 118 slides. Patterns of A to G and their counts.
-CARCINOMA = {
-    "0000000": 34, "0000100": 2, "0100000": 6, "0100001": 1, "0100100": 4, "0100101": 5, "1000000": 2,
-    "1010101": 1, "1100000": 2, "1100001": 1, "1100100": 2, "1100101": 7, "1100111": 1, "1101001": 1,
-    "1101101": 2, "1101111": 3, "1110101": 13, "1110111": 5, "1111101": 10, "1111111": 16,
-}  # fmt: skip
+from benchmarks.starts import CARCINOMA
 
 
 def slides():
@@ -70,7 +63,11 @@ def test_diabetes_has_the_maximum_of_mclust():
 @pytest.mark.filterwarnings("ignore:in .* starts a class shrank")
 @pytest.mark.parametrize("kind", ["full", "diag"])
 def test_maxima_are_as_high_as_those_of_scikit_learn_in_50_tables(kind):
-    """The same likelihood at the same parameters; the maximum of 10 starts against that of its 10."""
+    """The same likelihood at the same parameters; the maximum of 40 starts against that of its 10.
+
+    With 10 starts each, 3 of 50 full maxima are lower: two of them 40 starts find, and one is a class of three rows
+    nearly on a line, whose likelihood has no bound, so that it is passed over here.
+    """
     lower = 0
     for seed in range(50):
         rng = np.random.default_rng(seed)
@@ -78,18 +75,18 @@ def test_maxima_are_as_high_as_those_of_scikit_learn_in_50_tables(kind):
         X = rng.normal(rng.normal(0.0, 3.0, (3, 2))[t], rng.uniform(0.5, 1.5, (3, 1))[t], (120, 2))
         peer = GaussianMixture(3, covariance_type=kind, n_init=10, tol=1e-8, max_iter=5000, reg_covar=0, random_state=0)
         structure = {"full": "full", "diag": "diagonal"}[kind]
-        settings = {"covariance": structure, "classes": 3, "inference": "ml", "starts": 10, "random_state": 0}
+        settings = {"covariance": structure, "classes": 3, "inference": "ml", "starts": 40, "random_state": 0}
         fitted = bg.LatentClassClassifier("discriminant", **settings).fit(X)
         params = fitted.posterior_.params
         peer.fit(X)
-        height = peer.score(X) * 120
+        height, sizes = peer.score(X) * 120, peer.weights_ * 120
         spread = params["gaussian.covariance" if kind == "full" else "gaussian.variance"]
         peer.weights_, peer.means_ = params["classes.probability"], params["gaussian.mean"]
         peer.precisions_cholesky_ = np.linalg.inv(np.linalg.cholesky(spread)).mT if kind == "full" else spread**-0.5
         mine = fitted.score_samples(X)
         np.testing.assert_allclose(mine, peer.score_samples(X), rtol=1e-9)
-        lower += mine.sum() < height - 1e-3
-    assert lower <= 2  # a start of 10 may miss the best mode, or peers sit on one that has no bound
+        lower += mine.sum() < height - 1e-3 and sizes.min() > 4
+    assert lower == 0
 
 
 @pytest.mark.slow
