@@ -48,7 +48,7 @@ def test_clusters_are_found_in_spite_of_outliers():
     assert total == pytest.approx(density(params, X).sum(), rel=1e-12)
 
 
-@pytest.mark.parametrize("way", ["ml", "map"])
+@pytest.mark.parametrize("way", [pytest.param("ml", marks=pytest.mark.compiles), "map"])
 def test_the_density_never_falls(way):
     """Likelihood; and that times the prior, which SciPy has."""
     X, _, _ = clusters(1)
@@ -82,6 +82,7 @@ def test_the_density_never_falls(way):
         assert np.diff(heights).min() > -1e-9 and heights[-1] > heights[0] + 10
 
 
+@pytest.mark.compiles
 def test_likelihood_ends_at_a_maximum_that_no_small_step_raises():
     X, _, _ = clusters(2)
     with pytest.warns(UserWarning, match="in 1 of 4 starts a class shrank"):
@@ -95,6 +96,7 @@ def test_likelihood_ends_at_a_maximum_that_no_small_step_raises():
         assert density(moved, X).sum() < top
 
 
+@pytest.mark.compiles
 def test_labels_from_none_to_all_and_a_shared_covariance():
     X, t, out = clusters()
     some = pd.Series(t).where(np.arange(150) < 24)
