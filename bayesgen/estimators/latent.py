@@ -73,8 +73,7 @@ class LatentClassClassifier(GenerativeClassifier):
         Method of inference; where every row has a label that is right, "exact" too.
     starts : int, default 20
         Number of starts of the search for classes without labels. It ends in the best by a lower bound of the evidence,
-        where "map", "laplace" and chains of "nuts" begin; for "ml", and for Student's t, in that of the highest
-        likelihood. A Student's t begins where each start of the same mixture of Gaussians ends.
+        where "map", "laplace" and chains of "nuts" begin; for "ml", and Student's t, in that of the highest likelihood.
     random_state : int, RandomState or None
         Source of randomness for starts, NUTS and draws.
 
