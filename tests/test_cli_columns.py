@@ -184,6 +184,7 @@ def test_own_data_said_by_options(tmp_path):
     np.testing.assert_allclose(got.filter(like="p_").iloc[:1], classifier.predict_proba(rows), rtol=1e-9)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("model", ["nb", "gda"])
 def test_dates_are_told_as_dates(tmp_path, model):
     """A --date column is a number of days to the model, and a date to whoever reads the answer."""

@@ -147,6 +147,7 @@ def test_what_predict_reads_it_writes_and_the_other_way_round(source, output, bi
     np.testing.assert_allclose(found.filter(like="p_"), want, rtol=1e-9)
 
 
+@pytest.mark.compiles
 def test_ids_are_kept_whatever_their_columns_are_called(birds):
     names, table = ["row", "class", "fold", "truth", "exact_class", "p_Adelie", "patient"], pd.read_csv("rows.csv")
     table = table.assign(**{name: [f"{name} {i}" for i in range(len(table))] for name in names})

@@ -29,15 +29,17 @@ IN_LOOPS = (
 # Of a kind that another line has, and seconds long: rows of weights by loops, searches, gaps at the fit.
 SEARCHED = {
     "a_weight_may_be_a_fraction": ("outliers", "laplace noise", "laplace noise and prior", "softmax, pinned", "probit"),
-    "likelihood_of_statistics_is_that_of_rows": ("linear, prior apart",),
+    "likelihood_of_statistics_is_that_of_rows": ("linear, prior apart", "outliers"),
     "map_maximises": ("outliers", "linear, prior apart", "skewed", "chain"),
-    "missing_at_fit_is_marginal": ("gaussian plane",),
-    "row_program_is_statistics_program": ("gaussian plane",),
+    "missing_at_fit_is_marginal": ("gaussian plane", "naive Bayes"),
+    "row_program_is_statistics_program": ("gaussian plane", "naive Bayes"),
     "is_a_pytree": ("gaussian plane",),
     "prior_program_is_the_prior": ("separation diagonal",),
-    "evidence_of_missing_is_marginal": ("skewed", "diagonal", "diagonal shared"),
+    "evidence_of_missing_is_marginal": ("naive Bayes", "skewed", "diagonal", "diagonal shared"),
     "missing_is_marginal": ("gaussian space",),
     "pieces_make_the_whole": ("softmax", "ordered"),
+    "target_has_probability_one": ("linear, prior apart",),
+    "draws_have_named_dims": ("separation diagonal",),
 }
 ALONE = (("full shared", "map_maximises"), ("separation", "prior_program_is_the_prior"))  # notice a formula of theirs
 

@@ -134,7 +134,7 @@ def test_condition(case):
             np.testing.assert_array_equal(trace[name]["value"], value)
 
 
-@over(laws.CASES, SLOPED_AGAIN, ("chain", "full", "full shared", "diagonal", "isotropic", "ordered, probit"))
+@over(laws.CASES, SLOPED_AGAIN, (*LONG, "chain", "full", "full shared", "diagonal", "isotropic"))
 def test_gradients_are_finite_where_values_are_missing(case):
     """A NaN masked after `log_prob` leaves a NaN gradient; replaced before, it does not."""
     data = floats32(case.data(ROWS, "entries"))

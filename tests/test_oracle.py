@@ -132,6 +132,7 @@ def cells():
             slow = inference == "nuts" or (points and (name == "naive Bayes, mixed" or gaps == "complete at fit"))
             again = name.startswith("gda") and name != "gda, full" and (points or "shared" in name)
             again |= name in ("naive Bayes, binomial", "naive Bayes, Gaussian mean")
+            again |= inference == "map" and name in ("gda, full", "naive Bayes, Gaussian")  # seconds; "ml" has them
             yield pytest.param(name, gaps, inference, marks=[pytest.mark.slow] * slow + [pytest.mark.compiles] * again)
 
 

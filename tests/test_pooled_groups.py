@@ -180,6 +180,7 @@ def test_an_estimator_knows_its_groups(clinic, tmp_path):
     assert drawn["patient"].isna().all() and drawn["pulse"].notna().all()
 
 
+@pytest.mark.compiles
 def test_what_names_no_groups_is_refused(clinic):
     classifier, X, y = clinic
     leaf = FEATURES["pulse", "heat", "patient"]

@@ -137,6 +137,7 @@ def test_programs_are_kept_within_a_budget_of_memory(monkeypatch):
     assert list(compiled._programs) == ["e"]
 
 
+@pytest.mark.compiles
 def test_the_size_of_a_sampler_is_seen():
     """Its memory, some 20 MB a model, was measured with the process; of no program is it 0."""
     from bayesgen import NUTS, fit

@@ -51,6 +51,7 @@ def test_the_kicks_of_horses(page):
     np.testing.assert_allclose(rate.concentration / rate.rate, 0.61, atol=0.005)
 
 
+@pytest.mark.compiles
 def test_the_drift_is_found_beside_the_classes(page):
     """The first cell: an instrument that drifts by 0.5, by least squares of rows less the means of their classes."""
     x, t, time = page["x"], page["t"], page["time"]

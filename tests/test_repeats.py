@@ -131,6 +131,7 @@ TWICE, BOTH = pd.concat([NOISE, NOISE], ignore_index=True), np.r_[CODES, CODES]
 TOLD = "100 of 200 rows repeat another, class and all; by chance 0 would"
 
 
+@pytest.mark.compiles
 @pytest.mark.filterwarnings("ignore:no member predicts rows left out:UserWarning")
 def test_copies_of_noise_predict_nothing_and_are_told():
     classifier = AveragedClassifier(members=["gaussian", "forest"])
