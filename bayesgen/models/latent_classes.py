@@ -128,19 +128,21 @@ def _ends(model, statistics, starts, rng, likelihood):
 def _begun_by_rows(model, simple, statistics, starts, rng, way):
     """Do `begun` where a leaf keeps its rows, from the ends of the starts of its ``simple`` twin."""
     unknown = UnknownClasses(model)
-    own = UnknownClasses(simple).statistics(statistics.rows, np.full(len(statistics.weight), -1), statistics.weight)
+    gaussian = UnknownClasses(simple).statistics(
+        statistics.rows, np.full(len(statistics.weight), -1), statistics.weight
+    )
     known = dict(statistics.recorded.leaves)
     for name, sums in known.items():
         if isinstance(sums, RowsByGroup):
             x, codes, weight = sums.flat()
             count = len(model.class_names)
             known[name] = simple.leaves[name].sum_rows(x, Grouping(codes, count, weight, (count,)))
-    own = replace(own, recorded=replace(statistics.recorded, leaves=known))
+    gaussian = replace(gaussian, recorded=replace(statistics.recorded, leaves=known))
     if len(free(model, statistics)) < 2:
-        return replace(statistics, start=begun(simple, own, starts, rng).start)
+        return replace(statistics, start=begun(simple, gaussian, starts, rng).start)
     climbed, heights, best, labels = {}, [], -np.inf, None
     em = RowEM(unknown, statistics, way)
-    for level, each in _ends(simple, own, starts, rng, False):
+    for level, each in _ends(simple, gaussian, starts, rng, False):
         for height, begin in zip(level.round(3), each, strict=True):
             if height not in climbed:
                 climbed[height] = _height(em, begin.T)
