@@ -262,9 +262,14 @@ def code(module) -> ast.Module:
     return ast.parse(MODULES[module].read_text(encoding="utf-8"))
 
 
-def imports(tree) -> Iterator[str]:
+@functools.cache
+def walked(module) -> list[ast.AST]:
+    return [*ast.walk(code(module))]
+
+
+def imports(nodes) -> Iterator[str]:
     """The modules of this package that a piece of code imports, in functions too."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "bayesgen":
             where = node.module.removeprefix("bayesgen").lstrip(".")
             for alias in node.names:
@@ -284,7 +289,7 @@ def test_a_file_name_stands_in_one_room():
 
 
 def test_every_import_is_of_a_floor_below():
-    pairs = [(m, other) for m in MODULES for other in imports(code(m))]
+    pairs = [(m, other) for m in MODULES for other in imports(walked(m))]
     rooms = [(m, other, m.split(".")[0], other.split(".")[0]) for m, other in pairs]
     up = [f"{m} imports {other}" for m, other, here, there in rooms if here != there and FLOOR[there] >= FLOOR[here]]
     assert not up
@@ -292,7 +297,7 @@ def test_every_import_is_of_a_floor_below():
 
 def test_no_room_uses_a_private_name_of_another():
     """What another room needs is public; names of no room are those of other libraries."""
-    trees = {module: [*ast.walk(code(module))] for module in MODULES}
+    trees = {module: walked(module) for module in MODULES}
     members: dict[str, set] = {}  # of classes, and what is set on them, by room
     for module, nodes in trees.items():
         inner = [item for node in nodes if isinstance(node, ast.ClassDef) for item in ast.walk(node)]
@@ -314,7 +319,7 @@ def test_no_circle_within_a_room():
     graph = {}
     for module in MODULES:
         head = [n for n in code(module).body if isinstance(n, ast.ImportFrom)]
-        graph[module] = {other for node in head for other in imports(node)} - {module}
+        graph[module] = {other for other in imports(head)} - {module}
     done: set[str] = set()
 
     def visit(module, path):

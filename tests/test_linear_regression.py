@@ -282,7 +282,12 @@ def test_basis_expansion_is_a_pipeline():
 
 
 @pytest.mark.parametrize(
-    "estimator", [LinearRegressor(), LinearRegressor(noise="laplace", prior="laplace", inference="map")], ids=str
+    "estimator",
+    [
+        LinearRegressor(),
+        pytest.param(LinearRegressor(noise="laplace", prior="laplace", inference="map"), marks=pytest.mark.compiles),
+    ],
+    ids=str,
 )
 def test_scikit_learn_contract(estimator):
     check_estimator(estimator, on_skip=None)

@@ -107,7 +107,7 @@ def in_parts(text, folder, count=3):
     return folder / "*.csv"
 
 
-@pytest.mark.parametrize("model", ["nb", "gda", "logistic"])
+@pytest.mark.parametrize("model", ["nb", "gda", pytest.param("logistic", marks=pytest.mark.compiles)])
 def test_the_table_of_an_office_in_batches_is_what_it_is_in_memory(folder, monkeypatch, model):
     said = ["--target", "result", "--model", model, "--drop", "patient,seen", "--limits", *OPTIONS]
     out, whole = fitted(folder, "office.csv", *said)
