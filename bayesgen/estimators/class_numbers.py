@@ -182,14 +182,14 @@ def _with_categories(X):
 def _fitted(estimator, X, places, seed: int) -> Any:
     """Return the fit of all rows with its facts, or the log density of the rows at ``places`` given the others."""
     rows = X.iloc if isinstance(X, pd.DataFrame) else np.asarray(X)
-    estimator = clone(estimator)  # the fit of all rows stays as it is
+    fresh: Any = clone(estimator)  # the fit of all rows stays as it is
     try:
         with warnings.catch_warnings():
             if places is not None:
                 warnings.simplefilter("ignore")  # the fit of all rows has told
                 kept = np.delete(np.arange(len(X)), places)
-                return _predicted(estimator.fit(rows[kept]), rows[places])
-        fitted = estimator.fit(X)
+                return _predicted(fresh.fit(rows[kept]), rows[places])
+        fitted = fresh.fit(X)
         facts, doubt = _facts(fitted, X, seed)
     except ValueError as error:
         return error
@@ -202,7 +202,7 @@ def _predicted(fitted, X) -> np.ndarray:
     near = unknown.start_from(statistics) if isinstance(statistics, PartlyLabelled) else None
     if fitted.posterior_.kind != "point" or isinstance(resolve(fitted.inference), ML) or near is None:
         return fitted.score_samples(X)
-    return logsumexp(near.log_predictive(near.check(fitted.read(X))), axis=1)
+    return np.asarray(logsumexp(near.log_predictive(near.check(fitted.read(X))), axis=1))
 
 
 def _facts(fitted, X, seed: int) -> tuple[dict[str, Any], str]:
