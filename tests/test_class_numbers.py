@@ -10,12 +10,7 @@ from sklearn.datasets import load_iris
 
 import bayesgen as bg
 from bayesgen.models import BetaBernoulli, NormalInverseGamma, latent_classes
-from benchmarks.starts import CHEATING, VALUES
-
-
-def values(counts=VALUES):
-    rows = [[bit == "1" for bit in pattern] for pattern, count in counts.items() for _ in range(count)]
-    return pd.DataFrame(rows, columns=list("ABCDEFG"[: len(rows[0])]))
+from benchmarks.starts import CHEATING, VALUES, answers
 
 
 def humps(seed=0, sizes=(30, 20, 50)):
@@ -24,7 +19,7 @@ def humps(seed=0, sizes=(30, 20, 50)):
 
 
 def test_the_highest_likelihood_is_the_one_that_was_published():
-    X = values(CHEATING)
+    X = answers(CHEATING)
     fitted = bg.LatentClassClassifier(classes=2, inference="ml", random_state=0).fit(X)
     assert fitted.score_samples(X).sum() == pytest.approx(-440.0271, abs=1e-4)
     assert fitted.starts_reached_ >= 4
@@ -32,10 +27,10 @@ def test_the_highest_likelihood_is_the_one_that_was_published():
 
 def test_two_classes_of_goodman():
     """Goodman 1974, Biometrika 61: two classes fit with G² = 2.72 on 6 degrees of freedom; shares .72 and .28."""
-    X = values()
+    X = answers(VALUES)
     fitted = bg.LatentClassClassifier(classes=2, inference="ml", random_state=0).fit(X)
     counts = np.array(list(VALUES.values()), float)
-    patterns = pd.DataFrame([[b == "1" for b in p] for p in VALUES], columns=list("ABCD"))
+    patterns = answers(dict.fromkeys(VALUES, 1))
     expected = 216 * np.exp(fitted.score_samples(patterns))
     assert 2 * (counts * np.log(counts / expected)).sum() == pytest.approx(2.72, abs=0.005)
     np.testing.assert_allclose(fitted.posterior_.params["classes.probability"], [0.72, 0.28], atol=0.005)

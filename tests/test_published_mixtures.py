@@ -3,17 +3,15 @@
 import importlib.util
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.mixture import GaussianMixture
 
 import bayesgen as bg
-from benchmarks.starts import CARCINOMA
+from benchmarks.starts import CARCINOMA, answers
 
 
 def slides():
-    rows = [[bit == "1" for bit in pattern] for pattern, count in CARCINOMA.items() for _ in range(count)]
-    return pd.DataFrame(rows, columns=list("ABCDEFG"))
+    return answers(CARCINOMA)
 
 
 def rdataset(package, name):
