@@ -16,7 +16,6 @@ For each number K, of n rows with memberships r_ik and P free parameters:
 - *entropy*: 1 + Σ r_ik log r_ik / (n log K), 1 where every membership is certain, 0 where none is known at all.
 """
 
-import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -34,9 +33,9 @@ from bayesgen.inference import ML, resolve
 from bayesgen.models import UnknownClasses, latent_classes
 from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.unknown_labels import PartlyLabelled
+from bayesgen.numerics.draws import LARGEST_K
 from bayesgen.tables.table import Table
 
-_LARGEST_K = 0.7  # Pareto k, above which the weights do not show what the draws miss
 _EMPTY = 1.0  # rows, at or below which a class is nearly empty
 
 
@@ -263,13 +262,9 @@ def _evidence(fitted, seed: int) -> tuple[float, float, str]:
     """Return the log evidence, its standard error (0 where it is exact), and why it is not to be trusted, or ""."""
     model, statistics = fitted.model_, fitted.statistics_
     if not model.conjugate:  # Student's t
-        run = getattr(fitted.posterior_, "run", None) or {}
-        level = run.get("log_evidence", np.nan) + math.lgamma(len(fitted.free_) + 1)
-        return (
-            level,
-            run.get("log_evidence_error", np.nan),
-            "" if np.isfinite(level) else "inference='laplace' estimates its evidence",
-        )
+        level, run = getattr(fitted, "log_evidence_", np.nan), getattr(fitted.posterior_, "run", None) or {}
+        doubt = "" if np.isfinite(level) else "inference='laplace' estimates its evidence"
+        return level, run.get("log_evidence_error", np.nan), doubt
     if not isinstance(statistics, PartlyLabelled):
         return fitted.log_evidence_, 0.0, ""
     exact = latent_classes.log_evidence(model, statistics)
@@ -277,4 +272,4 @@ def _evidence(fitted, seed: int) -> tuple[float, float, str]:
         return exact, 0.0, ""
     found = latent_classes.weighted_draws(model, statistics, np.random.default_rng(seed))
     doubt = "its evidence may be too small, since few draws have most of the weight"
-    return found.log_evidence, found.error, doubt if found.pareto_k > _LARGEST_K else ""
+    return found.log_evidence, found.error, doubt if found.pareto_k > LARGEST_K else ""
