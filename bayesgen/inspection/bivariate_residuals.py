@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.core.errors import listed
 from bayesgen.models import UnknownClasses
 from bayesgen.models.bernoulli import Bernoulli
-from bayesgen.models.beside_constants import BesideConstants
+from bayesgen.models.beside_constants import varying
 from bayesgen.models.categorical import Categorical
 from bayesgen.models.gaussian import Gaussian
 from bayesgen.models.log_normal import LogGaussian
@@ -76,7 +76,7 @@ def bivariate_residuals(classifier, tables: int = 99, seed: int = 0) -> pd.DataF
         raise ValueError("bivariate_residuals() is for two classes or more, of rows without labels and weights")
     model, rng, names = classifier.model_, np.random.default_rng(seed), []
     for block in classifier.schema_.blocks:
-        leaf, columns = _inner(model.leaves[block.name], block.columns)
+        leaf, columns = varying(model.leaves[block.name], block.columns)
         if leaf.event_dim or not isinstance(leaf, Bernoulli | Categorical | Gaussian | Poisson):
             kind = type(leaf).__name__
             raise ValueError(f"columns {listed(block.columns)}: bivariate_residuals() is not for a {kind}")
@@ -94,12 +94,8 @@ def bivariate_residuals(classifier, tables: int = 99, seed: int = 0) -> pd.DataF
     codes = np.full(len(statistics.weight), -1)
     for place in range(tables):
         params = {site: np.asarray(value[place]) for site, value in draws.items()}
-        share = params[f"{model.CLASSES}.probability"]
-        group, rows = rng.choice(len(share), len(codes), p=share), {}
-        for name, leaf in model.leaves.items():
-            drawn = leaf.draw(leaf.select_class(model.site(params, name), group), rng)
-            rows[name] = np.where(gaps[name], np.nan, drawn)
-        kept = unknown.statistics(rows, codes)
+        _, rows = model.sample_rows({s: np.broadcast_to(v, (len(codes), *v.shape)) for s, v in params.items()}, rng)
+        kept = unknown.statistics({name: np.where(gaps[name], np.nan, drawn) for name, drawn in rows.items()}, codes)
         kept = replace(kept, start=unknown.labels(params, kept))
         exceeded += residuals(kept) >= found - 1e-9  # a pair that fits exactly has rounding left
     index = pd.MultiIndex.from_tuples([(names[a], names[b]) for a, b in zip(first, places, strict=True)])
@@ -108,19 +104,12 @@ def bivariate_residuals(classifier, tables: int = 99, seed: int = 0) -> pd.DataF
     return table.sort_values(["p", "residual"], ascending=[True, False], kind="stable")
 
 
-def _inner(leaf, columns):
-    """Return the leaf of the columns that vary, and these."""
-    if isinstance(leaf, BesideConstants):
-        return leaf.leaf, list(leaf.modelled(columns)) if leaf.kept else []
-    return leaf, list(columns)
-
-
 def _residuals(model, params, rows) -> np.ndarray:
     """Return the residual of each pair of columns, (columns, columns), from rows by leaf."""
     share, parts = params[f"{model.CLASSES}.probability"], []
     for name, whole in model.leaves.items():
         x = rows[name].reshape(len(rows[name]), -1)
-        leaf, kept = _inner(whole, tuple(range(x.shape[1])))
+        leaf, kept = varying(whole, tuple(range(x.shape[1])))
         sites = model.site(params, name)
         if isinstance(leaf, Gaussian):
             sites = leaf.expand(sites)

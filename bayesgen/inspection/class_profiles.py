@@ -24,7 +24,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.models import latent_classes
-from bayesgen.models.beside_constants import BesideConstants
+from bayesgen.models.beside_constants import varying
 from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.draws import LARGEST_K, pareto_shape, systematic
@@ -81,9 +81,8 @@ def class_profiles(classifier, level: float = 0.95) -> pd.DataFrame:
     count = len(next(iter(draws.values())))
     values["class", "probability"] = draws[f"{model.CLASSES}.probability"]
     for block in classifier.schema_.blocks:
-        leaf, sites, columns = model.leaves[block.name], model.site(draws, block.name), block.values
-        if isinstance(leaf, BesideConstants):
-            columns, leaf = leaf.modelled(block.columns) if leaf.kept else (), leaf.leaf
+        leaf, columns = varying(model.leaves[block.name], block.values)
+        sites = model.site(draws, block.name)
         if sites.keys() & {"variance", "covariance"}:
             sites = leaf.expand(sites)
         for j, column in enumerate(columns):

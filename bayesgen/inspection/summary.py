@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.inspection.leave_one_out import by_column
-from bayesgen.models.beside_constants import BesideConstants
+from bayesgen.models.beside_constants import BesideConstants, varying
 from bayesgen.models.population import Populated
 from bayesgen.tables.dates import as_date
 
@@ -72,12 +72,11 @@ class Summary:
         seen = by_column(schema, model, classifier.statistics_)
         gaps = {c: float((size - sums["count"]).sum().round(9)) + 0.0 for c, sums in seen.items() if "count" in sums}
         for block in schema.blocks:
-            leaf = model.leaves[block.name]
-            sites, columns = model.site(means, block.name), block.values
+            leaf, sites = model.leaves[block.name], model.site(means, block.name)
             if isinstance(leaf, BesideConstants):
                 always = leaf.constants(block.columns)
                 values |= {(column, "constant"): np.full(len(classes), value) for column, value in always.items()}
-                columns, leaf = leaf.modelled(block.columns) if leaf.kept else (), leaf.leaf
+            leaf, columns = varying(leaf, block.values)
             prior_leaf = leaf
             if isinstance(leaf, Populated):
                 leaf, sites = leaf.leaf, leaf.shown(sites)

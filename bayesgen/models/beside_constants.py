@@ -299,3 +299,10 @@ class BesideConstants(ExponentialFamily):
         )
         after = [place + 1 + len(rank) if place >= 0 else -1 for place in products]
         return np.array([0, *(rank[j] + 1 if j in rank else -1 for j in range(dim)), *after])
+
+
+def varying(leaf: Leaf, columns: tuple) -> tuple[Any, tuple]:
+    """Return the leaf of those of its columns that vary, and these columns: all of them where none is constant."""
+    if not isinstance(leaf, BesideConstants):
+        return leaf, columns
+    return leaf.leaf, leaf.modelled(columns) if leaf.kept else ()
