@@ -25,9 +25,9 @@ from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMember
 from bayesgen.core.registry import saveable
 from bayesgen.core.shapes import shaped
 from bayesgen.numerics import tempering
+from bayesgen.numerics.draws import generator
 from bayesgen.numerics.pieces import grouped_patterns, one_blas_thread, pieces, split_rows, taken
 from bayesgen.numerics.special import log_mixture
-from bayesgen.posterior.posterior import generator
 from bayesgen.posterior.predictive import Predictive
 
 _CELLS = 1 << 20  # densities held at a time, so many that threads seldom wait for each other between products

@@ -32,10 +32,10 @@ import numpy as np
 
 from bayesgen.averaging.member_rows import HeldOut, Rows, weighted_back
 from bayesgen.averaging.students import Reference
+from bayesgen.core.memory import check_memory
 from bayesgen.core.program import Record
 from bayesgen.core.shapes import require_fit, shaped
 from bayesgen.models.moments import Moments, moments
-from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.components import fit_components, nearest_group
 from bayesgen.numerics.folds import sample
 from bayesgen.numerics.pieces import pieces, taken

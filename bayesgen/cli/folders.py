@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.core.errors import counted
-from bayesgen.numerics.checks import available
+from bayesgen.core.memory import available
 from bayesgen.tables.account import redated
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import Source, located

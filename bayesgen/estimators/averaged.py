@@ -26,7 +26,7 @@ from bayesgen.inspection.fitted import FittedDensity
 from bayesgen.inspection.joint_of_average import JointOfAverage, refuse_far
 from bayesgen.inspection.members import averaged_terms, summary, to_arviz
 from bayesgen.models.column_families import sparse_families
-from bayesgen.posterior.posterior import generator
+from bayesgen.numerics.draws import generator
 from bayesgen.tables import arrays, wild
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, counted_rows, existing, warn_of_labels, warn_of_weightless

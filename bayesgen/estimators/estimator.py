@@ -23,7 +23,7 @@ from bayesgen.inference import named
 from bayesgen.inspection.fitted import Fitted
 from bayesgen.inspection.probabilities import predict_proba_draws, predict_proba_interval
 from bayesgen.numerics.checks import check_count
-from bayesgen.posterior.posterior import generator
+from bayesgen.numerics.draws import generator
 from bayesgen.tables.labels import class_codes, class_labels
 from bayesgen.tables.schema import side_by_side
 from bayesgen.tables.shares import Shares, labels_or_shares

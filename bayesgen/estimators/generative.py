@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.core.errors import Argument, InputWarning, warn
 from bayesgen.estimators import settings
 from bayesgen.estimators.estimator import Estimator, sample, score, score_samples
-from bayesgen.inference import Inference
-from bayesgen.inference.base import resolve_for
+from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.data_tree import to_arviz
 from bayesgen.inspection.explain import explain, terms_of_model
 from bayesgen.inspection.fitted import FittedModel
@@ -20,6 +20,7 @@ from bayesgen.inspection.leave_one_out import leave_one_out
 from bayesgen.inspection.one_model import JointOfModel
 from bayesgen.inspection.probabilities import tempered, warn_of_few_draws
 from bayesgen.inspection.summary import Summary
+from bayesgen.models.model import is_conjugate
 from bayesgen.numerics.pieces import pieces, select_rows
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior.likelihoods import warn_of_lost
@@ -75,7 +76,7 @@ class GenerativeClassifier(ClassifierMixin, Estimator, FittedModel):
 
     def _learn(self, schema, template, statistics):
         model = template.with_prior(statistics)
-        inference = resolve_for(model, self.inference)
+        inference = _inference_for(model, self.inference)
         if self._weak:
             settings.warn_of_constant_columns(schema, statistics)
         posterior = self._infer(inference, model, statistics)
@@ -213,3 +214,17 @@ class GenerativeClassifier(ClassifierMixin, Estimator, FittedModel):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         return tags
+
+
+def _inference_for(model, inference: str | Inference) -> Inference:
+    """Return an inference as `resolve` does; where a model has no exact posterior, another in place of "exact", told.
+
+    "exact" is the default, which nobody chose for a Student-t or a pooled leaf: the mode is found where there is one,
+    else draws by Laplace. An `Exact()` that was given is taken at its word, and refuses.
+    """
+    if not (isinstance(inference, str) and inference.lower() == "exact") or is_conjugate(model):
+        return resolve(inference)
+    name, other = ("map", "laplace") if model.bounded else ("laplace", "nuts")
+    problem = f"{type(model).__name__} has no exact posterior, since not every part is conjugate: fitted by "
+    warn(InputWarning(problem, Argument("inference", name), "; another way is ", Argument("inference", other)))
+    return resolve(name)

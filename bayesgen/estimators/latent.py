@@ -23,9 +23,10 @@ from bayesgen.models.model import Hyperparameters
 from bayesgen.models.row_em import twin
 from bayesgen.models.unknown_labels import CONFUSION, PartlyLabelled
 from bayesgen.numerics.checks import check_count
+from bayesgen.numerics.draws import generator
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.posterior.arviz import tree
-from bayesgen.posterior.posterior import Posterior, generator
+from bayesgen.posterior.posterior import Posterior
 from bayesgen.tables.labels import counted_rows, existing, some_labels, warn_of_labels, warn_of_weightless
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import warn_of_two

@@ -23,8 +23,9 @@ from bayesgen.inspection.data_tree import chosen, row_labels
 from bayesgen.models.linear_model import LineStatistics
 from bayesgen.models.moments import Moments, about_zero, centre_and_scale, moments
 from bayesgen.numerics.checks import check_flag, check_positive
+from bayesgen.numerics.draws import generator
 from bayesgen.posterior.arviz import add_prior, log_prior, prior_samples, tree
-from bayesgen.posterior.posterior import ParameterDraws, generator
+from bayesgen.posterior.posterior import ParameterDraws
 from bayesgen.tables import design
 from bayesgen.tables.batches import Source
 from bayesgen.tables.labels import existing

@@ -29,8 +29,8 @@ from bayesgen.models.bernoulli import BINARY
 from bayesgen.models.leaf import INFINITE
 from bayesgen.models.linear_model import not_finite
 from bayesgen.models.unknown_labels import PartlyLabelled
+from bayesgen.numerics.draws import generator
 from bayesgen.posterior.leaf_factor import LeafFactor, leaf_factors
-from bayesgen.posterior.posterior import generator
 from bayesgen.tables import arrays, design
 from bayesgen.tables.table import DECLARE
 

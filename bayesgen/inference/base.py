@@ -6,11 +6,10 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from bayesgen.core.errors import Argument, InputTypeError, InputWarning, warn
+from bayesgen.core.errors import Argument, InputTypeError, InputWarning
 from bayesgen.core.registry import saveable
-from bayesgen.core.statistics import Statistics
 from bayesgen.models.function import FunctionModel
-from bayesgen.models.model import Model, Params, is_conjugate
+from bayesgen.models.model import Model, Params, is_conjugate, summarise
 from bayesgen.posterior.posterior import ExactPosterior, Posterior, distance
 
 
@@ -29,13 +28,6 @@ INFERENCES: dict[str, Callable[[], Inference]] = {}  # inferences by name; each 
 
 class SamplerWarning(InputWarning):
     """Warns of draws that do not represent the posterior well; the message says what to do."""
-
-
-def summarise(model: Model, data: Any) -> Any:
-    """Return the statistics of ``data``, which are rows or statistics already."""
-    if isinstance(data, Statistics):
-        return data
-    return model.statistics(*data) if isinstance(data, tuple) else model.statistics(data)
 
 
 def require_proper(model: Model, name: str) -> None:
@@ -79,20 +71,6 @@ def resolve(inference: "str | Inference") -> "Inference":
             f"got {inference!r}"
         )
     return inference
-
-
-def resolve_for(model: Model, inference: "str | Inference") -> "Inference":
-    """Return an inference as `resolve` does; where a model has no exact posterior, another in place of "exact", told.
-
-    "exact" is the default, which nobody chose for a Student-t or a pooled leaf: the mode is found where there is one,
-    else draws by Laplace. An `Exact()` that was given is taken at its word, and refuses.
-    """
-    if not (isinstance(inference, str) and inference.lower() == "exact") or is_conjugate(model):
-        return resolve(inference)
-    name, other = ("map", "laplace") if model.bounded else ("laplace", "nuts")
-    problem = f"{type(model).__name__} has no exact posterior, since not every part is conjugate: fitted by "
-    warn(InputWarning(problem, Argument("inference", name), "; another way is ", Argument("inference", other)))
-    return resolve(name)
 
 
 def fit(

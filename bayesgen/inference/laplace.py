@@ -54,16 +54,16 @@ from scipy.special import gammaln, logsumexp
 from bayesgen.core import program
 from bayesgen.core.errors import Argument, InputError, InputTypeError, warn
 from bayesgen.core.registry import saveable
-from bayesgen.inference.base import SamplerWarning, distance_from_exact, register, require_proper, summarise
+from bayesgen.inference.base import SamplerWarning, distance_from_exact, register, require_proper
 from bayesgen.inference.point import potential, search, sites
 from bayesgen.inference.whitening import collapsed
 from bayesgen.models.gaps import PatternMoments
-from bayesgen.models.model import Model
+from bayesgen.models.model import Model, summarise
 from bayesgen.numerics.checks import check_count
-from bayesgen.numerics.draws import LARGEST_K, pareto_shape, systematic
+from bayesgen.numerics.draws import LARGEST_K, generator, pareto_shape, systematic
 from bayesgen.numerics.pieces import DENSITIES
 from bayesgen.posterior.compiled import fresh, kept, shapes
-from bayesgen.posterior.posterior import ParameterDraws, generator
+from bayesgen.posterior.posterior import ParameterDraws
 
 _FEWEST = 100  # effective proposals, below which there is a warning whatever k is
 _ENOUGH = 2  # effective proposals for each draw that is kept; below, there are more rounds

@@ -28,22 +28,16 @@ from bayesgen.core import program
 from bayesgen.core.errors import warn
 from bayesgen.core.registry import saveable
 from bayesgen.core.statistics import Rows
-from bayesgen.inference.base import (
-    SamplerWarning,
-    distance_from_exact,
-    exact_posterior,
-    register,
-    require_proper,
-    summarise,
-)
+from bayesgen.inference.base import SamplerWarning, distance_from_exact, exact_posterior, register, require_proper
 from bayesgen.inference.charts import approach, charted, displacement, is_dense, lowered, may_correlate
 from bayesgen.inference.point import potential, sites
 from bayesgen.inference.whitening import whitened
 from bayesgen.models.function import Arguments, FunctionModel
-from bayesgen.models.model import Model
+from bayesgen.models.model import Model, summarise
 from bayesgen.numerics.checks import check_level
+from bayesgen.numerics.draws import generator
 from bayesgen.posterior.compiled import fresh, kept, on_accelerator, one_kernel, over_devices, shapes, starter
-from bayesgen.posterior.posterior import ParameterDraws, generator
+from bayesgen.posterior.posterior import ParameterDraws
 
 BLOCK = 50  # iterations between two looks at the clock: some milliseconds
 _SMALL = 1 << 16  # bytes of model and statistics that one kernel is made for; of more, it is not the calls that cost

@@ -12,10 +12,10 @@ import numpy as np
 
 from bayesgen.core import program
 from bayesgen.core.errors import NoClosedForm
+from bayesgen.core.memory import check_memory
 from bayesgen.core.registry import saveable
-from bayesgen.inference.base import register, summarise
-from bayesgen.models.model import Model
-from bayesgen.numerics.checks import check_memory
+from bayesgen.inference.base import register
+from bayesgen.models.model import Model, summarise
 from bayesgen.numerics.pieces import one_blas_thread
 from bayesgen.posterior.compiled import fresh, kept, shapes, starter
 from bayesgen.posterior.posterior import PointEstimate

@@ -16,10 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import counted, warn
 from bayesgen.numerics.checks import check_count, check_level, check_positive
-from bayesgen.numerics.draws import chain_efficiency
+from bayesgen.numerics.draws import chain_efficiency, generator
 from bayesgen.numerics.newton import reached
 from bayesgen.numerics.pieces import pieces
-from bayesgen.posterior.posterior import generator
 
 _CHAINS, _WARMUP = 4, 100
 _STEPS = 20_000  # of EM at most

@@ -11,10 +11,11 @@ from bayesgen.core import program
 from bayesgen.core.errors import listed
 from bayesgen.models.markov_chain import MarkovChain
 from bayesgen.models.model import Params
+from bayesgen.numerics.draws import generator
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.posterior.arviz import Variable, add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.likelihoods import LARGE, class_attrs, class_groups, plain
-from bayesgen.posterior.posterior import ParameterDraws, generator
+from bayesgen.posterior.posterior import ParameterDraws
 from bayesgen.tables.labels import codes_of
 from bayesgen.tables.reading import Reading
 

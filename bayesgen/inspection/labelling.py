@@ -25,11 +25,12 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.core.memory import check_memory
 from bayesgen.inspection.probabilities import tempered
-from bayesgen.numerics.checks import check_count, check_memory, check_weight
+from bayesgen.numerics.checks import check_count, check_weight
+from bayesgen.numerics.draws import generator
 from bayesgen.numerics.folds import folds
 from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces, split_rows
-from bayesgen.posterior.posterior import generator
 from bayesgen.tables.labels import class_codes, codes_of, some_labels
 
 _LABELLINGS = 256

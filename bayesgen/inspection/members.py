@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.inspection.joint_of_average import refuse_far
+from bayesgen.numerics.draws import generator
 from bayesgen.numerics.pieces import taken
 from bayesgen.numerics.special import log_mixture
 from bayesgen.numerics.tempering import log_probability
-from bayesgen.posterior.posterior import generator
 from bayesgen.tables import arrays
 
 _SETTINGS = ("kind", "components", "covariance", "rho", "kappa", "shrinkage", "categories", "strength")

@@ -45,10 +45,9 @@ from bayesgen.core.errors import Argument, warn
 from bayesgen.inspection.fitted import FittedDensity
 from bayesgen.inspection.probabilities import FewDrawsWarning
 from bayesgen.numerics.checks import check_flag
-from bayesgen.numerics.draws import rounds_apart
+from bayesgen.numerics.draws import generator, rounds_apart
 from bayesgen.numerics.pieces import CELLS, DENSITIES, count_rows, pieces, select_rows, taken
 from bayesgen.posterior.component import Along, Components, Entry, Gap, Given, Rows
-from bayesgen.posterior.posterior import generator
 from bayesgen.tables.labels import codes_of
 
 Measured = tuple[Any, np.ndarray, np.ndarray, np.ndarray]

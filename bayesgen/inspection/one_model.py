@@ -8,16 +8,15 @@ from scipy import sparse
 from scipy.special import log_softmax, logsumexp
 
 from bayesgen.core.errors import NoClosedForm
+from bayesgen.core.memory import check_memory
 from bayesgen.inspection.leave_one_out import check_rows
 from bayesgen.inspection.missing import Joint, gibbs
 from bayesgen.inspection.probabilities import tempered
 from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.model import Params
-from bayesgen.numerics.checks import check_memory
-from bayesgen.numerics.draws import choose
+from bayesgen.numerics.draws import choose, generator
 from bayesgen.posterior.component import Components, Rows
 from bayesgen.posterior.leaf_factor import leaf_factors
-from bayesgen.posterior.posterior import generator
 from bayesgen.tables.schema import Schema
 
 

@@ -21,7 +21,8 @@ from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputError, InputWarning, warn
-from bayesgen.numerics.checks import check_count, check_level, check_memory
+from bayesgen.core.memory import check_memory
+from bayesgen.numerics.checks import check_count, check_level
 from bayesgen.numerics.draws import LARGEST_K, pareto_shape
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
 from bayesgen.posterior.likelihoods import possible

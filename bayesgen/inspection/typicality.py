@@ -19,9 +19,9 @@ from scipy.special import logsumexp
 
 from bayesgen.inspection.missing import Joint, joint_of, refuse_totals
 from bayesgen.numerics.checks import check_count
+from bayesgen.numerics.draws import generator
 from bayesgen.numerics.pieces import ROWS, patterns, select_rows, split_rows
 from bayesgen.posterior.component import Rows
-from bayesgen.posterior.posterior import generator
 
 _SAME = 1e-9  # relative distance of two log densities that are equal but for rounding
 

@@ -30,7 +30,7 @@ from bayesgen.files import storage
 from bayesgen.inspection.leave_one_out import leave_one_out
 from bayesgen.numerics.betting import Bets, Ranks
 from bayesgen.numerics.checks import check_count, check_level
-from bayesgen.posterior.posterior import generator
+from bayesgen.numerics.draws import generator
 from bayesgen.tables.columns import check_present
 from bayesgen.tables.labels import unwrapped
 from bayesgen.tables.schema import Schema

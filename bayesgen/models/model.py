@@ -18,6 +18,7 @@ from bayesgen.core import program
 from bayesgen.core.errors import NoClosedForm, listed
 from bayesgen.core.names import by_name, names_along, places
 from bayesgen.core.program import Record, is_abstract
+from bayesgen.core.statistics import Statistics
 from bayesgen.numerics.special import namespace
 
 Params = Mapping[str, Any]  # name of a site -> array (draws..., groups..., features..., event...)
@@ -357,3 +358,10 @@ class Conjugate(Model):
 def is_conjugate(model: Model) -> TypeGuard[Conjugate]:
     """Return True if a model has an exact posterior; a classifier has one where each of its leaves does."""
     return model.conjugate
+
+
+def summarise(model: Model, data: Any) -> Any:
+    """Return the statistics of ``data``, which are rows or statistics already."""
+    if isinstance(data, Statistics):
+        return data
+    return model.statistics(*data) if isinstance(data, tuple) else model.statistics(data)

@@ -31,11 +31,6 @@ def log_beta_ratio(a, b, x, y):
 
     Prior counts a and b are > 0, counts or their weights x and y >= 0. The result is accurate to 2e-13 max(1, |value|)
     in float64 and 1e-4 max(1, |value|) in float32, for arguments from 1e-8 to 2^53.
-
-    Examples
-    --------
-    >>> float(np.exp(log_beta_ratio(1.0, 1.0, 1.0, 1.0)).round(12))  # B(2, 2) = 1/6
-    0.166666666667
     """
     return elementwise(_log_beta_ratio, a, b, x, y, _prior_tails(a, b))
 
@@ -44,11 +39,6 @@ def log_beta_binomial(a, b, x, y):
     """Return log C(x + y, x) B(a + x, b + y)/B(a, b), for the probability of x heads in x + y tosses.
 
     Arguments and accuracy are those of `log_beta_ratio`; counts may be 0.
-
-    Examples
-    --------
-    >>> float(np.exp(log_beta_binomial(1.0, 1.0, 3.0, 1.0)).round(12))  # a flat prior: 0, ..., 4 heads are as likely
-    0.2
     """
     return elementwise(_log_beta_binomial, a, b, x, y, _prior_tails(a, b))
 

@@ -1,13 +1,10 @@
-"""Checks of arguments, of memory, and of the rows that models take.
+"""Checks of arguments, and of the rows that models take.
 
-A request that does not fit in memory is refused before it begins, with its size. Rows become arrays of numbers or
+Rows become arrays of numbers or
 canonical CSR, and the first entry that a model cannot take is refused by its place.
 """
 
-import contextlib
 import math
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +16,6 @@ from bayesgen.numerics.pieces import pieces
 
 _OFF, _EXACT = 1e-6, 1e-12  # by which a sum of shares may miss 1, and does where it is 1
 LARGEST_COUNT = 2.0**53  # up to here float64 represents every whole number
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container
 
 
 def check_count(name: str, value) -> None:
@@ -53,12 +49,6 @@ def check_shares(name: str, values, kind: Any = None) -> NDArray[np.float64]:
 
     ``kind`` is the type in which they were given, by default that of ``values``: a sum of float16 may miss 1 by 1e-3,
     others 1e-6.
-
-    Examples
-    --------
-    >>> check_shares("priors", [0.5, 0.4])
-    Traceback (most recent call last):
-    ValueError: priors must hold finite probabilities >= 0 that sum to 1; they sum to 0.9
     """
     array = np.asarray(values)
     kind = np.dtype(array.dtype if kind is None else kind)
@@ -90,40 +80,6 @@ def check_weight(weight, count: int, name: str = "weight") -> NDArray[np.float64
     if weight.sum() > LARGEST_COUNT:
         raise ValueError(f"{name} sums to {weight.sum():.3g} rows, more than float64 counts (2^53); scale it down")
     return weight
-
-
-def check_memory(what: str, size: int, cure: str) -> None:
-    """Raise MemoryError if an array, called ``what``, of ``size`` bytes takes more than there is; say the ``cure``.
-
-    Examples
-    --------
-    >>> check_memory("a table", 10**18, "ask for less")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    MemoryError: a table would take 1000000000 GB of memory, and there are ... GB: ask for less
-    """
-    most = available()
-    if most is not None and size > most:
-        raise MemoryError(f"{what} would take {_gigabytes(size)} of memory, and there are {_gigabytes(most)}: {cure}")
-
-
-def available() -> int | None:
-    """Return the available memory in bytes: the lesser of the machine's and a container's limit, None if unknown."""
-    found = []
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        found.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]))
-    for limit in _LIMITS:
-        with contextlib.suppress(OSError, ValueError):  # "max" is no number
-            found.append(int(Path(limit).read_text()))
-    if not found:
-        with contextlib.suppress(AttributeError, OSError, ValueError):  # elsewhere than on POSIX
-            found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return min(found, default=None)
-
-
-def _gigabytes(size: int) -> str:
-    value = size / 1e9
-    return f"{value:.0f} GB" if value >= 10 else f"{value:.2g} GB"
 
 
 def dense_rows(x: Any, owner: str, axes: int) -> np.ndarray:

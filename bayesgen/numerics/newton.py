@@ -48,15 +48,6 @@ def minimise(function: Callable, start, *, limit: int = 100, tolerance: float = 
         The minimum, or the end of the search.
     decrement : float
         g' H⁻¹ g there: twice the remaining descent, the squared distance to the minimum in units of the curvature.
-
-    Examples
-    --------
-    >>> def function(v, derivatives=False):
-    ...     value = float(np.exp(v[0]) - 2 * v[0])
-    ...     return (value, np.exp(v) - 2, np.exp(v)[:, None]) if derivatives else value
-    >>> v, decrement = minimise(function, [0.0])
-    >>> round(float(v[0]), 12), decrement < 1e-18
-    (0.69314718056, True)
     """
     v, decrement = np.asarray(start, float), np.inf
     value, gradient, hessian = function(v, True)
@@ -116,11 +107,6 @@ def reached(step: float, last: float, tolerance: float) -> bool:
     Such a search converges at a linear rate r, the ratio of two steps; after a step s, a distance of about
     s (r + r² + ...) = s r/(1 - r) remains. A small step alone does not show that the end is near. ``last`` is the size
     of the step before, infinite at the first.
-
-    Examples
-    --------
-    >>> reached(1e-6, 2e-6, 1e-5), reached(1e-6, 1.001e-6, 1e-5)  # rates .5 and .999
-    (True, False)
     """
     rate = step / last if step else 0.0
     return step == 0 or (0 < rate < 1 and step * rate / (1 - rate) < tolerance)

@@ -7,11 +7,11 @@ import numpy as np
 import pandas as pd
 
 from bayesgen.comparison import ModelComparison
-from bayesgen.core.errors import named
 from bayesgen.inspection.explain import RowEvidence
 from bayesgen.inspection.members import check_averaged
 from bayesgen.plot import style
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, axes, dated, numbers_of
+from bayesgen.tables.columns import check_named
 from bayesgen.tables.dates import moments
 
 if TYPE_CHECKING:
@@ -89,11 +89,9 @@ def _block(classifier, name: str):
     """Return the block that holds the column ``name``."""
     if not hasattr(classifier, "predict_joint_log_proba"):
         raise ValueError(f"a {type(classifier).__name__} learns nothing of how its columns are distributed")
-    blocks = classifier.schema_.blocks
-    for block in blocks:
-        if name in block.columns:
-            return block
-    raise ValueError(f"no column {name!r}; there are: {named(c for block in blocks for c in block.columns)}")
+    block_of = {column: block for block in classifier.schema_.blocks for column in block.columns}
+    check_named(name, block_of)
+    return block_of[name]
 
 
 def _typical(classifier, name: str) -> np.ndarray:

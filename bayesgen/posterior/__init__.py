@@ -1,12 +1,12 @@
 """Posteriors, which inferences return: exact, as draws or as a point; and their draws for ArviZ."""
 
+from bayesgen.numerics.draws import generator
 from bayesgen.posterior.posterior import (
     ExactPosterior,
     ParameterDraws,
     PointEstimate,
     Posterior,
     distance,
-    generator,
     log_mean_density,
 )
 from bayesgen.posterior.predictive import Predictive

@@ -9,11 +9,11 @@ from scipy.special import logsumexp
 
 from bayesgen.core import program
 from bayesgen.core.errors import warn
+from bayesgen.core.memory import check_memory
 from bayesgen.models.class_program import ClassProgram
 from bayesgen.models.function import FunctionModel, plates
 from bayesgen.models.leaf import Leaf
 from bayesgen.models.linear_model import Discriminative
-from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
 from bayesgen.posterior.arviz import Draws, Groups, Variable
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.core.memory import check_memory
 from bayesgen.core.registry import saveable
 from bayesgen.core.statistics import Statistics
 from bayesgen.models.model import Conjugate, Model, Params
-from bayesgen.numerics.checks import check_count, check_memory
-from bayesgen.numerics.draws import chain_efficiency, log_mean_density, mean_density
+from bayesgen.numerics.checks import check_count
+from bayesgen.numerics.draws import chain_efficiency, generator, log_mean_density, mean_density
 from bayesgen.numerics.pieces import split_rows
 from bayesgen.posterior.arviz import add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.likelihoods import data_groups
@@ -318,19 +319,3 @@ def distance(samples: Params, exact: Params) -> dict[str, float]:
         apart = np.abs(mine - theirs.mean((0, 1)))
         result[site] = float(np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0).max(initial=0.0))
     return result
-
-
-def generator(seed) -> np.random.Generator:
-    """Return a NumPy generator from a seed: None, int, Generator, RandomState or JAX key."""
-    if isinstance(seed, np.random.RandomState):
-        seed = seed.randint(2**31)
-    elif hasattr(seed, "dtype") and "key" in str(seed.dtype):  # a typed JAX key
-        from bayesgen.core import program
-
-        seed = program.jax.random.key_data(seed)
-    if isinstance(seed, np.random.Generator | None):
-        return np.random.default_rng(seed)
-    words = np.asarray(seed)  # an int, or the words of a JAX key
-    if words.dtype.kind not in "iu" or (words < 0).any():
-        raise ValueError(f"a seed is None, an int >= 0, a Generator, a RandomState or a JAX key; got {seed!r}")
-    return np.random.default_rng(seed if words.ndim == 0 else words.ravel().astype(np.uint32))

@@ -14,9 +14,9 @@ import numpy as np
 from scipy import sparse
 
 from bayesgen.core.errors import listed
+from bayesgen.core.memory import check_memory
 from bayesgen.models.bernoulli import BINARY
 from bayesgen.models.column_families import FAMILIES
-from bayesgen.numerics.checks import check_memory
 from bayesgen.numerics.pieces import count_rows, pieces
 from bayesgen.tables.schema import Block, Schema
 from bayesgen.tables.table import Table

@@ -7,8 +7,8 @@ settles what the sum of these columns, always 1, leaves open.
 import numpy as np
 
 from bayesgen.core.errors import InputError, quoted
+from bayesgen.core.memory import check_memory
 from bayesgen.models.linear_model import complete
-from bayesgen.numerics.checks import check_memory
 from bayesgen.tables.description import Columns
 from bayesgen.tables.schema import Block, Schema, warn_of_doubt
 from bayesgen.tables.table import Table

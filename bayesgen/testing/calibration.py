@@ -17,13 +17,11 @@ import numpy as np
 
 from bayesgen.core import program
 from bayesgen.inference import NUTS, Inference, SamplerWarning, resolve
-from bayesgen.inference.base import summarise
 from bayesgen.models.classifier import ClassConditional, NaiveBayes
 from bayesgen.models.leaf import Leaf
-from bayesgen.models.model import Model, Params, is_conjugate
+from bayesgen.models.model import Model, Params, is_conjugate, summarise
 from bayesgen.numerics.checks import check_count
-from bayesgen.numerics.draws import band, uniformity
-from bayesgen.posterior.posterior import generator
+from bayesgen.numerics.draws import band, generator, uniformity
 
 _LONGER = 4  # doublings of a chain, at most, in search of independent draws
 

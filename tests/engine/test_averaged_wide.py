@@ -16,7 +16,7 @@ from bayesgen.averaging.member_rows import HeldOut, Rows
 from bayesgen.averaging.softmax import SoftmaxMember
 from bayesgen.averaging.view import Training
 from bayesgen.averaging.wide import WideView
-from bayesgen.numerics import checks
+from bayesgen.core import memory
 
 pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
 
@@ -181,7 +181,7 @@ def test_softmax_members_are_the_same_in_the_span_of_the_rows(monkeypatch):
 
 def test_a_table_that_memory_does_not_hold_is_refused_first(monkeypatch):
     X, y = wide_table()
-    monkeypatch.setattr(checks, "available", lambda: 10**6)
+    monkeypatch.setattr(memory, "available", lambda: 10**6)
     with pytest.raises(ValueError, match=r"36 rows of 110 numeric columns would take .* of memory"):
         AveragedClassifier().fit(X, y)
 

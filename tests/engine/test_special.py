@@ -78,7 +78,6 @@ def tosses():
 # name -> function, exact, arguments, tolerance in float64 and float32
 CASES = {
     "log_gamma_ratio": (log_gamma_ratio, ratio, arguments(2, EDGES, 400), 1e-13, 1e-5),
-    "betaln": (special.betaln, log_beta, arguments(2, EDGES, 200), 1e-13, 1e-5),
     "log_multichoose": (log_multichoose, multichoose, counts(), 1e-13, 2e-5),
     "log_beta_ratio": (log_beta_ratio, beta_ratio, arguments(4, [1e-8, 1, 9.99, 1e6, 2.0**53], 300), 2e-13, 1e-4),
     "log_beta_binomial": (log_beta_binomial, beta_binomial, tosses(), 2e-13, 1e-4),
