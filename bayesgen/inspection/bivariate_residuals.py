@@ -24,14 +24,9 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import NoClosedForm, listed
 from bayesgen.models import UnknownClasses
-from bayesgen.models.bernoulli import Bernoulli
 from bayesgen.models.beside_constants import varying
-from bayesgen.models.categorical import Categorical
-from bayesgen.models.gaussian import Gaussian
-from bayesgen.models.log_normal import LogGaussian
-from bayesgen.models.poisson import Poisson
 from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.checks import check_count
 
@@ -75,14 +70,14 @@ def bivariate_residuals(classifier, tables: int = 99, seed: int = 0) -> pd.DataF
     if not isinstance(statistics, PartlyLabelled) or statistics.classes.total().any() or (statistics.weight != 1).any():
         raise ValueError("bivariate_residuals() is for two classes or more, of rows without labels and weights")
     model, rng, names = classifier.model_, np.random.default_rng(seed), []
+    draws: Any = classifier.posterior_.draws(rng, (tables,))
     for block in classifier.schema_.blocks:
         leaf, columns = varying(model.leaves[block.name], block.columns)
-        if leaf.event_dim or not isinstance(leaf, Bernoulli | Categorical | Gaussian | Poisson):
+        if not _apart(leaf, {site: v[0] for site, v in model.site(draws, block.name).items()}):
             kind = type(leaf).__name__
             raise ValueError(f"columns {listed(block.columns)}: bivariate_residuals() is not for a {kind}")
         names += columns
     unknown, point = UnknownClasses(model), classifier.posterior_.kind == "point"
-    draws: Any = classifier.posterior_.draws(rng, (tables,))
     first, places = np.triu_indices(len(names), 1)
 
     def residuals(kept):
@@ -104,18 +99,23 @@ def bivariate_residuals(classifier, tables: int = 99, seed: int = 0) -> pd.DataF
     return table.sort_values(["p", "residual"], ascending=[True, False], kind="stable")
 
 
+def _apart(leaf, params) -> bool:
+    """Return True if columns are independent, given the parameters: lists of values, counts or Gaussians."""
+    try:
+        said = leaf.written(params)
+    except NoClosedForm:
+        return False
+    return said["kind"] in ("list", "count", "gaussian") and bool(np.isinf(said.get("dof", np.inf)).all())
+
+
 def _residuals(model, params, rows) -> np.ndarray:
     """Return the residual of each pair of columns, (columns, columns), from rows by leaf."""
     share, parts = params[f"{model.CLASSES}.probability"], []
     for name, whole in model.leaves.items():
         x = rows[name].reshape(len(rows[name]), -1)
         leaf, kept = varying(whole, tuple(range(x.shape[1])))
-        sites = model.site(params, name)
-        if isinstance(leaf, Gaussian):
-            sites = leaf.expand(sites)
-        mean = {site: np.reshape(v, (len(share), max(len(kept), 1), -1)) for site, v in sites.items()}
-        for place, column in enumerate(kept):
-            parts.append(_features(leaf, {site: v[:, place] for site, v in mean.items()}, share, x[:, column]))
+        said = leaf.written(model.site(params, name))
+        parts += [_features(said, place, share, x[:, column]) for place, column in enumerate(kept)]
     features, means, squares = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
     widths = np.array([part[0].shape[1] for part in parts])
     seen, starts = ~np.isnan(features), np.cumsum(widths) - widths
@@ -128,13 +128,13 @@ def _residuals(model, params, rows) -> np.ndarray:
     return total / (free[:, None] * free)
 
 
-def _features(leaf, sites, share, x):
-    """Return φ (n, V), NaN where missing, and the means of φ and φ² by class, (K, V), of one column."""
-    if isinstance(leaf, Bernoulli | Categorical):
-        chance = sites["probability"]
-        chance = np.concatenate([1 - chance, chance], axis=1) if isinstance(leaf, Bernoulli) else chance
+def _features(said, place: int, share, x):
+    """Return φ (n, V), NaN where missing, and the means of φ and φ² by class, (K, V), of the column at a place."""
+    if said["kind"] == "list":
+        chance = said["mass"].reshape(len(share), -1, said["mass"].shape[-1])[:, place]
         return np.where(np.isnan(x)[:, None], np.nan, x[:, None] == np.arange(chance.shape[1])), chance, chance
-    x = leaf.logarithm(x) if isinstance(leaf, LogGaussian) else x
-    middle = share @ sites["mean"]
-    apart = sites["mean"] - middle
-    return x[:, None] - middle, apart, sites.get("variance", sites["mean"]) + apart**2
+    moments = (said["mean"], said["mean"]) if said["kind"] == "count" else (said["location"], said["scale"] ** 2)
+    mean, variance = (v.reshape(len(share), -1)[:, [place]] for v in moments)
+    x = np.log(x + said["shift"]) if "shift" in said else x
+    apart = mean - (middle := share @ mean)
+    return x[:, None] - middle, apart, variance + apart**2
