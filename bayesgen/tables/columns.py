@@ -138,6 +138,11 @@ def array_of(X: Any) -> np.ndarray:
     return X
 
 
+def refused(column, row: int, value, *text: str | Argument) -> InputError:
+    """Return the error on an entry of a column, whose text begins with both and the row."""
+    return InputError(f"column {column!r}: {value!r} in row {row} ", *text, column=column, row=row, value=value)
+
+
 def refuse(column, kind) -> NoReturn:
     """Raise an error for a column whose type is neither a number nor a category."""
     raise InputTypeError(  # in words that scikit-learn's checks ask for: "argument must be a string or a number"
@@ -149,14 +154,9 @@ def refuse(column, kind) -> NoReturn:
     )
 
 
-def _observed(values) -> np.ndarray:
-    """Return the values of an array of objects that are not missing."""
-    return values[~pd.isna(values)]
-
-
 def object_kind(values) -> str:
     """Return the kind of an array of objects: "b" bools, "f" numbers, "O" labels, else the type that no model takes."""
-    kinds = set(map(type, _observed(values)))
+    kinds = set(map(type, values[~pd.isna(values)]))
     for kind in kinds:
         if kind.__hash__ is None or (issubclass(kind, _REFUSED) and not issubclass(kind, float)):
             return f"{kind.__name__} values"
@@ -309,14 +309,14 @@ def _used(codes, levels: list) -> tuple[np.ndarray, list]:
     return place[codes], [levels[i] for i in np.flatnonzero(there)]
 
 
-def _over_rows(function, values):
-    """Reduce an array (n, D) over its rows; of contiguous rows 64 are taken at a time, which is faster."""
-    if not values.flags.c_contiguous:
+def over_rows(function, values) -> np.ndarray:
+    """Reduce an array (n, D) over its rows; of contiguous rows many are taken side by side, as NumPy is fast at."""
+    count = max(1, 1024 // values.shape[1])
+    whole = len(values) // count * count
+    if not whole or not values.flags.c_contiguous:
         return function.reduce(values, 0)
-    whole = len(values) // 64 * 64
-    wide = values[:whole].reshape(-1, 64 * values.shape[1])
-    first = [function.reduce(wide, 0).reshape(64, -1)] if whole else []
-    return function.reduce(np.concatenate([*first, values[whole:]]), 0)
+    many = function.reduce(values[:whole].reshape(-1, count * values.shape[1]), 0)
+    return function.reduce(np.concatenate([many.reshape(count, -1), values[whole:]]), 0)
 
 
 class Levels:
@@ -331,10 +331,10 @@ class Levels:
     def __init__(self, values):
         self.values, high = values, None
         if not values[: self.FIRST].min(0).any():  # as codes have; then one read tells that no number is negative
-            high = _over_rows(np.maximum, values.view(values.dtype.str.replace("i", "u")))  # large for a negative one
+            high = over_rows(np.maximum, values.view(values.dtype.str.replace("i", "u")))  # large for a negative one
             self.low = np.zeros_like(high, values.dtype)
         if high is None or (high > np.iinfo(values.dtype).max).any():
-            self.low, high = _over_rows(np.minimum, values), _over_rows(np.maximum, values)
+            self.low, high = over_rows(np.minimum, values), over_rows(np.maximum, values)
         high = high.astype(object)  # their distance may be more than 64 bits hold
         self.width = np.minimum(high - self.low.astype(object) + 1, self.WIDEST + 1).astype(np.intp)
         self.first = np.cumsum(self.width) - self.width

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from bayesgen.core.errors import Argument, InputError, counted, named
-from bayesgen.tables.columns import first_texts, frame_of, to_float
+from bayesgen.tables.columns import first_texts, frame_of, refused, to_float
 from bayesgen.tables.labels import unwrapped
 from bayesgen.tables.text import GAP_WORDS
 
@@ -169,12 +169,7 @@ def form_of(values, column: str, order: str = "") -> str:
         wanted = frozenset(form for form in (*_DAYS, _COMPACT) if _order(form) == order)
         if not forms & wanted:
             text, row = next((text, row) for text, row in texts if not _possible(text) & wanted)
-            raise InputError(
-                f"column {column!r}: {text!r} in row {row} is not written in the order {order}",
-                column=column,
-                row=row,
-                value=text,
-            )
+            raise refused(column, row, text, f"is not written in the order {order}")
         forms = forms & wanted
     return format_of(forms, column, _doubtful(text for text, _ in texts))
 
@@ -276,13 +271,8 @@ def _found_anew(form: str, forms, texts: list[str], rows: list[int], column: str
     """Return the format of texts of which some are not of the fit's, or raise where they contradict that."""
     if form and form != YEAR_FIRST and any(one[2] == form[2] and one != YEAR_FIRST for one in forms):
         place = next(i for i, text in enumerate(texts) if form not in _possible(text))
-        raise InputError(
-            f"column {column!r}: {texts[place]!r} in row {rows[place]} does not begin with the "
-            f"{'day' if form[1] == 'd' else 'month'}, as the dates of the fit do; write dates as 2024-01-31",
-            column=column,
-            row=rows[place],
-            value=texts[place],
-        )
+        first = f"does not begin with the {'day' if form[1] == 'd' else 'month'}, as the dates of the fit do"
+        raise refused(column, rows[place], texts[place], f"{first}; write dates as 2024-01-31")
     return format_of(forms, column, _doubtful(texts))
 
 

@@ -82,12 +82,8 @@ def _refuse_no_bits(block: Block, values) -> None:
     wrong = (values != 0) & (values != 1) & (values == values)
     if values.dtype.kind != "b" and wrong.any():
         row, place = np.argwhere(wrong)[0].tolist()
-        raise InputError(
-            f"column {block.columns[place]!r}: {values[row, place]:g} in row {row} {NO_BIT}",
-            column=block.columns[place],
-            row=row,
-            value=float(values[row, place]),
-        )
+        column, value = block.columns[place], float(values[row, place])
+        raise InputError(f"column {column!r}: {value:g} in row {row} {NO_BIT}", column=column, row=row, value=value)
 
 
 def filled(schema: Schema, x: np.ndarray, means=None) -> np.ndarray:

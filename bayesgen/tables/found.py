@@ -144,7 +144,7 @@ def way_of(
         return None
     how = ways[found[0]]
     for name, read in values.items():
-        first, *others = (_numbers(_value(read, place, ways)) for place in found)
+        first, *others = (_value(read, place, ways).cast(pa.float64()).to_numpy() for place in found)
         for place, other in zip(found[1:], others, strict=True):
             if (apart := ~np.equal(first, other)).any():
                 entry = _texts(table[name], missing)[int(apart.argmax())]
@@ -164,10 +164,6 @@ def _value(read: list, place: int, ways: list[Numerals]) -> Any:
     pointed = [text for text in read[0].to_pylist() if "." in text]
     apart = sum(bool(thousands_apart(pa.array([text]))) for text in pointed)
     return read[0] if ways[place].thousands != "." or 2 * apart < len(pointed) else None
-
-
-def _numbers(texts: "pa.Array") -> np.ndarray:
-    return texts.cast(pa.float64()).to_numpy()
 
 
 def _codes(texts: "pa.Array") -> bool:

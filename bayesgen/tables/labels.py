@@ -170,14 +170,11 @@ def declared_classes(classes) -> np.ndarray:
 def _check_kinds(y, name) -> None:
     """Raise an error if labels are neither text nor numbers, and say how to make them text."""
     for kind in dict.fromkeys(map(type, y.tolist())):
-        if issubclass(kind, bytes):
-            raise TypeError(
-                f"{name} holds bytes, which are no labels; make them text: [label.decode() for label in {name}]"
-            )
         if not issubclass(kind, str | bool | np.bool_ | int | float | complex | np.number):
-            raise TypeError(
-                f"{name} holds {kind.__name__} values, which are no labels; make them text: list(map(str, y))"
-            )
+            what, cure = f"{kind.__name__} values", "list(map(str, y))"
+            if issubclass(kind, bytes):
+                what, cure = "bytes", f"[label.decode() for label in {name}]"
+            raise TypeError(f"{name} holds {what}, which are no labels; make them text: {cure}")
 
 
 def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pandas.util
 
-_hash: Any = pandas.util.hash_array  # which the stubs do not declare
+hash_array: Any = pandas.util.hash_array  # which the stubs do not declare
 _MOST = 1000  # hashes of a column
 _BYTES = 8  # of a hash
 
@@ -57,4 +57,4 @@ def _hashes(values: Any) -> np.ndarray | None:
             numbers = values.to_numpy(dtype=float, na_value=np.nan).astype(np.float32) + np.float32(0)  # no -0
     except (TypeError, ValueError):
         return None
-    return np.unique(_hash(pd.unique(numbers[~np.isnan(numbers)])))
+    return np.unique(hash_array(pd.unique(numbers[~np.isnan(numbers)])))

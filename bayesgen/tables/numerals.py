@@ -11,7 +11,7 @@ import pandas as pd
 
 from bayesgen.core.errors import MOST, Argument, InputError, several, shortened
 from bayesgen.tables.arrow import compute, pa
-from bayesgen.tables.columns import first_texts
+from bayesgen.tables.columns import first_texts, refused
 from bayesgen.tables.text import GAP_WORDS, Kind, column_of, gaps_among_numbers, matches, sampled
 
 _BLANK = "[ \t\u00a0\u2007\u2009\u202f]"  # blanks that stand in numbers, those that do not break a line among them
@@ -129,10 +129,10 @@ def read_column(
     column = Column(*column_of(fields, missing, kind))
     if how.thousands == "." and column.values.dtype.kind in "iuf":  # 1.898 would be less than 2
         row = int((gaps_among_numbers(fields, missing) | matches(fields, how.pattern)).argmin())
-        entry = fields[row].as_py()
-        text = f"column {name!r}: {entry!r} in row {row} is no number with a point between thousands and a comma "
-        text += "before the fraction; write all of them in one way"
-        raise InputError(text, column=name, row=row, value=entry)
+        text = (
+            "is no number with a point between thousands and a comma before the fraction; write all of them in one way"
+        )
+        raise refused(name, row, fields[row].as_py(), text)
     return column
 
 
@@ -155,8 +155,7 @@ def without_unit(name: str, fields: "pa.Array", missing, how: Numerals) -> Input
     """Return the error on a column that was said to hold numbers beside a unit, and holds another entry."""
     numbers = matches(undressed(fields, how.unit), how.pattern) | gaps_among_numbers(fields, missing)
     row = int(numbers.argmin())
-    text = f"column {name!r}: {(entry := fields[row].as_py())!r} in row {row} is no number in {how.unit}"
-    return InputError(text, column=name, row=row, value=entry)
+    return refused(name, row, fields[row].as_py(), f"is no number in {how.unit}")
 
 
 def undressed(fields: "pa.Array", unit: str) -> "pa.Array":

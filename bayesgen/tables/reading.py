@@ -12,6 +12,7 @@ import numpy as np
 from bayesgen.core.errors import Argument, InputError, quoted
 from bayesgen.core.registry import saveable
 from bayesgen.tables.arrow import compute, pa
+from bayesgen.tables.columns import refused
 from bayesgen.tables.dates import FORMATS, check_order, days, reordered
 from bayesgen.tables.marks import holds, joined, marks_of
 from bayesgen.tables.numerals import Column, Numerals, thousands_apart
@@ -29,7 +30,7 @@ def limit_of(column: str) -> str:
 def _against(name: str, fields: "pa.Array", entry: str, *text: str | Argument) -> InputError:
     """Return the error on an entry of a column that contradicts the others, or the account."""
     row = compute.index(compute.utf8_trim_whitespace(fields), entry.strip()).as_py()
-    return InputError(f"column {name!r}: {entry!r} in row {row} ", *text, column=name, row=row, value=entry)
+    return refused(name, row, entry, *text)
 
 
 @saveable

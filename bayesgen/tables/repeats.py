@@ -22,20 +22,19 @@ each of n rows, by pairs that are drawn. Where that is not next to none, no copi
 import itertools
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pandas.util
 from scipy import sparse
 
 from bayesgen.core.errors import InputWarning, counted, warn
+from bayesgen.tables.marks import hash_array
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
 
 REPEATS = "repeats"  # kind of the warning of a fit of one model
-_hash: Any = pandas.util.hash_array  # which the stubs do not declare
 _SHUFFLES, _ROWS = 20, 50_000  # of a table, and fewer from so many rows together on
 _FEW = 0.05  # of the rows, and of the repeats: fewer are almost none
 _VALUES = 20  # of a column; where all have fewer, rows may agree for want of values
@@ -149,7 +148,7 @@ def repeats(columns: Iterable[np.ndarray], codes, weight=None) -> Repeats:
     total, salt, one = int(times.sum()), np.random.default_rng(0), np.uint64(1)
     hashes, sums = [], np.zeros(len(codes), np.uint64)
     for number, column in enumerate(itertools.chain([codes], columns)):
-        hashes.append(_hash(np.asarray(column, float) + 0.0) * (salt.integers(1 << 64, dtype=np.uint64) | one))
+        hashes.append(hash_array(np.asarray(column, float) + 0.0) * (salt.integers(1 << 64, dtype=np.uint64) | one))
         sums = sums + hashes[-1]
         if number & (number - 1) == 0 and len(codes) == total and len(pd.unique(sums)) == total:
             return Repeats(total, 0)  # a few columns tell most tables of numbers
@@ -158,15 +157,14 @@ def repeats(columns: Iterable[np.ndarray], codes, weight=None) -> Repeats:
         return Repeats(total, 0)
     count, cells = total - len(found), np.stack(hashes, 1)
     chance = _by_chance(cells if (times == 1).all() else cells.repeat(times, 0), salt)
+    told = Repeats(total, count, total > len(codes), chance)
     if chance > _FEW * count or count < _FEW * total:
-        return Repeats(total, count, total > len(codes), chance)
+        return told
     first = np.unique(which, return_index=True)[1]
     several = np.unique(np.asarray(codes)[first], return_counts=True)[1].min() > 1
     if several and _near_twins(cells[first], np.bincount(which, times)) <= _FEW * count:
-        return Repeats(total, count, total > len(codes), chance, True, which)
-    return Repeats(
-        total, count, total > len(codes), chance, any(len(pd.unique(column)) > _VALUES for column in cells.T[1:])
-    )
+        return replace(told, unlikely=True, copies=which)
+    return replace(told, unlikely=any(len(pd.unique(column)) > _VALUES for column in cells.T[1:]))
 
 
 def _by_chance(cells, rng) -> float:

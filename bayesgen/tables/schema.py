@@ -218,13 +218,10 @@ class Schema:
         """
         result = {column: np.full(count_rows(rows), np.nan) for column in self.columns}
         for block in self.blocks:
-            result |= {column: self._cells(column, cells) for column, cells in block.write(rows[block.name]).items()}
+            for column, cells in block.write(rows[block.name]).items():
+                dated = moments(cells) if column in self.dates else cells
+                result[column] = cells.astype(bool) if column in self.bools else dated
         return result
-
-    def _cells(self, column: str, values: np.ndarray) -> np.ndarray:
-        if column in self.bools:
-            return values.astype(bool)
-        return moments(values) if column in self.dates else values
 
     def nothing(self) -> dict[str, np.ndarray]:
         """Return one row with every entry missing."""

@@ -49,14 +49,9 @@ class Shares:
 
 
 def labels_or_shares(y, classes=None, default: Any = None) -> Any:
-    """Return shares with the names of their columns; one label a row stays as it is.
+    """Return shares (n, K) with the names of their columns; one label a row stays as it is.
 
-    Parameters
-    ----------
-    y : array or DataFrame, shape (n,) or (n, K)
-        Labels, or shares.
-    classes, default : sequence, shape (K,), optional
-        Class of each column; ``default`` where neither a DataFrame nor ``classes`` says it.
+    The classes of the columns are those of a DataFrame, else ``classes``, else ``default``.
     """
     shape: Any = getattr(y, "shape", ())
     if isinstance(y, list | tuple) and y and isinstance(y[0], list | tuple | np.ndarray):

@@ -105,11 +105,9 @@ class Survey(Columns):
 
     def date_form(self, column: str) -> str | None:
         """Return the format of dates; "" as well while no pass over the rows has looked it up."""
-        return (
-            format_of(self.forms[column], column, self.words.get(column, ""))
-            if column in self.forms
-            else super().date_form(column)
-        )
+        if column not in self.forms:
+            return super().date_form(column)
+        return format_of(self.forms[column], column, self.words.get(column, ""))
 
     def categories(self, column: str) -> tuple | None:
         return self.levels.get(column)

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import sparse
 from sklearn.utils import check_array
 
-from bayesgen.core.errors import Argument, InputError, listed
+from bayesgen.core.errors import Argument, listed
 from bayesgen.tables.columns import (
     FAMILY,
     Levels,
@@ -23,6 +23,7 @@ from bayesgen.tables.columns import (
     frame_of,
     object_kind,
     refuse,
+    refused,
     sorted_levels,
     to_float,
     twins,
@@ -323,14 +324,9 @@ class Table(Columns):
             found[column] = {value: counts[code] for code, value in enumerate(distinct) if new[code]}
         elif any(new):
             row = int(np.argmax(np.append(new, False)[codes]))
-            raise InputError(
-                f"column {column!r}: {distinct[codes[row]]!r} in row {row} is not one of the categories "
-                f"{listed(categories)}; ",
-                Argument("categories", distinct[codes[row]], DECLARE),
-                column=column,
-                row=row,
-                value=distinct[codes[row]],
-            )
+            value = distinct[codes[row]]
+            text = f"is not one of the categories {listed(categories)}; "
+            raise refused(column, row, value, text, Argument("categories", value, DECLARE))
         return np.array([*(position.get(value, np.nan) for value in distinct), np.nan])[codes]
 
 

@@ -44,6 +44,7 @@ from scipy import sparse
 
 from bayesgen.core.errors import InputWarning, several, warn
 from bayesgen.tables import arrays
+from bayesgen.tables.columns import over_rows
 from bayesgen.tables.dates import moments
 from bayesgen.tables.schema import Schema
 
@@ -84,20 +85,10 @@ def _suspects(x) -> np.ndarray:
         known = np.nan_to_num(x, nan=0.0)
         total = ones @ known
     squares, mean, few = ones @ (known * known), total / n, max(_FEW, len(x) // _SHARE)
-    farthest = np.fmax(_reduce(np.fmax, x) - mean, mean - _reduce(np.fmin, x))
+    farthest = np.fmax(over_rows(np.fmax, x) - mean, mean - over_rows(np.fmin, x))
     scatter = squares - n * mean**2 - 1e-12 * squares  # at least so much, whatever cancels
     near = np.maximum(1 - 1 / _RATIO - few / n, 0.0)
     return np.flatnonzero(~(scatter * near**2 > farthest**2 * (n / _RATIO**2 + few)))
-
-
-def _reduce(function, x) -> np.ndarray:
-    """Return a reduction of x (n, D) over its rows, of which many are taken side by side, as NumPy is fast at."""
-    count = max(1, 1024 // x.shape[1])
-    whole = len(x) // count * count
-    if not whole:
-        return function.reduce(x, 0)
-    many = function.reduce(x[:whole].reshape(-1, count * x.shape[1]), 0)
-    return function.reduce(np.concatenate([many.reshape(-1, x.shape[1]), x[whole:]]), 0)
 
 
 def _beyond(entries, codes, column, middle) -> Wild:
@@ -142,23 +133,9 @@ def tell(
     done: str = "it is learned from as it is, and moves what is said of other rows. Mend it or give NaN",
     cure: str = "; if it is right, give the logarithm or the ranks of the column",
 ) -> None:
-    """Warn of wild entries of numbers (n, D), if there are any.
+    """Warn of wild entries of numbers x (n, D) of columns ``names``, if there are any: what is ``done`` with them.
 
-    Parameters
-    ----------
-    wild : Wild
-    x : array, shape (n, D)
-        The numbers.
-    names : sequence of str
-        Names of the columns.
-    places : int array, shape (n,)
-        Places of the rows in the user's table.
-    dates : sequence of str, optional
-        Columns that are days since 1970-01-01.
-    done : str, optional
-        A sentence: what becomes of the entries.
-    cure : str, optional
-        What to do where an entry is right; not said of a date.
+    Rows stand at ``places`` (n,) in the user's table; the ``cure`` of an entry that is right is not said of ``dates``.
     """
     if not len(wild.row):
         return
