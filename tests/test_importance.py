@@ -80,7 +80,7 @@ def test_of_two_columns_that_tell_the_same_either_is_worth_little():
 
 def test_rows_and_classes_must_fit():
     classifier = bg.NaiveBayesClassifier().fit(TABLE, SPECIES)
-    with pytest.raises(ValueError, match="X has 72 rows, and y has 3"):
+    with pytest.raises(ValueError, match="X has 72 rows and y has 3"):
         importance(classifier, TABLE[HELD], SPECIES[:3])
     with pytest.raises(ValueError, match="king"):
         importance(classifier, TABLE[:2], ["Adelie", "king"])

@@ -88,14 +88,16 @@ def class_profiles(classifier, level: float = 0.95) -> pd.DataFrame:
         for j, column in enumerate(columns):
             each = [leaf.quantities({s: v[i] for s, v in sites.items()}, j, block.categories) for i in range(count)]
             values |= {(column, name): np.stack([one[name] for one in each]) for name in each[0]}
-    tail, labels, rows = (1 - level) / 2, classifier.classes_.tolist(), {}
-    for (column, quantity), each in values.items():
-        low, high = np.quantile(each, [tail, 1 - tail], axis=0)
-        ends = {"mean": each.mean(0), "low": low, "high": high}
-        rows[column, quantity] = [end[k] for k in range(len(labels)) for end in ends.values()]
-    index = pd.MultiIndex.from_tuples(list(rows), names=["column", "quantity"])
-    heads = pd.MultiIndex.from_product([labels, ["mean", "low", "high"]], names=["class", None])
-    return pd.DataFrame(list(rows.values()), index, heads)
+    index = pd.MultiIndex.from_tuples(list(values), names=["column", "quantity"])
+    return _with_ends(classifier, np.stack(list(values.values()), axis=1), level).set_axis(index)
+
+
+def _with_ends(classifier, draws, level: float) -> pd.DataFrame:
+    """Return means of draws (draws, rows, K) and ends of their intervals, by (class, "mean" | "low" | "high")."""
+    tail = (1 - level) / 2
+    ends = np.stack([draws.mean(0), *np.quantile(draws, [tail, 1 - tail], axis=0)], axis=2)  # (rows, K, 3)
+    heads = pd.MultiIndex.from_product([classifier.classes_.tolist(), ["mean", "low", "high"]], names=["class", None])
+    return pd.DataFrame(ends.reshape(len(ends), -1), columns=heads)
 
 
 def membership(classifier, X, level: float = 0.95) -> pd.DataFrame:
@@ -114,12 +116,7 @@ def membership(classifier, X, level: float = 0.95) -> pd.DataFrame:
     """
     draws, rows = _draws(classifier), classifier.read(X)
     joint = classifier.model_.log_likelihood_rows(draws, classifier.model_.check(rows))
-    each, tail = softmax(joint, axis=1), (1 - level) / 2
-    low, high = np.quantile(each, [tail, 1 - tail], axis=0)
-    parts = {"mean": each.mean(0), "low": low, "high": high}
-    labels = classifier.classes_.tolist()
-    columns = {(label, name): part[k] for k, label in enumerate(labels) for name, part in parts.items()}
-    return pd.DataFrame(columns)
+    return _with_ends(classifier, np.moveaxis(softmax(joint, axis=1), 1, 2), level)
 
 
 def typical_rows(classifier, X, count: int = 3) -> pd.DataFrame:
@@ -173,17 +170,10 @@ def separating_columns(classifier, X) -> pd.Series:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Rows of unknown class, each predicted from all others by importance weights.
+    """Rows of unknown class, each predicted from all others by importance weights."""
 
-    Attributes
-    ----------
-    log_density : array, shape (m,)
-        Log p(x_i | all other rows).
-    pareto_k : array, shape (m,)
-        Shape of the largest weights of each row; above 0.7 its density is not to be trusted: take out the row and fit.
-    """
-
-    log_density: np.ndarray
+    log_density: np.ndarray  # (m,): log p(x_i | all other rows)
+    # (m,): shape of the largest weights of each row; above 0.7 do not trust its density: take out the row and fit
     pareto_k: np.ndarray
 
     @property

@@ -46,18 +46,9 @@ def columns_of(schema, blocks: Mapping[str, np.ndarray], lead=()) -> dict[str, V
 
 
 def replicate(model, params: Params, codes, seed: int) -> dict[str, np.ndarray]:
-    """Draw rows of the given classes, a whole table for each draw of the parameters: blocks (draws, rows, ...).
+    """Draw rows of the given classes, (rows,) or (draws, rows), a whole table for each draw of the parameters.
 
-    Parameters
-    ----------
-    model : ClassConditional
-        The classifier's model.
-    params : mapping to arrays (draws, ...)
-        Parameters of the model.
-    codes : int array, shape (rows,) or (draws, rows)
-        Classes of the rows.
-    seed : int
-        Source of randomness.
+    Returned are blocks (draws, rows, ...).
     """
     jax = program.jax
 
@@ -138,9 +129,7 @@ def to_arviz(
         new = columns_of(schema, _by_block(schema, {name: v[None] for name, v in x.items()}), (1, len(t)))
     else:
         t, x = model.sample_rows(before.flat, int(rng.integers(2**31)))
-        schema = replace(
-            schema, reading=Reading()
-        )  # ArviZ draws numbers, so dates are the days that the other groups have
+        schema = replace(schema, reading=Reading())  # ArviZ draws numbers: dates are days, as in the other groups
         new = {name: Variable(v[None], ()) for name, v in schema.write(x).items()}
     target = {"t": Variable(t[None], ("obs",)[: t.ndim - 1], labels)}
     add_prior(result, before, {"prior_predictive": new | target}, obs)

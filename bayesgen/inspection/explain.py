@@ -21,7 +21,7 @@ from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables import dates, design
 from bayesgen.tables.columns import frame_of
 from bayesgen.tables.groups import group_codes
-from bayesgen.tables.labels import class_codes, class_labels
+from bayesgen.tables.labels import codes_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -339,9 +339,7 @@ def importance(classifier, X, y, groups=None, columns=None) -> "pd.DataFrame":
     table: Any = None if isinstance(X, pd.DataFrame) else frame_of(X)
     X = X if table is None else table.to_pandas()
     frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X), columns=classifier.schema_.columns)
-    _, codes = class_codes(class_labels(y), classifier.classes_)
-    if len(codes) != len(frame):
-        raise ValueError(f"X has {len(frame)} rows, and y has {len(codes)}")
+    codes = codes_of(y, classifier.classes_, len(frame))
     group = group_codes(groups, len(codes))
     chosen = np.arange(len(frame)), codes
 
@@ -367,14 +365,8 @@ def by_group(worth: "pd.DataFrame", group) -> "pd.DataFrame":
 
     with the means :math:`m_j` over all n rows and :math:`m_{gj}` over the :math:`n_g` rows of group g. Where all groups
     are of one size this is the mean of the group. In general the mean over groups is the mean over rows, and its
-    standard error is the one of a ratio of sums over groups, as `ModelComparison` has it.
-
-    Parameters
-    ----------
-    worth : DataFrame, shape (n, columns)
-        Values of rows.
-    group : int array, shape (n,), or None
-        Group of each row; None where each stands for itself.
+    standard error is the one of a ratio of sums over groups, as `ModelComparison` has it. Without a ``group`` each row
+    stands for itself.
     """
     if group is None:
         return worth

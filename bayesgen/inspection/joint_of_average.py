@@ -191,17 +191,10 @@ def places_of(average, weights, besides=None) -> np.ndarray:
 
 
 def components_of(average, labels, weights, besides=None) -> Components:
-    """Return the mixture of untempered members.
+    """Return the mixture of untempered members under ``weights`` (M,), which sum to 1; those of weight 0 are left out.
 
-    Parameters
-    ----------
-    average : Average
-    labels : collection of str
-        Names of the leaves of columns that model categories.
-    weights : array, shape (M,)
-        Weights of the members, which sum to 1: members of weight 0 are left out.
-    besides : array, shape (M,), optional
-        Members for which this is above 0 are in the mixture with the weight 0, if all their factors are known.
+    Members for which ``besides`` (M,) is above 0 are there with the weight 0, if all their factors are known.
+    The leaves named by ``labels`` model categories.
     """
     used, made = places_of(average, weights, besides), {}
     for m in used:

@@ -41,9 +41,9 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core.errors import Argument, warn
+from bayesgen.core.errors import warn
 from bayesgen.inspection.fitted import FittedDensity
-from bayesgen.inspection.probabilities import FewDrawsWarning
+from bayesgen.inspection.probabilities import FewDrawsWarning, more_draws
 from bayesgen.numerics.checks import check_flag
 from bayesgen.numerics.draws import generator, rounds_apart
 from bayesgen.numerics.pieces import CELLS, DENSITIES, count_rows, pieces, select_rows, taken
@@ -88,24 +88,13 @@ class Joint(abc.ABC):
 
     @abc.abstractmethod
     def components(self, draws: int | None = None, even: bool = False) -> Components:
-        """Return the mixture.
-
-        Parameters
-        ----------
-        draws : int, optional
-            Number of draws that stand for a sampled posterior; by default all.
-        even : bool
-            True for even class probabilities.
-        """
+        """Return the mixture; so many ``draws`` stand for a sampled posterior, by default all of them."""
 
     @abc.abstractmethod
     def drawn(self, rows: Rows, codes, fitted, rng) -> Iterator[Components]:
         """Yield single members under draws of their parameters, given the fit and the observed entries, without end.
 
-        Parameters
-        ----------
-        rows, codes, fitted, rng
-            As in `filled_together`.
+        Arguments are as in `filled_together`.
         """
 
     @abc.abstractmethod
@@ -181,17 +170,8 @@ class Joint(abc.ABC):
     def filled_together(self, rows: Rows, codes, draws: int, rng: np.random.Generator, fitted) -> Iterator[Rows]:
         """Yield the rows ``draws`` times, missing entries drawn, all rows of a table under the same parameters.
 
-        Parameters
-        ----------
-        rows : mapping from block to array (n, ...)
-            Rows, NaN where missing.
-        codes : int array, shape (n,), optional
-            Classes of the rows, where they are known.
-        draws : int
-            Number of tables.
-        rng : Generator
-        fitted : int array, shape (n,), optional
-            Classes of the rows at the fit, where they are the rows of the fit.
+        ``codes`` (n,) are the classes of the rows where they are known, ``fitted`` (n,) those at the fit where they are
+        its rows; else None.
         """
         drawn = self.drawn(rows, codes, fitted, rng)
         for _ in range(draws):
@@ -200,16 +180,8 @@ class Joint(abc.ABC):
     def measured(self, rows: Rows) -> Iterator[Measured]:
         """Yield the class probabilities at the possible values of each missing entry, some entries at a time.
 
-        Yields
-        ------
-        places : tuple of rows and columns
-            Places of E entries.
-        now : array, shape (K, E)
-            Log class probabilities without them.
-        then : array, shape (K, E, Q)
-            Log class probabilities at Q possible values of each entry.
-        weight : array, shape (E, Q)
-            Probabilities of these values.
+        These are the places of E entries, as rows and columns, the log class probabilities now (K, E) and at Q possible
+        values of each entry (K, E, Q), and the probabilities of these values (E, Q).
         """
         components, incomplete = self.valued(), _incomplete(rows)
         for piece in pieces(len(incomplete), components.nodes, 2 * CELLS):
@@ -233,8 +205,7 @@ class Joint(abc.ABC):
         """Warn where values rest on few effective draws of a sampler, (n,), by rows or of all rows together."""
         few = effective < FEWEST
         if few.any():
-            exact = self.classifier.posterior_.model.conjugate
-            cure = ["use ", Argument("inference", "exact"), ", or more draws"] if exact else ["take more draws"]
+            cure = more_draws(self.classifier.posterior_.model.conjugate)
             text = f"{what} rest on fewer than {FEWEST} effective draws of the parameters, and are rough: "
             warn(FewDrawsWarning(text, *cure, rows=few))
 
@@ -250,20 +221,9 @@ def joint_of(classifier, question: str) -> Joint:
 def gibbs(start: Components, learned: Callable, rows: Rows, codes, rng, seen, known) -> Iterator[Components]:
     """Alternate rows given parameters and parameters given rows; yield draws that hardly correlate.
 
-    Parameters
-    ----------
-    start : Components
-        A single member under any parameters.
-    learned : function
-        From completed rows, their classes and their groups to the same member under a draw of its parameters.
-    rows : mapping from block to array (n, ...)
-    codes : int array, shape (n,), optional
-        Classes of the rows, where they are known.
-    rng : Generator
-    seen : bool array, shape (n, columns)
-        False for the entries that are drawn.
-    known : array, shape (K,)
-        Rows of each class from which the parameters learn besides these.
+    A single member starts under any parameters; ``learned`` takes completed rows, their classes and their groups to the
+    member under a draw of its parameters. Entries that are not ``seen`` (n, columns) are drawn, and classes where
+    ``codes`` are None; the parameters learn from ``known`` rows of each class (K,) besides these.
     """
     rounds, components = rounds_apart(seen, codes, known), start
     while True:

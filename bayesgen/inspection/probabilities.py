@@ -135,13 +135,7 @@ MATTERS = 1e-3  # a class of less probability is left out: far from its rows few
 
 
 class FewDrawsWarning(InputWarning):
-    """Class probabilities of some rows rest on few draws.
-
-    Attributes
-    ----------
-    rows : bool array, shape (n,)
-        True for these rows.
-    """
+    """Class probabilities of some rows rest on few draws; ``rows``, (n,), is True for these."""
 
     def __init__(self, *parts: str | Argument, rows=()):
         super().__init__(*parts)
@@ -229,9 +223,11 @@ def warn_of_few_draws(joint, effective, exact: bool) -> None:
     """Warn of the number of rows that rest on few draws; ``exact`` is True if exact inference is another way."""
     few = fewest(joint, effective) < FEWEST
     if few.any():
-        cure = ["use ", Argument("inference", "exact"), ", or more draws"] if exact else ["take more draws"]
-        text = (
-            f"the class probabilities of {few.sum()} of {len(few)} rows rest on fewer than {FEWEST} effective draws, "
-            "and are rough: "
-        )
-        warn(FewDrawsWarning(text, *cure, "; inspection.draw_reliability tells which rows", rows=few))
+        text = f"the class probabilities of {few.sum()} of {len(few)} rows rest on fewer than {FEWEST} effective draws"
+        which = "; inspection.draw_reliability tells which rows"
+        warn(FewDrawsWarning(f"{text}, and are rough: ", *more_draws(exact), which, rows=few))
+
+
+def more_draws(exact: bool) -> list[str | Argument]:
+    """Return the cure of few draws; ``exact`` is True if exact inference is another way."""
+    return ["use ", Argument("inference", "exact"), ", or more draws"] if exact else ["take more draws"]
