@@ -30,7 +30,7 @@ from scipy.special import logsumexp
 from bayesgen.averaging.member import CATEGORIES, FittedFactors, Member, Written
 from bayesgen.averaging.member_rows import HeldOut, Rows
 from bayesgen.core.shapes import shaped
-from bayesgen.core.statistics import SumStatistics
+from bayesgen.core.statistics import SumStatistics, added
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.posterior.component import Factor, Gap, gaps
@@ -299,10 +299,8 @@ class CategoryMembers(FittedFactors):
     def _without(self, gone: Rows) -> "CategoryMembers":
         """Return the counts without some rows."""
         less = CategoryMembers.of(gone.c, self.levels, gone.codes, gone.classes, gone.weight)
-        single, pairs = _counts(self.single).without(_counts(less.single)).sums, None
-        if self.pairs is not None and less.pairs is not None:
-            pairs = _counts(self.pairs).without(_counts(less.pairs)).sums
-        return CategoryMembers(self.levels, single, pairs)
+        pairs = None if self.pairs is None else added(self.pairs, less.pairs, -1)
+        return CategoryMembers(self.levels, added(self.single, less.single, -1), pairs)
 
     def _own(self, x, codes, removed):
         """Return log p(x_i | t_i) without the row itself, (M, B)."""
@@ -310,12 +308,12 @@ class CategoryMembers(FittedFactors):
         place = np.where(seen, x + np.cumsum(self.levels) - self.levels, 0)
         hot = _hot(x, self.levels).toarray()
         gone = removed[:, None] * hot
-        result = np.empty((len(self.members), len(x)))
+        single, result = added(self.single[codes], gone, -1), np.empty((len(self.members), len(x)))
         for row, alpha in enumerate(ALPHAS):
-            level = self._level(alpha, (self.single[codes] - gone).clip(0))
+            level = self._level(alpha, single)
             result[row] = (np.log(np.take_along_axis(level, place, 1)) * seen).sum(1)
         if self.pairs is not None:
-            level = self._level(ALPHAS[0], (self.single[codes] - gone).clip(0))
+            level = self._level(ALPHAS[0], single)
             child = np.take_along_axis(level, place, 1)  # p(x_j | k), (B, F)
             levels, allowed = np.arange(len(column)), self._allowed(x, hot)
             both = self.pairs[codes[:, None, None], levels[None, :, None], place[:, None]] - gone[:, :, None]

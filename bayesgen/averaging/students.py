@@ -100,7 +100,7 @@ class Reference:
         """
         every = zip((statistics.n, statistics.mean, statistics.scatter), (gone.n, gone.mean, gone.scatter), strict=True)
         whole = Moments(*(np.broadcast_to(a, b.shape) for a, b in every))
-        remaining = (whole - gone).without_dust(whole)
+        remaining = whole - gone
         _, _, all_within, all_squares = _totals(statistics)
         _, _, within, squares = _totals(remaining)
         scatter = _diagonal(within, statistics)

@@ -62,6 +62,12 @@ class Statistics(Record):
         return NotImplemented  # the other operand may know how; else Python names the two types
 
 
+def added(sums, others, sign: int):
+    """Return ``sums`` with others added, or taken out (``sign`` -1): a rounding error in place of 0 is then 0."""
+    total = sums + sign * others
+    return total if sign > 0 else np.where(np.abs(total) <= ROUNDED * np.abs(sums), 0.0, total)
+
+
 class LocationScale(NamedTuple):
     """Location and within-class scale of columns, over groups of rows."""
 
@@ -99,15 +105,13 @@ class SumStatistics(Statistics):
     def _with(self, other, sign):
         if not isinstance(other, SumStatistics) or self.sums.shape != other.sums.shape:
             return super()._with(other, sign)
-        return SumStatistics(self.sums + sign * other.sums, self.base + sign * other.base)
+        return SumStatistics(added(self.sums, other.sums, sign), self.base + sign * other.base)
 
     def without(self, gone, signed=False):
-        """Return the sums without the rows of ``gone``; a rounding error in place of 0 becomes 0."""
         kept = self - gone
-        sums = np.where(np.abs(kept.sums) <= ROUNDED * np.abs(self.sums), 0.0, kept.sums)
-        if not signed and (sums < 0).any():
-            raise ValueError(f"{NOT_THERE}: a count would be {sums.min():.3g}")
-        return SumStatistics(sums, kept.base)
+        if not signed and (kept.sums < 0).any():
+            raise ValueError(f"{NOT_THERE}: a count would be {kept.sums.min():.3g}")
+        return kept
 
     def scaled(self, factor):
         return SumStatistics(self.sums * factor, self.base * factor)

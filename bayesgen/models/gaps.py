@@ -72,8 +72,7 @@ class PatternMoments(Statistics):
         return PatternMoments.of({p: sums for p, sums in kept.items() if sums.n.any()} or kept)
 
     def without(self, gone, signed=False):
-        before, reduced = self.by_pattern(), (self - gone).by_pattern()
-        kept = PatternMoments.of({p: moments.without_dust(before[p]) for p, moments in reduced.items()})
+        before, kept = self.by_pattern(), self - gone
         for pattern, moments in kept.by_pattern().items():
             moments.check_digits(before[pattern], kept.pooled.variance)
         return kept

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bayesgen.core.errors import DataError
-from bayesgen.core.statistics import NOT_THERE, ROUNDED, LocationScale, Statistics
+from bayesgen.core.statistics import NOT_THERE, LocationScale, Statistics, added
 from bayesgen.numerics.sums import Grouping, mean_and_scatter
 
 _EPS = float(np.finfo(float).eps)
@@ -81,10 +81,13 @@ class Moments(Statistics):
         """
         if not isinstance(other, Moments) or self.scatter.shape != other.scatter.shape:
             return super()._with(other, sign)
-        n = self.n + sign * other.n
-        share = np.divide(other.n, n, out=np.zeros_like(n), where=n > 0)
+        n = added(self.n, other.n, sign)
+        if (n < 0).any():
+            raise ValueError(f"{NOT_THERE}: the weight of a class would be {n.min():.3g}")
+        there = n > 0
+        share = np.divide(other.n, n, out=np.zeros_like(n), where=there)
         delta = sign * (other.mean - self.mean)
-        between, there = sign * self.n * share, n > 0
+        between = sign * self.n * share
         if self.vector:
             share, between, there = share[..., None], between[..., None, None], there[..., None]
             square = delta[..., :, None] * delta[..., None, :]
@@ -100,20 +103,9 @@ class Moments(Statistics):
 
     def without(self, gone, signed=False):
         """Return the moments without the rows of ``gone``, or raise where the scatter would lose its digits."""
-        kept = (self - gone).without_dust(self)
+        kept = self - gone
         kept.check_digits(self, kept.pooled.variance)
         return kept
-
-    def without_dust(self, whole: "Moments") -> "Moments":
-        """Return these moments, ``whole`` less some rows, with 0 for a weight that is only a rounding error."""
-        there = self.n > ROUNDED * whole.n
-        if (self.n < -ROUNDED * whole.n).any():
-            raise ValueError(f"{NOT_THERE}: the weight of a class would be {self.n.min():.3g}")
-        if there.all():
-            return self
-        wide = there[..., None] if self.vector else there
-        scatter = np.where(wide[..., None] if self.vector else wide, self.scatter, 0.0)
-        return Moments(np.where(there, self.n, 0.0), np.where(wide, self.mean, 0.0), scatter)
 
     def check_digits(self, whole: "Moments", variance) -> None:
         """Raise ValueError if these moments, ``whole`` less some rows, have lost digits.

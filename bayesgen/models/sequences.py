@@ -25,7 +25,7 @@ from scipy.special import logsumexp
 
 from bayesgen.core import program
 from bayesgen.core.errors import DataError, NoClosedForm
-from bayesgen.core.statistics import NOT_THERE, ROUNDED, Statistics
+from bayesgen.core.statistics import NOT_THERE, Statistics, added
 from bayesgen.models.leaf import log_or_floor
 from bayesgen.models.symbols import END
 from bayesgen.numerics.special import namespace
@@ -222,17 +222,14 @@ class ChainStatistics(Statistics):
             return super()._with(other, sign)
         weights = self.by_stretch()
         for stretch, weight in other.by_stretch().items():
-            weights[stretch] = weights.get(stretch, 0.0) + sign * weight
-        return ChainStatistics.of(self.sums + sign * other.sums, weights)
+            weights[stretch] = added(weights.get(stretch, 0.0), weight, sign)
+        return ChainStatistics.of(added(self.sums, other.sums, sign), weights)
 
     def without(self, gone, signed=False):
         kept = self - gone
-        sums = np.where(np.abs(kept.sums) <= ROUNDED * np.abs(self.sums), 0.0, kept.sums)
-        before = self.by_stretch()
-        weights = {s: np.where(np.abs(w) <= ROUNDED * before.get(s, 0.0), 0.0, w) for s, w in kept.by_stretch().items()}
-        if (sums < 0).any() or any((w < 0).any() for w in weights.values()):
+        if (kept.sums < 0).any() or (kept.weights < 0).any():
             raise ValueError(f"{NOT_THERE}: a count would be below 0")
-        return ChainStatistics.of(sums, weights)
+        return kept
 
     def scaled(self, factor):
         return ChainStatistics(self.sums * factor, self.stretches, self.weights * factor)
