@@ -12,7 +12,7 @@ from scipy import stats
 from scipy.special import logsumexp
 from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
-from test_row_leaf import Cauchy
+from test_own_leaf import Cauchy
 
 import bayesgen as bg
 from bayesgen.models import (

@@ -1,7 +1,9 @@
-"""Partitions of Dask are summed where they are: every family, on the synchronous scheduler and on a real cluster."""
+"""Other engines sum rows where they are: Dask for every family, and Spark and Ray as docs/howto/engines.md has them."""
 
 import os
+import pickle
 import signal
+import sys
 import time
 
 import dask
@@ -9,6 +11,7 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from test_batches import TABLE, equal, fresh
 from test_fit_statistics import CASES, WEIGHT, Y
@@ -103,3 +106,62 @@ def test_predictions_of_a_dask_frame_are_one(here):
     found = fitted.predict_batches(dd.from_pandas(TABLE, npartitions=4)).compute()
     np.testing.assert_allclose(found[["p_a", "p_b", "p_c"]], fitted.predict_proba(X))
     assert found.index.equals(TABLE.index) and found["class"].tolist() == fitted.predict(X).tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # warnings of Spark
+def test_a_spark_table_teaches_what_its_rows_would(monkeypatch):
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)  # else the first Python of the path
+    sql = pytest.importorskip("pyspark.sql")
+    rng = np.random.default_rng(0)
+    t = rng.integers(3, size=3000)
+    frame = pd.DataFrame(
+        {"x": rng.normal(t), "calls": rng.poisson(1.0 + t).astype(float), "bit": rng.random(3000) < 0.5}
+    )
+    frame["colour"], frame["kind"] = rng.choice(["red", "blue"], 3000), np.array(["a", "b", "c"])[t]
+    classifier = bg.NaiveBayesClassifier({"calls": "poisson"})
+    schema = classifier.row_schema(frame[:100], "kind", classes=["a", "b", "c"])
+
+    def summed(batches):
+        total = sum(schema.sum(batch) for batch in batches)
+        yield pa.RecordBatch.from_pydict({"statistics": [pickle.dumps(total)]})
+
+    builder = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    spark = builder.config("spark.driver.bindAddress", "127.0.0.1").getOrCreate()
+    try:
+        table = spark.createDataFrame(frame).repartition(7)
+        rows = table.mapInArrow(summed, "statistics binary").collect()
+    finally:
+        spark.stop()
+    total = sum(pickle.loads(row.statistics) for row in rows)
+    classifier.fit_statistics(schema.schema, total, schema.classes)
+    X = frame.drop(columns="kind")
+    equal(classifier, bg.NaiveBayesClassifier({"calls": "poisson"}).fit(X, frame["kind"]), X)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # warnings of Ray
+def test_rows_on_ray_teach_what_they_teach_here(tmp_path):
+    ray = pytest.importorskip("ray")
+    pytest.importorskip("ray.data")
+    rng = np.random.default_rng(0)
+    t = rng.integers(3, size=3000)
+    frame = pd.DataFrame({"x": rng.normal(t), "colour": rng.choice(["red", "blue"], 3000)})
+    frame["kind"] = np.array(["a", "b", "c"])[t]
+    for i in range(3):
+        frame[1000 * i : 1000 * i + 1000].to_parquet(tmp_path / f"{i}.parquet")
+    classifier = bg.NaiveBayesClassifier()
+    schema = classifier.row_schema(frame[:100], "kind", classes=["a", "b", "c"])
+
+    def summed(batch):
+        return {"statistics": [pickle.dumps(schema.sum(batch))]}
+
+    ray.init(num_cpus=1, include_dashboard=False, object_store_memory=10**8)
+    try:
+        rows = ray.data.read_parquet(str(tmp_path)).map_batches(summed, batch_format="pyarrow", batch_size=700)
+        total = sum(pickle.loads(row["statistics"]) for row in rows.iter_rows())
+    finally:
+        ray.shutdown()
+    classifier.fit_statistics(schema.schema, total, schema.classes)
+    X = frame.drop(columns="kind")
+    equal(classifier, bg.NaiveBayesClassifier().fit(X, frame["kind"]), X)
