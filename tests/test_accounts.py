@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 from sklearn.model_selection import cross_val_score, train_test_split
 from test_reading import NB, office
 
@@ -26,10 +27,8 @@ def test_tables_of_numbers_keep_no_account():
 
 
 def test_a_crafted_account_is_refused():
-    with pytest.raises(ValueError, match="dates are written in one of"):
-        Reading(dates={"when": "%Y; rm"})
-    with pytest.raises(ValueError, match="stands a point or a comma"):
-        Reading(decimal="x")
+    refuses(lambda: Reading(dates={"when": "%Y; rm"}), "dates are written in one of")
+    refuses(lambda: Reading(decimal="x"), "stands a point or a comma")
 
 
 def test_the_table_of_read_table_is_written_and_read_back_with_its_account(folder):

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from refusals import refuses
 from scipy import integrate, sparse
 from scipy.special import expit
 from sklearn.base import clone
@@ -133,8 +134,7 @@ def test_a_file_whose_parts_do_not_fit_is_refused(fitted_mixed, tmp_path, change
     broken = copy.copy(fitted_mixed)
     vars(broken).update(change(fitted_mixed))
     broken.save(tmp_path / "model.safetensors")
-    with pytest.raises(ValueError, match=words):
-        load(tmp_path / "model.safetensors")
+    refuses(lambda: load(tmp_path / "model.safetensors"), words)
 
 
 # -- the average
@@ -362,16 +362,13 @@ def test_an_unseen_category_is_refused_or_missing(fitted_mixed):
     missing = X.assign(soil=None).astype({"soil": object})
     np.testing.assert_allclose(probability, fitted_mixed.predict_proba(missing))
     strict = AveragedClassifier(unseen="error", members=[*FEW, "softmax"]).fit(X, y)
-    with pytest.raises(ValueError, match="column 'soil': 'peat' in row 0"):
-        strict.predict_proba(new)
+    refuses(lambda: strict.predict_proba(new), "column 'soil': 'peat' in row 0")
 
 
 def test_questions_without_an_answer_say_why(fitted):
     assert not hasattr(fitted, "log_evidence_") and not hasattr(fitted, "partial_fit")
-    with pytest.raises(AttributeError, match="tempered members have no joint density"):
-        fitted.log_evidence_  # noqa: B018
-    with pytest.raises(ValueError, match="is about draws of a generative classifier"):
-        inspection.draw_reliability(fitted, IRIS)
+    refuses(lambda: fitted.log_evidence_, "tempered members have no joint density", AttributeError)
+    refuses(lambda: inspection.draw_reliability(fitted, IRIS), "is about draws of a generative classifier")
     assert not hasattr(fitted.posterior_, "draws")  # its members have one posterior each
     alone = GaussianDiscriminantClassifier().fit(IRIS, SPECIES)
     with pytest.raises(TypeError, match="is about an AveragedClassifier, got a GaussianDiscriminantClassifier"):
@@ -439,7 +436,5 @@ def test_picture_of_the_members(fitted, fitted_mixed):
 
 
 def test_sparse_rows_and_bad_levels_are_refused(fitted):
-    with pytest.raises(TypeError, match="sparse"):
-        AveragedClassifier().fit(sparse.csr_array(IRIS), SPECIES)
-    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
-        fitted.predict_proba_interval(IRIS[:1], level=1.0)
+    refuses(lambda: AveragedClassifier().fit(sparse.csr_array(IRIS), SPECIES), "sparse", TypeError)
+    refuses(lambda: fitted.predict_proba_interval(IRIS[:1], level=1.0), "level must lie between 0 and 1")

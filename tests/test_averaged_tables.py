@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from refusals import refuses
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.metrics import log_loss
@@ -108,8 +109,7 @@ def test_softmax_members_learn_from_all_rows_though_few_are_left_out(monkeypatch
     ],
 )
 def test_bad_parameters_are_named(change, error, words):
-    with pytest.raises(error, match=words):
-        AveragedClassifier(**change).fit(IRIS[FIT], SPECIES[FIT])
+    refuses(lambda: AveragedClassifier(**change).fit(IRIS[FIT], SPECIES[FIT]), words, error)
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,7 @@ def test_bad_parameters_are_named(change, error, words):
 )
 def test_bad_values_are_named_with_column_and_row(change, words):
     X, y = mixed()
-    with pytest.raises(ValueError, match=words):
-        AveragedClassifier().fit(change(X), y)
+    refuses(lambda: AveragedClassifier().fit(change(X), y), words)
 
 
 @pytest.mark.parametrize(("columns", "value"), [(8, 1e140), (2, -1e140), (1, 1e148)])  # NaN, no factor, an overflow
@@ -138,15 +137,13 @@ def test_a_value_that_hides_all_others_is_named(columns, value):
 def test_a_row_without_a_class_is_an_error():
     y = SPECIES[FIT].astype(float)
     y[3] = np.nan
-    with pytest.raises(ValueError, match="y contains missing labels"):
-        AveragedClassifier().fit(IRIS[FIT], y)
+    refuses(lambda: AveragedClassifier().fit(IRIS[FIT], y), "y contains missing labels")
 
 
 def test_a_failed_fit_leaves_the_fit_before():
     classifier = clone(ONE).fit(IRIS[FIT], SPECIES[FIT])
     before = classifier.predict_proba(IRIS[TEST])
-    with pytest.raises(ValueError, match="infinite"):
-        classifier.fit(np.where(IRIS > 7, np.inf, IRIS), SPECIES)
+    refuses(lambda: classifier.fit(np.where(IRIS > 7, np.inf, IRIS), SPECIES), "infinite")
     np.testing.assert_array_equal(classifier.predict_proba(IRIS[TEST]), before)
 
 

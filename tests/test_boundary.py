@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from refusals import refuses
 from scipy import stats
 from scipy.optimize import brentq
 from sklearn.datasets import load_iris
@@ -150,15 +151,9 @@ def test_errors_say_what_is_expected():
     classifier = fitted("full", True)
     with pytest.raises(ValueError, match="'virginica' is not one of the classes"):
         discriminant(classifier.posterior_).between(0, "virginica")
-    with pytest.raises(ValueError, match="rows of 4 columns"):
-        discriminant(classifier.posterior_).scores([[1.0]])
-    with pytest.raises(ValueError, match="missing"):
-        discriminant(classifier.posterior_).scores([[1.0, np.nan, 1.0, 1.0]])
-    with pytest.raises(TypeError, match="GaussianDiscriminant"):
-        discriminant(bg.NaiveBayesClassifier().fit(X, Y).posterior_)
-    with pytest.raises(ValueError, match="covariance"):
-        parameter_count(2, 2, "round")
-    with pytest.raises(ValueError, match="direction"):
-        discriminant(classifier.posterior_).between(0, 1).crossings(X[:1], [0.0])
-    with pytest.raises(ValueError, match="2 columns"):
-        discriminant(classifier.posterior_).between(0, 1).kind()
+    refuses(lambda: discriminant(classifier.posterior_).scores([[1.0]]), "rows of 4 columns")
+    refuses(lambda: discriminant(classifier.posterior_).scores([[1.0, np.nan, 1.0, 1.0]]), "missing")
+    refuses(lambda: discriminant(bg.NaiveBayesClassifier().fit(X, Y).posterior_), "GaussianDiscriminant", TypeError)
+    refuses(lambda: parameter_count(2, 2, "round"), "covariance")
+    refuses(lambda: discriminant(classifier.posterior_).between(0, 1).crossings(X[:1], [0.0]), "direction")
+    refuses(discriminant(classifier.posterior_).between(0, 1).kind, "2 columns")

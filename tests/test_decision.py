@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from refusals import refuses
 from scipy.optimize import minimize
 from scipy.special import softmax
 from sklearn.datasets import load_iris
@@ -268,5 +269,4 @@ ERRORS = [
 
 @pytest.mark.parametrize(("function", "args", "kwargs", "kind", "message"), ERRORS)
 def test_errors_name_the_argument(function, args, kwargs, kind, message):
-    with pytest.raises(kind, match=message):
-        function(*args, **kwargs)
+    refuses(lambda: function(*args, **kwargs), message, kind)

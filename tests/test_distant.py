@@ -6,6 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from refusals import refuses
 from sklearn.base import clone
 
 import bayesgen as bg
@@ -65,17 +66,13 @@ def test_what_batches_cannot_do_is_told():
     before = vars(fitted).copy()
     with pytest.raises(ValueError, match="batch 1: column 'a': the value in row 0 is NaN"):
         fitted.fit_batches([table[:150], table[150:].assign(a=np.nan).set_index(np.arange(150))], "y")
-    with pytest.raises(ValueError, match="holds one class only"):
-        fitted.fit_batches([table[table.y == "no"]], "y")
-    with pytest.raises(ValueError, match="read once"):
-        fitted.fit_batches(iter([table]), "y")
+    refuses(lambda: fitted.fit_batches([table[table.y == "no"]], "y"), "holds one class only")
+    refuses(lambda: fitted.fit_batches(iter([table]), "y"), "read once")
     assert vars(fitted) == before
-    with pytest.raises(ValueError, match="no small statistics"):
-        bg.LogisticClassifier().fit_batches([table], "y")
+    refuses(lambda: bg.LogisticClassifier().fit_batches([table], "y"), "no small statistics")
     with pytest.raises(ValueError, match="Laplace noise or prior has no small statistics"):
         bg.LinearRegressor(noise="laplace", inference="map").fit_batches([table], "y")
     sure = table.assign(y=table.a > 0)
-    with pytest.raises(ValueError, match="may separate the classes"):
-        bg.LogisticClassifier(inference="ml").fit_batches([sure], "y")
+    refuses(lambda: bg.LogisticClassifier(inference="ml").fit_batches([sure], "y"), "may separate the classes")
     with pytest.raises(ValueError, match=r"columns \['[ad]'\] are linear combinations"):
         bg.LogisticClassifier(inference="ml").fit_batches([table.assign(d=2 * table.a)], "y")

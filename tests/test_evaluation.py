@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refuses
 from scipy.stats import beta
 from sklearn import metrics
 from sklearn.calibration import calibration_curve
@@ -325,8 +326,7 @@ FUNCTIONS = [
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize(("args", "kwargs", "kind", "message"), ERRORS)
 def test_errors_name_the_argument(function, args, kwargs, kind, message):
-    with pytest.raises(kind, match=message):
-        function(*args, **kwargs)
+    refuses(lambda: function(*args, **kwargs), message, kind)
 
 
 @pytest.mark.parametrize("function", FUNCTIONS[4:])
@@ -339,10 +339,8 @@ def test_errors_name_the_argument(function, args, kwargs, kind, message):
     ],
 )
 def test_errors_name_the_option(function, kwargs, message):
-    with pytest.raises(ValueError, match=message):
-        function([0, 1], P, **kwargs)
+    refuses(lambda: function([0, 1], P, **kwargs), message)
 
 
 def test_unknown_kind_of_calibration_error():
-    with pytest.raises(ValueError, match="kind must be"):
-        evaluation.expected_calibration_error([0, 1], P, kind="top")
+    refuses(lambda: evaluation.expected_calibration_error([0, 1], P, kind="top"), "kind must be")

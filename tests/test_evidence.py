@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from commands import run
 from matplotlib.figure import Figure
+from refusals import refuses
 from scipy.special import expit, logit, softmax
 
 import bayesgen as bg
@@ -151,10 +152,8 @@ def test_actions_by_name_to_the_end():
     ax = plot.confusion(truth, found["action"], LOSS, reject_cost=0.5, ax=Figure().subplots())
     assert [label.get_text() for label in ax.get_xticklabels()] == ["treat", "wait", "asked"]
     assert ax.get_title() == "mean loss 0.333"
-    with pytest.raises(ValueError, match="reject_cost is needed"):
-        plot.confusion(truth, found["action"], LOSS, ax=Figure().subplots())
-    with pytest.raises(ValueError, match="one row for each of the classes"):
-        decision.act(probability, LOSS, ["ill", "dead"])
+    refuses(lambda: plot.confusion(truth, found["action"], LOSS, ax=Figure().subplots()), "reject_cost is needed")
+    refuses(lambda: decision.act(probability, LOSS, ["ill", "dead"]), "one row for each of the classes")
 
 
 @pytest.mark.compiles

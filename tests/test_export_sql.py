@@ -4,6 +4,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 
 import bayesgen as bg
 
@@ -53,8 +54,7 @@ def test_others_are_refused_by_name(table, tmp_path):
     logs = bg.NaiveBayesClassifier("log").fit(np.exp(X[["x"]]), y)
     with pytest.raises(ValueError, match="NaiveBayesClassifier of logarithms cannot be written in SQL"):
         logs.export(tmp_path / "model.sql", dialect="duckdb")
-    with pytest.raises(ValueError, match="dialect must be"):
-        full.export(tmp_path / "model.sql", dialect="oracle")
+    refuses(lambda: full.export(tmp_path / "model.sql", dialect="oracle"), "dialect must be")
     assert not (tmp_path / "model.sql").exists()
 
 

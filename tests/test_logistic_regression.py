@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from laws import SAMPLER
+from refusals import refuses
 from scipy import stats
 from scipy.special import expit, log_expit, log_ndtr, log_softmax, ndtr
 from sklearn.base import clone
@@ -162,8 +163,7 @@ SEPARABLE = {
 )
 def test_separable_classes_have_no_maximum_likelihood_but_a_mode(kind, name):
     x, t = SEPARABLE[name]
-    with pytest.raises(ValueError, match=r"does not exist: .* separates .*; use 'map' or 'nuts'"):
-        kind(inference="ml").fit(x, t)
+    refuses(lambda: kind(inference="ml").fit(x, t), r"does not exist: .* separates .*; use 'map' or 'nuts'")
     for scale in (2.5, 1e3):
         model = kind(scale, inference="map").fit(x, t)
         assert np.isfinite(model.coef_).all() and np.isfinite(model.predict_proba(x)).all()
@@ -180,8 +180,7 @@ def test_overlap_of_every_pair_is_enough(symmetric):
 
 def test_real_data_that_thirty_columns_separate():
     x, t = load_breast_cancer(return_X_y=True)
-    with pytest.raises(ValueError, match="a combination of the columns separates"):
-        LogisticClassifier(inference="ml").fit(x, t)
+    refuses(lambda: LogisticClassifier(inference="ml").fit(x, t), "a combination of the columns separates")
     assert LogisticClassifier(inference="map").fit(x, t).score(x, t) > 0.98
 
 
@@ -307,8 +306,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("call, message", ERRORS.values(), ids=ERRORS.keys())
 def test_errors_name_what_is_wrong(call, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        call()
+    refuses(call, message, (ValueError, TypeError))
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-170, 1e200, 1e307])
@@ -335,8 +333,7 @@ def test_classes_without_rows_are_declared():
     assert one.classes_.tolist() == ["a", "b"] and (one.predict_proba(X)[:, 0] > 0.5).all()
     three = LogisticClassifier(inference="map").fit(X, np.resize(["a", "c"], 30), classes=["c", "b", "a"])
     assert (three.predict_proba(X).argmin(1) == 1).all()
-    with pytest.raises(ValueError, match="classes holds one label"):
-        LogisticClassifier().fit(X, ["a"] * 30, classes=["a"])
+    refuses(lambda: LogisticClassifier().fit(X, ["a"] * 30, classes=["a"]), "classes holds one label")
 
 
 @pytest.mark.parametrize("overlap", [1e-6, 1e-9, 1e-11])
@@ -349,5 +346,4 @@ def test_classes_that_barely_overlap_are_not_separable(overlap, width):
     check_overlap(turned / turned.std(0), np.repeat(t, 2), (0, 1), ())
     assert np.isfinite(LogisticClassifier(inference="ml").fit(x[:, None], t).coef_).all()
     x[20:] += 2 * overlap
-    with pytest.raises(ValueError, match="separates"):
-        check_overlap(x[:, None] / x.std(), t, (0, 1), ())
+    refuses(lambda: check_overlap(x[:, None] / x.std(), t, (0, 1), ()), "separates")

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from refusals import refuses
 
 import bayesgen as bg
 from bayesgen.models import MarkovChain
@@ -52,8 +53,7 @@ def test_what_is_no_month_quarter_or_week_is_refused(odd, tmp_path):
 
 def test_the_order_of_days_and_months_is_said_once(tmp_path):
     path = written(tmp_path, ["03/03/2024", "03/04/2024", "05/06/2024"])
-    with pytest.raises(ValueError, match=r"dates such as 03/04/2024 begin .*date_order='dmy'"):
-        bg.read_table(path, "y", date="v")
+    refuses(lambda: bg.read_table(path, "y", date="v"), r"dates such as 03/04/2024 begin .*date_order='dmy'")
     first = {"dmy": "2024-04-03", "mdy": "2024-03-04"}
     for order, day in first.items():
         table, account = bg.read_table(path, "y", date="v", date_order=order)
@@ -66,8 +66,7 @@ def test_the_order_of_days_and_months_is_said_once(tmp_path):
         bg.read_table(path, "y", date="v", date_order="ymd")
     with pytest.raises(ValueError, match="'13/04/2024' in row 1 is not written in the order mdy"):
         bg.read_table(written(tmp_path, ["03/04/2024", "13/04/2024"]), "y", date="v", date_order="mdy")
-    with pytest.raises(ValueError, match="one of dmy, mdy and ymd, not 'dym'"):
-        bg.read_table(path, "y", date="v", date_order="dym")
+    refuses(lambda: bg.read_table(path, "y", date="v", date_order="dym"), "one of dmy, mdy and ymd, not 'dym'")
 
 
 def test_days_whose_two_readings_agree_need_no_order(tmp_path):
@@ -83,8 +82,7 @@ def test_durations_in_a_file_are_days(tmp_path):
     assert "v: durations read as days, hours before the colon, as in '1:30'" in account.notes
     model = NB().fit(table[["v", "w"]], table["y"])
     np.testing.assert_array_equal(bg.read_table(path, like=model)[0]["v"], table["v"])
-    with pytest.raises(ValueError, match="'v'"):
-        bg.read_table(written(tmp_path, ["90", "45"]), like=model)
+    refuses(lambda: bg.read_table(written(tmp_path, ["90", "45"]), like=model), "'v'")
 
 
 def test_durations_in_tables_are_days_and_told(tmp_path):

@@ -7,6 +7,7 @@ import numpy as np
 import oracle
 import pytest
 from oracle import Bernoulli, Binomial, Categorical, Classifier, Gaussian, KnownVariance, Multinomial, Poisson
+from refusals import refuses
 
 import bayesgen as bg
 from bayesgen.models import (
@@ -148,8 +149,7 @@ def test_cell(name, gaps, inference):
     rows = row.gappy if gaps == "missing at fit" else row.rows
     data = (row.shape(rows), row.codes)
     if inference == "exact" and gaps == "missing at fit" and "full" in name:
-        with pytest.raises(ValueError, match="'map' or 'nuts'"):
-            bg.fit(row.model, data)
+        refuses(lambda: bg.fit(row.model, data), "'map' or 'nuts'")
         return
     posterior = bg.fit(row.model, data, SAMPLER if inference == "nuts" else inference, seed=0)
     new = [row.new_gappy] if gaps == "missing at fit" else [row.new, row.new_gappy]

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 from sklearn.base import clone
 from test_sklearn import FITTED, GD, IRIS, NB, SPECIES, answer, table
 
@@ -123,15 +124,13 @@ def test_a_piece_that_fails_leaves_no_trace(arguments, words):
     X, y = table()
     classifier = NB().fit(X, y)
     before, state = classifier.predict_proba(X), vars(classifier).copy()
-    with pytest.raises(ValueError, match=words):
-        classifier.partial_fit(**({"X": X[:2], "y": y[:2]} | arguments))
+    refuses(lambda: classifier.partial_fit(**({"X": X[:2], "y": y[:2]} | arguments)), words)
     assert vars(classifier) == state
     np.testing.assert_array_equal(classifier.predict_proba(X), before)
 
 
 def test_the_first_piece_needs_classes():
-    with pytest.raises(ValueError, match="classes must be given at the first call of partial_fit"):
-        NB().partial_fit([[1.0]], [0])
+    refuses(lambda: NB().partial_fit([[1.0]], [0]), "classes must be given at the first call of partial_fit")
 
 
 @pytest.mark.parametrize(("estimator", "X", "y"), FITTED)
@@ -142,12 +141,10 @@ def test_a_refit_that_fails_leaves_the_fit_before(estimator, X, y):
     for broken in (wrong, np.ones((4, 7), dtype=object), pd.DataFrame(wrong).rename(columns=str)):
         with pytest.raises((ValueError, TypeError)):
             fitted.fit(broken, [0, 0, 1, 1], sample_weight=[1, 1, 1, -1])
-        with pytest.raises(ValueError, match="inference must be"):
-            clone(fitted).set_params(inference="mcmc").fit(X, y)
+        refuses(lambda: clone(fitted).set_params(inference="mcmc").fit(X, y), "inference must be")
         np.testing.assert_array_equal(answer(fitted, X), before)
     fitted.set_params(inference="mcmc")
-    with pytest.raises(ValueError, match="inference must be"):
-        fitted.fit(X[:50], y[:50])
+    refuses(lambda: fitted.fit(X[:50], y[:50]), "inference must be")
     np.testing.assert_array_equal(answer(fitted, X), before)
 
 

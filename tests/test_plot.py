@@ -10,6 +10,7 @@ import numpyro.distributions as dist
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from refusals import refuses
 from scipy import stats
 from scipy.special import expit
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -398,8 +399,7 @@ def test_confusion_counts_what_was_done_and_what_it_cost():
     assert [t.get_text() for t in ax.texts][:3] == ["1\ncost 0", "2\ncost 2", "0\ncost 0"]
     assert ax.get_title() == f"mean loss {bg.decision.risk(truth, action, loss):.3g}"
     assert [t.get_text() for t in ax.get_xticklabels()] == ["go", "treat", "test"]
-    with pytest.raises(ValueError, match="action"):
-        plot.confusion(truth, [0, 1, 1, 0, 3], loss, ax=axes())
+    refuses(lambda: plot.confusion(truth, [0, 1, 1, 0, 3], loss, ax=axes()), "action")
 
 
 def test_labels_are_drawn_as_codes_are():
@@ -422,8 +422,7 @@ def test_labels_are_drawn_as_codes_are():
     assert [t.get_text() for t in other.get_yticklabels()] == list(names)
     unnamed = plot.confusion(names[truth], names[action], loss, ax=axes())
     assert [t.get_text() for t in unnamed.get_xticklabels()] == list(names)
-    with pytest.raises(ValueError, match="y_true holds 1 distinct values"):
-        plot.reliability(["ash"], [[0.5, 0.5]], ax=axes())
+    refuses(lambda: plot.reliability(["ash"], [[0.5, 0.5]], ax=axes()), "y_true holds 1 distinct values")
 
 
 def test_learning_curves_are_means_with_two_standard_errors():

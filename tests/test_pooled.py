@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from arviz_stats import ess
 from numpyro.infer.util import log_density
+from refusals import refuses
 from scipy import stats
 from scipy.special import softmax
 
@@ -169,13 +170,11 @@ def test_nuts_on_the_population_is_calibrated():
 def test_what_is_no_population_is_refused():
     with pytest.raises(TypeError, match=r"leaf must be a BetaBernoulli, .*got NormalInverseWishart"):
         Pooled(NormalInverseWishart([0.0, 0.0], 1.0, 4.0, np.eye(2)))
-    with pytest.raises(ValueError, match="scale must be positive, got -1"):
-        Pooled(BetaBernoulli(1, 1), scale=-1)
+    refuses(lambda: Pooled(BetaBernoulli(1, 1), scale=-1), "scale must be positive, got -1")
     with pytest.raises(ValueError, match=r"scale has the shape \(3,\), the leaf \(2,\)"):
         Pooled(BetaBernoulli([1.0, 1.0], 1), scale=[1.0, 1.0, 1.0])
     coin = BetaBernoulli(1, 1)
-    with pytest.raises(ValueError, match="leaf is a posterior"):
-        Pooled(coin.update(coin.statistics([0, 1], [0, 1], 2)).marked_per_class())
+    refuses(lambda: Pooled(coin.update(coin.statistics([0, 1], [0, 1], 2)).marked_per_class()), "leaf is a posterior")
     model = NaiveBayes(CLASSES, {"x": Pooled(coin)})
     with pytest.raises(ValueError, match=r"Pooled\(BetaBernoulli\) has no posterior mode.*'nuts' or 'laplace'"):
         bg.fit(model, ({"x": T % 2}, T), "map")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 from scipy import stats
 from scipy.integrate import quad
 from scipy.special import gammaln, log_softmax
@@ -89,8 +90,7 @@ def test_mixed_columns_and_their_jeffreys_priors():
     np.testing.assert_allclose(leaves["c"].alpha[1], [0.5 + (own["c"] == c).sum() for c in "pqrs"])
     np.testing.assert_allclose(leaves["poisson"].concentration[1], own["n"].sum() + 0.5)
     assert leaves["gaussian"].alpha[1, 0] == (len(own) - 1) / 2
-    with pytest.raises(ValueError, match="improper"):
-        bg.NaiveBayesClassifier(prior="reference", inference="nuts").fit(frame[["x"]], y)
+    refuses(lambda: bg.NaiveBayesClassifier(prior="reference", inference="nuts").fit(frame[["x"]], y), "improper")
     assert not hasattr(classifier, "log_evidence_")
 
 

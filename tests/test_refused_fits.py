@@ -8,7 +8,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from refusals import COUNTS, GD, INF, NAN, NB, X, Y, case, put, refuses
+import xarray as xr
+from refusals import COUNTS, GD, INF, LOGIT, NAN, NB, X, Y, case, put, refuses
 from scipy import sparse
 
 from bayesgen import models
@@ -18,6 +19,8 @@ pytestmark = pytest.mark.usefixtures("no_sampling")
 BITS = (X > 3).astype(float)
 PERIODS = pd.Series(pd.period_range("2020", periods=2, freq="Y").take([0, 1] * 4))
 CODES = X.assign(v=np.arange(8.0) % 3)
+DATED = X.assign(v=pd.Timestamp("2020-01-01"))
+THIN = sparse.csr_array(COUNTS)
 NINE = models.DirichletCategorical(1.0, 9)
 FIT = {
     # values
@@ -28,6 +31,9 @@ FIT = {
     "infinite isotropic": case(GD("isotropic"), put(INF), "column 'v'.*inf in row 3"),
     "infinite diagonal": case(GD("diagonal"), put(-INF, "u"), "column 'u'.*-inf in row 3"),
     "half a bit": case(NB("bernoulli"), BITS.assign(v=0.5), "column 'v': value 0.5 in row 0 is not 0 or 1"),
+    "no bit under a leaf": case(
+        NB({"u": models.BetaBernoulli()}), X, "column 'u': value 2.29.* in row 2 is not 0 or 1"
+    ),
     "negative bit": case(NB("bernoulli"), BITS - 1, "value -1 .*not 0 or 1"),
     "infinite bit": case(NB("bernoulli"), BITS.assign(v=INF), "column 'v'.*value inf.*not 0 or 1"),
     "negative count": case(NB("poisson"), COUNTS - 2, "value -2 in row 0 is not a count"),
@@ -42,17 +48,23 @@ FIT = {
     "infinite category": case(NB("categorical"), CODES.assign(v=INF), "column 'v' holds an infinite"),
     "word for a number": case(NB({"v": "gaussian"}), put("x"), "column 'v' holds 'x', which is not a number"),
     "words for numbers": case(GD(), X.assign(v="x"), "column 'v' holds 'x', which is not a number"),
+    "an array of words": case(GD(), np.array([["p", "q"]] * 8), "column 'x0' holds 'p', which is not a number"),
     "word for a count": case(NB("poisson"), COUNTS.assign(v="many"), "column 'v' holds 'many'"),
     "complex": case(NB(), X.assign(v=1j), "column 'v' holds complex128", error=TypeError),
     "complex array": case(NB(), X.to_numpy() * 1j, "Complex data not supported"),
     "complex object": case(GD(), put(1j), "complex", error=TypeError),
-    "date": case(NB(), X.assign(v=pd.Timestamp("2020-01-01")), "column 'v' holds Datetime", error=TypeError),
-    "dates for numbers": case(
-        GD(), X.assign(v=pd.Timestamp("2020-01-01")), "column 'v' holds Datetime", error=TypeError
+    "complex objects": case(
+        NB(), (X * 1j).astype(object), "column 'v' holds complex values|'u' holds", error=TypeError
     ),
+    "complex counts": case(NB("poisson"), sparse.csr_array(COUNTS) * 1j, "Complex data not supported"),
+    "date": case(NB(), DATED, "column 'v' holds Datetime", error=TypeError),
+    "dates for numbers": case(GD(), DATED, "column 'v' holds Datetime", error=TypeError),
     "array of dates": case(NB(), np.full((8, 1), np.datetime64("2020")), "X holds datetime64", error=TypeError),
+    "date for a category": case(NB({"v": "categorical"}), DATED, "column 'v' holds Datetime", error=TypeError),
+    "date as an object": case(NB(), DATED.astype(object), "column 'v' holds", error=TypeError),
     "list in a cell": case(NB(), X.assign(v=[[1, 2]] * 8), "column 'v' holds", error=TypeError),
     "dict in a cell": case(NB(), X.assign(v=[{}] * 8), "column 'v' holds .*dict", error=TypeError),
+    "a list in many cells": case(NB(), pd.concat([X.assign(v=[[1]] * 8)] * 2), "holds list", [*Y, *Y], error=TypeError),
     "nothing in a column of pyarrow": case(
         NB(), pa.table({"u": X["u"], "v": pa.nulls(8)}), "column 'v' has no observed value"
     ),
@@ -75,19 +87,32 @@ FIT = {
     "a number": case(NB(), 3.0, "scalar array"),
     "None": case(NB(), None, "scalar array|None"),
     "a string": case(NB(), "table.csv", "scalar array|string"),
-    "a series": case(NB(), X["u"], "a Series, where a table is expected"),
+    "a series": case(NB(), X["u"], "a Series, where a table is expected. Reshape your data"),
+    "a column of pyarrow": case(NB(), pa.chunked_array([np.arange(8.0)]), "Reshape your data"),
+    "one axis of xarray": case(NB(), xr.DataArray(np.zeros(8)), "Reshape your data"),
+    "a mapping": case(NB(), X.to_dict("list"), "X holds mappings.*pandas.DataFrame", error=TypeError),
+    "mappings": case(NB(), X.to_dict("records"), "X holds mappings.*pandas.DataFrame", error=TypeError),
+    "structured": case(NB(), X.to_records(), "X is a structured array.*pandas.DataFrame", error=TypeError),
     "ragged": case(NB(), [[1.0, 2.0], [3.0]] * 4, "rows differ in length"),
     "no rows": case(NB(), X.iloc[:0], "X has 0 samples", Y[:0]),
     "no columns": case(GD(), X[[]], "X has 0 features"),
+    "no rows of an array": case(NB(), np.empty((0, 2)), r"0 sample\(s\)", []),
+    "no columns of an array": case(NB(), np.empty((8, 0)), r"0 feature\(s\)"),
     "columns of one name": case(NB(), X[["u", "u"]], "must be distinct"),
+    "columns of one name in pyarrow": case(NB(), pa.table([Y, Y], names=["u", "u"]), r"distinct; \['u'\] appear"),
     "columns of one written name": case(NB(), X.set_axis([0, "0"], axis=1), "must be distinct"),
-    "sparse numbers": case(NB(), sparse.csr_array(X), "X is sparse", error=TypeError),
-    "sparse vectors": case(GD(), sparse.csr_array(X), "X is sparse", error=TypeError),
+    "sparse numbers": case(NB(), THIN, r"X is sparse.*features= one of \['bernoulli', 'poisson'", error=TypeError),
+    "sparse vectors": case(GD(), THIN, "X is sparse", error=TypeError),
+    "sparse numbers by name": case(NB("gaussian"), THIN, "X is sparse, which 'gaussian' features", error=TypeError),
+    "a sparse column": case(NB({0: "poisson"}), THIN, "X is sparse", error=TypeError),
+    "sparse categories": case(NB({0: NINE, 1: "poisson"}), THIN, "X is sparse", error=TypeError),
     "fewer labels": case(NB(), X, "8 rows and y has 5", Y[:5]),
     "more labels": case(GD(), X.iloc[:5], "5 rows and y has 8"),
     # labels
     "no labels": case(NB(), X, "y", None),
     "missing label": case(NB(), X, "missing labels", [None, *Y[1:]]),
+    "missing number of a class": case(NB(), X, "missing labels", pd.Series([pd.NA, *[0, 1] * 3, 1], dtype="Int64")),
+    "missing text of a class": case(NB(), X, "missing labels", pd.Series([pd.NA, *Y[1:]], dtype="string")),
     "NaN label": case(GD(), X, "missing labels", [NAN, *range(7)]),
     "masked label": case(NB(), X, "missing labels", np.ma.masked_array(np.arange(8) % 2, mask=[1] + [0] * 7)),
     "infinite label": case(NB(), X, "infinity", [INF, *np.arange(7.0)]),
@@ -120,17 +145,24 @@ FIT = {
     "infinite weight": case(GD(), X, "infinity", weight=np.full(8, INF)),
     "no weight at all": case(NB(), X, "0|weight", weight=np.zeros(8)),
     "words for weights": case(NB(), X, "sample_weight must hold numbers", weight=list("abcdefgh"), error=TypeError),
+    "words for weights of a line": case(
+        LOGIT(), X, "sample_weight must hold numbers", weight=list("abcdefgh"), error=TypeError
+    ),
     # settings of estimators
     "unknown family": case(NB("gauss"), X, "features must be 'auto'"),
     "families in an array": case(NB(np.array(["gaussian"] * 2)), X, "features must be .*got a ndarray"),
     "families in a table": case(NB(X), X, "features must be .*got a DataFrame"),
+    "families in a list": case(NB(["gaussian"]), X, "features must be 'auto'"),
+    "unknown family of a column": case(NB({"u": "gauss"}), X, "column 'u': features must give a leaf"),
     "unknown column": case(NB({"w": "gaussian"}), X, r"names the columns \['w'\]"),
+    "unknown place of a column": case(NB({5: "gaussian"}), X, r"names the columns \['5'\]"),
     "column twice": case(NB({"u": "gaussian", ("u", "v"): "gaussian"}), X, "names the column 'u' twice"),
     "no leaf": case(NB({"u": 3}), X, "'u' must be a model of a feature", error=TypeError),
     "class of a leaf": case(NB({"u": models.BetaBernoulli}), X, "'u' must be a model of a feature", error=TypeError),
     "bag of one word": case(NB({"u": "multinomial"}), COUNTS, "bag of one word"),
     "unknown covariance": case(GD("round"), X, "covariance must be one of"),
     "unknown prior": case(GD(prior="strong"), X, "prior must be 'weak', 'reference' or a model"),
+    "no prior": case(GD(prior=None), X, "takes a NormalInverseWishart", error=TypeError),
     "prior of another kind": case(
         GD("diagonal", prior=models.NormalInverseWishart([0, 0], 1, 4, np.eye(2))),
         X,
@@ -153,6 +185,7 @@ FIT = {
     "priors not of sum 1": case(NB(priors=[0.5, 0.6]), X, "sum to 1"),
     "priors negative": case(NB(priors=[-0.5, 1.5]), X, ">= 0"),
     "priors NaN": case(GD(priors=[NAN, 1.0]), X, "finite"),
+    "priors a word": case(NB(priors="uniform"), X, "priors must hold"),
     "unseen": case(NB(unseen="drop"), X, "unseen must be"),
 }
 

@@ -52,7 +52,6 @@ REGRESSION = {
     "logistic scale too small to square": case(
         LOGIT(inference="map", prior_scale=1e-200), X, "prior_scale must be 1e-150 at least, got 1e-200"
     ),
-    "one class": case(LOGIT(inference="map"), X, r"one class only, \['a'\].*classes=\[...\]", ["a"] * 8),
     "standardize a word": case(
         LINE(standardize="false"), X, "standardize must be True or False, got 'false'", T, error=TypeError
     ),
@@ -66,14 +65,7 @@ REGRESSION = {
     "unknown noise": case(LINE(noise="cauchy"), X, "noise must be one of", T),
     "unknown prior": case(LINE(prior="horseshoe"), X, "prior", T),
     "unknown inference": case(LINE(inference="vb"), X, "inference must be one of", T),
-    "scale of no size": case(LINE(prior_scale=0.0), X, "positive|prior_scale", T),
     "scale of another length": case(LINE(prior_scale=[1.0] * 3), X, "prior_scale|shape|broadcast", T),
-    "probit of three": case(PROBIT(inference="map"), X, "y holds 3 classes; use LogisticClassifier", list("abcabcab")),
-    "logistic scale negative": case(
-        LOGIT(prior_scale=-1.0, inference="map"), X, "prior_scale must be a finite number > 0"
-    ),
-    "no exact logistic": case(LOGIT(inference="exact"), X, "no exact posterior", error=TypeError),
-    "no exact Laplace": case(LINE(noise="laplace", inference="exact"), X, "no exact posterior", T, error=TypeError),
 }
 
 

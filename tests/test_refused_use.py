@@ -24,6 +24,7 @@ LIFE = {
     "a column less": (lambda: NAMED.predict(TABLE[["u", "v"]]), "now missing:\n- c"),
     "a column more": (lambda: NAMED.predict(TABLE.assign(w=1)), "unseen at fit time:\n- w"),
     "another width": (lambda: GD().fit(X.to_numpy(), Y).predict(np.zeros((1, 3))), "3 features, but .* expecting 2"),
+    "one axis at prediction": (lambda: CLASSIFIER.predict(np.arange(2.0)), "Reshape your data"),
     "new category": (
         lambda: NB(unseen="error").fit(TABLE, Y).predict(TABLE.assign(c="r")),
         "column 'c': 'r' in row 0 is not one",

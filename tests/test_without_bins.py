@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from refusals import refuses
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
@@ -83,5 +84,4 @@ def test_the_scaled_brier_score_is_one_less_the_share_of_the_base_rate():
     ],
 )
 def test_bad_input_is_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
+    refuses(call, message)

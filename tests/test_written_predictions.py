@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from refusals import refuses
 from test_batches import NB, TABLE, in_three
 from test_fit_statistics import Y
 
@@ -50,8 +51,7 @@ def test_a_prediction_that_fails_leaves_no_file(folder, tmp_path):
     for source, message in (([TABLE, strange], "batch 1: column 'colour': 'pink'"), ([TABLE[:0]], "has no rows")):
         with pytest.raises(ValueError, match=message):
             fitted.predict_batches(source, tmp_path / "p.csv")
-    with pytest.raises(ValueError, match="give a name that ends in"):
-        fitted.predict_batches(TABLE, tmp_path / "p.txt")
+    refuses(lambda: fitted.predict_batches(TABLE, tmp_path / "p.txt"), "give a name that ends in")
     assert not (tmp_path / "p.csv").exists() and not list(tmp_path.glob(".*"))
 
 
@@ -144,8 +144,7 @@ def test_a_name_as_long_as_the_file_system_takes(kind, rows, tmp_path, learned):
     longest = os.pathconf(tmp_path, "PC_NAME_MAX")
     output = tmp_path / ("p" * (longest - len(kind) - 1) + f".{kind}")
     assert learned.predict_batches(rows, output) == 60 and output.exists()
-    with pytest.raises(OSError, match="File name too long"):
-        learned.predict_batches(rows, tmp_path / f"p{output.name}")
+    refuses(lambda: learned.predict_batches(rows, tmp_path / f"p{output.name}"), "File name too long", OSError)
 
 
 def test_where_nothing_can_be_written_nothing_is_read(tmp_path, learned):
@@ -193,8 +192,7 @@ def test_a_full_disk_leaves_the_predictions_before(kind, rows, tmp_path, learned
     before, limit = output.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
     try:
-        with pytest.raises(OSError, match=rf"p\.{kind}"):
-            learned.predict_batches([TABLE] * 9, output)
+        refuses(lambda: learned.predict_batches([TABLE] * 9, output), rf"p\.{kind}", OSError)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert output.read_bytes() == before and sorted(path.name for path in tmp_path.iterdir()) == [output.name, "rows"]

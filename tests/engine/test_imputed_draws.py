@@ -5,6 +5,7 @@ import functools
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refuses
 from scipy import integrate, stats
 from scipy.special import logsumexp, softmax
 from sklearn.datasets import load_iris
@@ -342,7 +343,5 @@ def test_the_rows_of_a_fit_are_recognised():
 
 
 def test_tables_need_draws():
-    with pytest.raises(ValueError, match="give draws="):
-        impute(gda(), ODD[None], joint=True)
-    with pytest.raises(TypeError, match="joint must be True or False"):
-        impute(gda(), ODD[None], draws=1, joint="rows")
+    refuses(lambda: impute(gda(), ODD[None], joint=True), "give draws=")
+    refuses(lambda: impute(gda(), ODD[None], draws=1, joint="rows"), "joint must be True or False", TypeError)

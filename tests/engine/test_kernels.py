@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from refusals import refuses
 from scipy import sparse, stats
 from scipy.special import gammaln, logsumexp
 from threadpoolctl import threadpool_info
@@ -232,8 +233,7 @@ def test_student_naive_bayes(dim, uneven, missing):
     terms = stats.t(2 * leaf.alpha, leaf.mean, np.sqrt(leaf.squared_scale)).logpdf(x[:, None])
     plain = np.where(np.isnan(x[:, None]), 0, terms).sum(-1)
     np.testing.assert_allclose(leaf.log_predictive(x), plain, rtol=1e-11, atol=1e-9)
-    with pytest.raises(ValueError, match="infinite"):
-        leaf.log_predictive(np.where(np.arange(3000)[:, None] == 5, np.inf, x))
+    refuses(lambda: leaf.log_predictive(np.where(np.arange(3000)[:, None] == 5, np.inf, x)), "infinite")
 
 
 @pytest.mark.parametrize("power", [3.0, 9e5, 1e12])

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from commands import fitted, predicted
+from refusals import refuses
 
 import bayesgen as bg
 from bayesgen.tables import text
@@ -239,8 +240,7 @@ def test_a_code_is_one_category_however_a_program_writes_it():
             np.testing.assert_array_equal(found, expected)
     both = NB(unseen="error").fit(pd.DataFrame({"c": np.resize(["1", "01", "b"], 60)}), y)
     assert both.model_.leaves["c"].categories == ("01", "1", "b")
-    with pytest.raises(ValueError, match="'001' in row 0 is not one of"):
-        both.predict(pd.DataFrame({"c": ["001"]}))
+    refuses(lambda: both.predict(pd.DataFrame({"c": ["001"]})), "'001' in row 0 is not one of")
 
 
 @pytest.mark.parametrize(("sep", "decimal"), [(",", "."), (";", ",")])
@@ -296,8 +296,7 @@ def test_a_first_line_that_tells_the_separator_is_read(tmp_path, first, columns)
 
 def test_a_line_that_may_be_a_header_is_named(tmp_path):
     (tmp_path / "t.csv").write_text("exported; by us\na;b;y\n" + "1;2;u\n3;4;v\n" * 10)
-    with pytest.raises(ValueError, match="line 1, 'exported', is no header"):
-        bg.read_table(tmp_path / "t.csv", "y", sep=";")
+    refuses(lambda: bg.read_table(tmp_path / "t.csv", "y", sep=";"), "line 1, 'exported', is no header")
 
 
 def test_a_column_that_new_rows_lack_is_named(tmp_path):

@@ -5,6 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import dataset, parquet
+from refusals import refuses
 from test_batches import NB, TABLE, equal
 from test_fit_statistics import Y
 
@@ -116,8 +117,7 @@ def test_a_page_is_checked_by_its_sum_where_it_has_one(tmp_path):
         if checked:
             with pytest.raises(ValueError, match=rf"row group 0: columns \['{name}'\] cannot be read: .*CRC checksum"):
                 NB().fit_batches(path, "kind")
-            with pytest.raises(ValueError, match=r"0\.parquet: not readable as Parquet: .*CRC checksum"):
-                read(str(path))
+            refuses(lambda: read(str(path)), r"0\.parquet: not readable as Parquet: .*CRC checksum")
         else:
             NB().fit_batches(path, "kind")
             read(str(path))
