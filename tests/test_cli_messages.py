@@ -46,6 +46,18 @@ def room(tmp_path_factory):
 
 
 SAID = {
+    "compare absent.csv --target y": "no such file, nor a built-in data set",
+    "compare penguins --target y": "no column 'y'",
+    "compare penguins --target species --inference vb": "no inference 'vb'",
+    "compare penguins --target species --model svm": "svm",
+    "compare penguins --target species --inference ml --folds 1": "fold",
+    "compare penguins --target species --folds 2.5": "Invalid value",
+    "compare penguins --target body_mass_g --inference ml": "too few rows: class 2700 has 1",
+    "compare penguins": "--target",
+    "fit absent.csv --target y": "no such file",
+    "fit penguins --target species --model nb --inference vb": "no inference 'vb'",
+    "predict none.safetensors penguins": "none.safetensors",
+    "divine": "No such command",
     "merge a.model other.model": r"the classes are \['high', 'low', 'mid'\] and \['high', 'huge', 'low'\]; .* a folder",
     "merge a.model wide.model": r"the columns are \['size', 'colour'\] and \['size', 'colour', 'age'\]",
     "merge a.model coded.model": r"column 'colour' has the categories \['blue', 'red'\] and numbers",
@@ -78,7 +90,9 @@ SAID = {
 def test_an_error_is_told_in_words_of_the_command_line(room, monkeypatch, given):
     monkeypatch.chdir(room)
     command, *words = given.split()
+    there = sorted(room.iterdir())
     code, _, err = run(*words, command=command)
+    assert sorted(room.iterdir()) == there
     assert code == 2 and re.search(SAID[given], " ".join(err.split()).removesuffix(" "))
     assert not re.search(PYTHON, err)
 

@@ -82,13 +82,6 @@ def test_leave_one_out_agrees_with_pareto_smoothing():
     assert np.abs(approximate.elpd_i.values - exact.joint).max() < 0.3
 
 
-def test_leave_one_out_refuses_other_rows_and_other_inferences():
-    classifier = bg.GaussianDiscriminantClassifier().fit(X, Y)
-    refuses(lambda: classifier.leave_one_out(X[:-1], Y[:-1]), "must be the rows of the fit")
-    with pytest.raises(ValueError, match="needs inference='exact'"):
-        bg.GaussianDiscriminantClassifier(inference="ml").fit(X, Y).leave_one_out(X, Y)
-
-
 # -- the probability of a probability ----------------------------------------------------------------------------------
 
 

@@ -119,12 +119,6 @@ def test_rows_far_out_keep_their_student_t(covariance, size):
     )
 
 
-def test_one_class_is_certain():
-    with pytest.warns(UserWarning, match=r"one class only, \['a'\]"):
-        classifier = GD().fit(X, ["a"] * 8)
-    np.testing.assert_array_equal(classifier.predict_proba(X), 1.0)
-
-
 @pytest.mark.slow
 def test_three_hundred_thousand_categories_are_learned_and_told():
     """In some seconds, as counts grow with the rows: a million take 17. Dirichlet(1) counts a value seen once twice."""

@@ -86,14 +86,6 @@ def test_a_stream_goes_on_from_a_fit_and_a_fit_begins_anew():
     same(on.fit(X[::2], y[::2]).posterior_.model, NB().fit(X[::2], y[::2]).posterior_.model)
 
 
-@pytest.mark.filterwarnings("ignore:columns .* are constant:UserWarning")
-def test_a_class_without_rows_has_its_prior():
-    X = np.array([[0.0], [1.0], [2.0]])
-    classifier = NB().partial_fit(X, [0, 0, 1], classes=[0, 1, 2])
-    np.testing.assert_allclose(classifier.predict_proba([[np.nan]]), [[3 / 6, 2 / 6, 1 / 6]])
-    assert np.isfinite(classifier.predict_proba(X)).all()
-
-
 def test_declared_categories_may_come_later():
     first, later = pd.DataFrame({"c": ["u", "v"]}), pd.DataFrame({"c": ["w", "u"]})
     with pytest.raises(ValueError, match=r"column 'c': 'w' in row 0 is not one of the categories.*first fit"):
@@ -127,10 +119,6 @@ def test_a_piece_that_fails_leaves_no_trace(arguments, words):
     refuses(lambda: classifier.partial_fit(**({"X": X[:2], "y": y[:2]} | arguments)), words)
     assert vars(classifier) == state
     np.testing.assert_array_equal(classifier.predict_proba(X), before)
-
-
-def test_the_first_piece_needs_classes():
-    refuses(lambda: NB().partial_fit([[1.0]], [0]), "classes must be given at the first call of partial_fit")
 
 
 @pytest.mark.parametrize(("estimator", "X", "y"), FITTED)

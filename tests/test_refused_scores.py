@@ -49,11 +49,6 @@ SCORES = {
     "error of no kind": (lambda: evaluation.expected_calibration_error([0, 1], P, kind="mean"), "kind must be"),
     "negative weights": (lambda: evaluation.accuracy([0, 1], P, sample_weight=[-1, 2]), "finite and nonnegative"),
     "weights of 0": (lambda: evaluation.accuracy([0, 1], P, sample_weight=[0, 0]), "at least one row"),
-    "nothing to compare": (lambda: bg.compare_evidence({}), "mapping from name to fitted"),
-    "evidences of other rows": (
-        lambda: bg.compare_evidence({"one": CLASSIFIER, "two": GD().fit(X[1:], Y[1:])}),
-        "do not compare",
-    ),
     "evidences of rescaled rows": (
         lambda: bg.compare_evidence({"one": CLASSIFIER, "two": NB().fit(2 * X, Y)}),
         "of different rows; column 'u' has means by class of",
@@ -68,6 +63,8 @@ SCORES = {
     ),
     "left out of moved rows": (lambda: CLASSIFIER.leave_one_out(X + 0.5, Y), "rows of the fit: column 'u'"),
     "left out of other labels": (lambda: CLASSIFIER.leave_one_out(X, np.roll(Y, 1)), "rows of the fit: column 'u'"),
+    "left out of fewer rows": (lambda: CLASSIFIER.leave_one_out(X[:-1], Y[:-1]), "must be the rows of the fit"),
+    "left out of a point": (lambda: GD(inference="ml").fit(X, Y).leave_one_out(X, Y), "needs inference='exact'"),
     "draws beyond memory": (
         lambda: CLASSIFIER.predict_proba_draws(X, 10**12),
         "of 8 rows' probabilities of 2 classes would take 128000 GB of memory, and there are .*: take fewer draws",
@@ -133,17 +130,11 @@ SCORES = {
     ),
     "a query of half a draw": (lambda: bg.inspection.next_labels(CLASSIFIER, X, size=0.5), "size must be a whole"),
     "a query before a fit": (lambda: bg.inspection.next_labels(GD(), X), "not fitted"),
-    "no label, exactly": (
-        lambda: LC(inference="exact").fit(X, [0, 1, 0, 1, 0, 1, 0, None]),
-        "1 rows have no label: their posterior .* use inference='map', 'ml' or 'nuts'",
-    ),
     "no label, unannounced": (
         lambda: GD(inference="map").fit(X, [*Y[:7], None]),
         "y contains missing labels; .* learn from them too by LatentClassClassifier",
     ),
     "a mark of no label": (lambda: GD(unlabelled=-1), "has no unlabelled: LatentClassClassifier", TypeError),
-    "no label at all": (lambda: LC().fit(X, [NAN] * 8), "y holds no label: give classes="),
-    "no label, in pieces": (lambda: LC().partial_fit(X, Y, classes=["a", "b"]), "partial_fit", AttributeError),
     "no label and a gap": (lambda: LC().fit(put(NAN), [0, 1, 0, NAN, 0, 1, 0, 1]), "rows without a label have gaps"),
     "the weight of rows that all have a label": (
         lambda: bg.inspection.unlabelled_weight(LC(), X, Y),
@@ -177,7 +168,6 @@ SCORES = {
     ),
     "sets before a fit": (lambda: sets(GD()), "not fitted"),
     "reliability of no draws": (lambda: bg.inspection.draw_reliability(CLASSIFIER, X), "inference='nuts'"),
-    "evidence without prior": (lambda: bg.compare_evidence({"one": CLASSIFIER}, prior=[-1.0]), ">= 0"),
 }
 
 

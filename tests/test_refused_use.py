@@ -62,15 +62,6 @@ LIFE = {
         TypeError,
     ),
     "declared classes in a table": (lambda: GD().partial_fit(X, Y, classes=[["a", "b"], ["a", "b"]]), "1d array"),
-    "other classes later": (
-        lambda: GD().partial_fit(X, Y, classes=["a", "b"]).partial_fit(X, Y, classes=["a"]),
-        "since the first call",
-    ),
-    "a new class later": (lambda: GD().partial_fit(X, Y, classes=["a", "b"]).partial_fit(X[:1], ["z"]), r"\['z'\]"),
-    "a new column later": (
-        lambda: GD().partial_fit(X, Y, classes=["a", "b"]).partial_fit(TABLE, Y),
-        "unseen at fit time",
-    ),
     "evidence of a separation": (
         lambda: GD(prior=models.SeparationPrior(), covariance="diagonal", inference="map").fit(X, Y).log_evidence_,
         "no closed form here",

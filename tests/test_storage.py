@@ -16,7 +16,7 @@ import pytest
 import xarray as xr
 from refusals import refuses
 from safetensors import safe_open
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load_file, save, save_file
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
@@ -252,21 +252,19 @@ def test_every_damage_is_told(saved):
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"PK\x03\x04", b"x,t\n1,a\n", b"\x80\x04\x95", b"\x89HDF\r\n\x1a\n" + bytes(100)]
-)
-def test_a_foreign_file(tmp_path, content):
+    ("content", "words"),
+    [(b"", "not a file that"), (b"PK\x03\x04", "not a file that"), (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+     (b"\x10" + bytes(7) + b"{" + bytes(4000), "not a file that"), (b"\x80\x04K\x01.", "not a file that"),
+     (b"x,t\n1,a\n", "not a file that"), (save({"x": np.ones(3)}), "not a file that bayesgen has saved")],
+)  # fmt: skip
+def test_a_foreign_file(content, words, tmp_path):
     (tmp_path / "model.safetensors").write_bytes(content)
-    refuses(lambda: bg.load(tmp_path / "model.safetensors"), r"model\.safetensors: ")
+    refuses(lambda: bg.load(tmp_path / "model.safetensors"), rf"model\.safetensors: .*{words}")
 
 
 def test_an_hdf5_file_is_of_an_older_version():
     with pytest.raises(ValueError, match=r"0\.2\.0\.nc: an HDF5 file, as bayesgen 0\.2\.0 .*read it with the"):
         bg.load(Path(__file__).parent / "saved" / "0.2.0.nc")
-
-
-def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        bg.load(tmp_path / "none.safetensors")
 
 
 def forge(path, change=lambda specification: None, arrays=None):
@@ -320,7 +318,8 @@ def test_what_cannot_be_saved_leaves_the_file_as_it_is(saved, estimator, words):
     assert saved.read_bytes() == before and len(list(saved.parent.iterdir())) == 1
 
 
-def test_not_fitted_or_not_ours(tmp_path):
+def test_not_fitted_or_not_ours_or_not_there(tmp_path):
+    refuses(lambda: bg.load(tmp_path / "none.safetensors"), "none.safetensors", FileNotFoundError)
     with pytest.raises(NotFittedError):
         GD().save(tmp_path / "model.safetensors")
 

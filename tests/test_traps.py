@@ -364,21 +364,6 @@ def test_the_number_of_categories_matters():
         np.testing.assert_allclose(np.exp(fit(die, [0, 0, 1]).log_predictive([1, np.nan])), [2 / (3 + count), 1])
 
 
-@pytest.mark.filterwarnings("ignore:.* rows repeat another")
-def test_integer_weights_are_repetition():
-    rng = np.random.default_rng(16)
-    X, y = three_gaussians(rng, 40)
-    weight = rng.integers(0, 4, 40)
-    rows = np.repeat(np.arange(40), weight)
-    for estimator in (
-        GaussianDiscriminantClassifier(),
-        GaussianDiscriminantClassifier(shared=True, inference="ml"),
-        NaiveBayesClassifier(inference="map"),
-    ):
-        weighted = estimator.fit(X, y, sample_weight=weight).predict_log_proba(X)
-        np.testing.assert_allclose(weighted, estimator.fit(X[rows], y[rows]).predict_log_proba(X), atol=1e-9)
-
-
 @pytest.mark.parametrize("inference", ["ml", "map", "exact"])
 def test_one_class_is_certain(inference):
     X = np.random.default_rng(17).normal(size=(10, 2))

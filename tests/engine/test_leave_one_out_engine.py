@@ -85,31 +85,28 @@ def test_leave_one_out_is_a_refit(count, gaps, whole, monkeypatch):
         np.testing.assert_allclose(left[:, i], expected, rtol=1e-9, atol=1e-9)
 
 
+def assert_groups_leave(view, rows):
+    x, codes, weight = rows.x, rows.codes, rows.weight
+    left = fit(view, x, codes, weight).loo_log_density(HeldOut.of(rows, np.arange(len(x))))
+    for own in (rows.group == g for g in np.unique(rows.group)):
+        refit = fit(view, x[~own], codes[~own], weight[~own])
+        np.testing.assert_allclose(left[:, own], refit.log_density(x[own], NONE, EVERY), rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("gaps", [False, True])
 def test_leaving_out_a_group_is_a_refit(count, gaps):
     x, codes, weight = vectors(gaps=gaps)
     group = np.random.default_rng(3).integers(0, 9, len(x))  # most hold rows of all classes
     rows = replace(table(x, codes, weight), group=group)
-    view = viewed(x, codes, weight, count, bend=True)
-    left = fit(view, x, codes, weight).loo_log_density(HeldOut.of(rows, np.arange(len(x))))
-    for g in range(9):
-        own = group == g
-        refit = fit(view, x[~own], codes[~own], weight[~own])
-        np.testing.assert_allclose(left[:, own], refit.log_density(x[own], NONE, EVERY), rtol=1e-9, atol=1e-9)
+    assert_groups_leave(viewed(x, codes, weight, count, bend=True), rows)
 
 
 def test_a_group_that_holds_a_class_or_the_spread_leaves_too():
     x, codes, weight = vectors()
     x[codes == 2, 0] += 1e7  # nearly all squares of the column come from the class
     group = np.where(codes == 2, 0, 1 + np.arange(len(x)) % 5)
-    rows = replace(table(x, codes, weight), group=group)
-    view = viewed(x, codes, weight)
-    left = fit(view, x, codes, weight).loo_log_density(HeldOut.of(rows, np.arange(len(x))))
-    for g in range(6):
-        own = group == g
-        refit = fit(view, x[~own], codes[~own], weight[~own])
-        np.testing.assert_allclose(left[:, own], refit.log_density(x[own], NONE, EVERY), rtol=1e-9, atol=1e-9)
+    assert_groups_leave(viewed(x, codes, weight), replace(table(x, codes, weight), group=group))
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -200,33 +197,17 @@ def test_where_subtraction_loses_digits_the_rows_are_summed_anew(monkeypatch):
     assert called == [7]
 
 
-@pytest.mark.parametrize("columns", [1, 4])
-def test_leave_one_out_of_categories_is_a_refit(columns):
+@pytest.mark.parametrize(("columns", "groups"), [(1, None), (4, None), (3, 7)])
+def test_leaving_out_rows_or_groups_of_categories_is_a_refit(columns, groups):
     rng = np.random.default_rng(0)
     levels = np.array([2, 3, 4, 2])[:columns]
     x = np.stack([rng.integers(-1, n, 40) for n in levels], axis=1)
     codes, weight = np.arange(40) % 3, rng.uniform(0.3, 2.0, 40)
-    members = CategoryMembers.of(x, levels, codes, 3, weight)
-    left = members.loo_log_density(held(table(np.empty((40, 0)), codes, weight, x, tuple(levels)), weight))
-    for i in range(40):
-        rest = CategoryMembers.of(
-            *(np.delete(a, i, 0) if a is not levels else a for a in (x, levels, codes)), 3, np.delete(weight, i)
-        )
-        np.testing.assert_allclose(
-            left[:, i], rest.log_density(None, x[i : i + 1], np.arange(len(rest.members)))[:, 0], rtol=1e-9, atol=1e-9
-        )
-
-
-def test_leaving_out_a_group_of_categories_is_a_refit():
-    rng = np.random.default_rng(0)
-    levels = np.array([2, 3, 4])
-    x = np.stack([rng.integers(-1, n, 40) for n in levels], axis=1)
-    codes, weight, group = np.arange(40) % 3, rng.uniform(0.3, 2.0, 40), rng.integers(0, 7, 40)
-    members = CategoryMembers.of(x, levels, codes, 3, weight)
-    rows = replace(table(np.empty((40, 0)), codes, weight, x, tuple(levels)), group=group)
-    left = members.loo_log_density(HeldOut.of(rows, np.arange(40)))
-    for g in range(7):
-        own = group == g
+    rows = table(np.empty((40, 0)), codes, weight, x, tuple(levels))
+    group = np.arange(40) if groups is None else rng.integers(0, groups, 40)
+    out = held(rows, weight) if groups is None else HeldOut.of(replace(rows, group=group), np.arange(40))
+    left = CategoryMembers.of(x, levels, codes, 3, weight).loo_log_density(out)
+    for own in (group == g for g in np.unique(group)):
         rest = CategoryMembers.of(x[~own], levels, codes[~own], 3, weight[~own])
         expected = rest.log_density(None, x[own], np.arange(len(rest.members)))
         np.testing.assert_allclose(left[:, own], expected, rtol=1e-9, atol=1e-9)
