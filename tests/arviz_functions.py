@@ -219,18 +219,9 @@ LEFT_OUT = {  # function: (kinds it is called on, why on no other)
     "reloo": ((), _REFIT),
     "residual_r2": (("regression",), _LINE),
 }
-NOT_OF_A_FIT = {
-    *("ELPDDataLOO", "ELPDDataLOOKFold", "ELPDDataLOOSubsample", "ELPDDataLFO"),
-    "AzStatsDaAccessor",
-    "AzStatsDsAccessor",
-    "AzStatsDtAccessor",
-    "ELPDData",
-    "PlotCollection",
-    "PlotMatrix",
-    "add_bands",
-    "add_lines",
-    "get_function",
-}
+NOT_OF_A_FIT = {"ELPDData", "ELPDDataLOO", "ELPDDataLOOKFold", "ELPDDataLOOSubsample", "ELPDDataLFO"}
+NOT_OF_A_FIT |= {"AzStatsDaAccessor", "AzStatsDsAccessor", "AzStatsDtAccessor", "PlotCollection", "PlotMatrix"}
+NOT_OF_A_FIT |= {"add_bands", "add_lines", "get_function"}
 
 
 def public(module):

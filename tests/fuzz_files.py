@@ -87,22 +87,8 @@ def resealed(content: bytes, rng) -> bytes:
         return inner
 
 
-ODD = [
-    None,
-    True,
-    -1,
-    0,
-    10**12,
-    10**400,
-    1e308,
-    "",
-    "a" * 1000,
-    [],
-    {},
-    {"float": "nan"},
-    {"tuple": []},
-    {"list": [[]]},
-]
+ODD = [None, True, -1, 0, 10**12, 10**400, 1e308, "", "a" * 1000, [], {}, {"float": "nan"}, {"tuple": []}]
+ODD += [{"list": [[]]}]
 
 
 def places(value, path=()):

@@ -39,28 +39,10 @@ DATES = ["%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y"]
 COLUMNS = ["amount", "size", "rate", "when", "colour"]
 OUTCOMES = ["right", "told", "refused", "wrong"]
 WAYS = ["the style of the fit, command line", "the style of the fit, predict_batches", "another style, said by options"]
-WAYS += [
-    "the style of the fit, nothing said",
-    "another style, without options",
-    "one entry of another style",
-    "one entry of another style, at the fit",
-]
-ODD = [
-    "12.5",
-    "0,5",
-    "0.5",
-    "500.00",
-    "1.234",
-    "1,234",
-    "inf",
-    "1_000",
-    "\u0664\u0660",
-    "1e-3",
-    "\uff11",
-    "7 kg",
-    "12-",
-    "x",
-]
+WAYS += ["the style of the fit, nothing said", "another style, without options", "one entry of another style"]
+WAYS += ["one entry of another style, at the fit"]
+ODD = ["12.5", "0,5", "0.5", "500.00", "1.234", "1,234", "inf", "1_000", "\u0664\u0660", "1e-3", "\uff11"]
+ODD += ["7 kg", "12-", "x"]
 
 
 @dataclass(frozen=True)

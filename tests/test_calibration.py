@@ -34,16 +34,14 @@ LEVEL = 1e-3  # at which a right posterior fails once in a thousand seeds; these
 
 
 # Worlds like another; the second command has them.
-AGAIN = (
-    "gaussian space",
-    "gaussian line",
-    "counts with gaps",
-    "heads of six",
-    "gauges",
-    "full, weak prior, missing rows",
-)
+AGAIN = ("gaussian space", "gaussian line", "counts with gaps", "heads of six", "gauges")
 AGAIN += ("counts", "chain", "weather stations", "normals", "dice", "skewed from 0", "linear regression through 0")
-AGAIN += ("full shared, missing rows", "diagonal shared, with gaps", "isotropic shared, with gaps")
+AGAIN += (
+    "full, weak prior, missing rows",
+    "full shared, missing rows",
+    "diagonal shared, with gaps",
+    "isotropic shared, with gaps",
+)
 AGAIN += ("naive Bayes with gaps", "normals with gaps", "dice with gaps", "naive Bayes of counts", "bag of words")
 
 

@@ -43,19 +43,8 @@ WRITES = {
     "fit": ("rows.csv", "--target", "species", "--output", "a.safetensors"),
     "merge": ("birds.safetensors", "others.safetensors", "--output", "a.safetensors"),
 }
-COMPARE = (
-    "rows.csv",
-    "--target",
-    "species",
-    "--model",
-    "nb",
-    "--inference",
-    "exact",
-    "--folds",
-    2,
-    "--output",
-    "report",
-)
+COMPARE = ["rows.csv", "--target", "species", "--model", "nb", "--inference", "exact", "--folds", "2"]
+COMPARE += ["--output", "report"]
 
 
 # Drawing waits for the libraries of pictures.

@@ -102,18 +102,8 @@ def test_logistic_regression_keeps_dates_and_words_for_gaps(tmp_path):
     table = table.assign(x=table["x"].astype(str), kind=rng.choice(["u", "v"], 40), y=rng.choice(["a", "b"], 40))
     table.loc[3, "x"] = "?"
     table.to_csv(tmp_path / "rows.csv", index=False)
-    given = (
-        "--target",
-        "y",
-        "--model",
-        "logistic",
-        "--date",
-        "when",
-        "--missing",
-        "?",
-        "--output",
-        tmp_path / "m.safetensors",
-    )
+    given = ("--target", "y", "--model", "logistic", "--date", "when", "--missing", "?")
+    given += ("--output", tmp_path / "m.safetensors")
     assert run(tmp_path / "rows.csv", *given, command="fit")[0] == 0
     given = (tmp_path / "m.safetensors", tmp_path / "rows.csv", "--output", tmp_path / "p.csv")
     assert run(*given, command="predict")[0] == 0
@@ -308,15 +298,8 @@ def test_update_learns_what_all_rows_together_teach(tmp_path):
         target = ["--target", "species", "--model", "nb", "--output", tmp_path / f"{name}.safetensors"]
         if name != "second":
             assert run(tmp_path / f"{name}.csv", *target, command="fit")[0] == 0
-    code, out, err = run(
-        tmp_path / "first.safetensors",
-        tmp_path / "second.csv",
-        "--target",
-        "species",
-        "--output",
-        tmp_path / "both.safetensors",
-        command="update",
-    )
+    more = (tmp_path / "first.safetensors", tmp_path / "second.csv", "--target", "species")
+    code, out, err = run(*more, "--output", tmp_path / "both.safetensors", command="update")
     assert (code, err) == (0, "") and "172 rows more, 344 in all" in out
     new = whole[:4].assign(species="king").to_csv(tmp_path / "new.csv", index=False) or tmp_path / "new.csv"
     code, _, err = run(tmp_path / "first.safetensors", new, "--target", "species", command="update")

@@ -38,16 +38,8 @@ def birds(tmp_path_factory):
 )
 def test_plot_draws_how_a_classifier_does_on_rows(birds, tmp_path, monkeypatch, given):
     monkeypatch.chdir(birds)
-    code, out, err = run(
-        "birds.safetensors",
-        "rows.csv",
-        *given.split(),
-        "--target",
-        "species",
-        "--output",
-        tmp_path / "a.svg",
-        command="plot",
-    )
+    words = f"birds.safetensors rows.csv {given} --target species --output".split()
+    code, out, err = run(*words, tmp_path / "a.svg", command="plot")
     assert (code, err) == (0, "")
     assert "144 rows; written to" in out and "missing values" in out
     assert (tmp_path / "a.svg").read_text().startswith("<?xml")

@@ -204,17 +204,11 @@ def padded(data, length):
     )
 
 
+IN_PLATES = ("coins", "bags of four", "gaussian plane", "naive Bayes", "full shared", "isotropic shared")
+
+
 @pytest.mark.compiles
-@over(
-    "coins",
-    "bags of four",
-    "gaussian plane",
-    "naive Bayes",
-    "full shared",
-    "isotropic shared",
-    "separation shared*",
-    "student*",
-)
+@over(*IN_PLATES, "separation shared*", "student*")
 def test_in_a_plate_the_density_is_the_sum_over_its_elements(case):
     """Hospitals of five and three rows, by the algebra's likelihood of each; parameters lead with the hospital."""
     hospitals = [case.data(5, "entries"), case.data(3, "entries", seed=1)]

@@ -30,14 +30,8 @@ def tossed():
 
 
 def test_names():
-    for name, kind in (
-        ("ml", ML),
-        ("map", MAP),
-        ("exact", Exact),
-        ("nuts", NUTS),
-        ("NUTS", NUTS),
-        ("laplace", Laplace),
-    ):
+    names = {"ml": ML, "map": MAP, "exact": Exact, "nuts": NUTS, "NUTS": NUTS, "laplace": Laplace}
+    for name, kind in names.items():
         assert resolve(name) == kind()
     assert resolve(SHORT) is SHORT
     for wrong in ("mcmc", "", 3, None, NUTS):

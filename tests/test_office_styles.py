@@ -298,33 +298,16 @@ def office_file(kind, tmp_path):
     def number(value, thousands, decimal, digits=2):
         return f"{value:,.{digits}f}".replace(",", "T").replace(".", decimal).replace("T", thousands)
 
+    comma, accounts = (lambda v: number(v, "", ",", 1)), (lambda v: f"({-v})" if v < 0 else str(v))
     ways = {  # separator, the two columns, how the file is encoded, lines above it
         "Germany": (";", lambda v: number(v, ".", ",") + " €", lambda v: number(v, ".", ",", 1), "utf-8-sig", ""),
         "Switzerland": ("\t", lambda v: "CHF " + number(v, "'", "."), str, "utf-16", ""),
-        "United States": (
-            ",",
-            lambda v: "$" + number(v, ",", "."),
-            lambda v: f"({-v})" if v < 0 else str(v),
-            "utf-8",
-            "",
-        ),
-        "France": (
-            ";",
-            lambda v: number(v, "\u202f", ","),
-            lambda v: number(v, "", ",", 1),
-            "utf-8",
-            "Export 2024\n\n",
-        ),
+        "United States": (",", lambda v: "$" + number(v, ",", "."), accounts, "utf-8", ""),
+        "France": (";", lambda v: number(v, "\u202f", ","), comma, "utf-8", "Export 2024\n\n"),
         "laboratory": ("|", lambda v: f"{v:.1f} mg/l", lambda v: f"{abs(v):.1f} %", "utf-8", "# by us\n"),
         "timesheet": (",", lambda v: f"{int(v) % 24}:{int(v) % 60:02}", lambda v: f"{v} h", "utf-8", ""),
         "limits": (",", lambda v: "<500.0" if v < 500 else f"{v:.1f}", str, "utf-8", ""),
-        "dates": (
-            ";",
-            lambda v: f"{int(v) % 28 + 1}.{int(v) % 12 + 1}.2024",
-            lambda v: number(v, "", ",", 1),
-            "utf-8",
-            "",
-        ),
+        "dates": (";", lambda v: f"{int(v) % 28 + 1}.{int(v) % 12 + 1}.2024", comma, "utf-8", ""),
         "own unit": (",", lambda v: f"{v:.2f} Stk", str, "utf-8", ""),
     }
     if kind == "Excel":
@@ -347,16 +330,8 @@ OFFICES = {  # what the first try says is to be given at the second; none where 
 
 @pytest.mark.parametrize("kind", OFFICES)
 def test_ten_offices_come_to_a_comparison_at_the_first_or_second_try(kind, tmp_path):
-    given = [
-        office_file(kind, tmp_path),
-        "--target",
-        "kind",
-        "--model",
-        "nb",
-        "--inference",
-        "exact",
-        "--no-importance",
-    ]
+    words = ["--target", "kind", "--model", "nb", "--inference", "exact", "--no-importance"]
+    given = [office_file(kind, tmp_path), *words]
     code, out = run("compare", *given)
     second = OFFICES[kind]
     if second:

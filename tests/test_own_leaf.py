@@ -124,13 +124,8 @@ class Crossed(GammaExponential):
         return {"rate": rng.gamma(self.a, 1 / self.b, (*self.batch_shape, *size))}
 
 
-CHEAP = (
-    "learning_goes_in_steps",
-    "predictive_is_an_evidence_ratio",
-    "predictive_is_a_mean_over_draws",
-    "map_maximises",
-)
-CHEAP += ("row_program_is_statistics_program", "prior_program_is_the_prior", "pieces_make_the_whole")
+CHEAP = ("learning_goes_in_steps", "predictive_is_an_evidence_ratio", "predictive_is_a_mean_over_draws")
+CHEAP += ("map_maximises", "row_program_is_statistics_program", "prior_program_is_the_prior", "pieces_make_the_whole")
 
 
 @pytest.mark.parametrize(
@@ -300,18 +295,9 @@ ROWS = stats.cauchy([0.5, -0.3]).rvs((60, 2), random_state=0)
 
 
 def test_laws():
-    laws = [
-        "pieces_make_the_whole",
-        "a_weight_is_a_row_repeated",
-        "a_weight_may_be_a_fraction",
-        "likelihood_of_statistics_is_that_of_rows",
-        "map_maximises",
-        "ml_maximises",
-        "row_program_is_statistics_program",
-        "prior_program_is_the_prior",
-        "draws_have_named_dims",
-        "is_a_pytree",
-    ]
+    laws = ["pieces_make_the_whole", "a_weight_is_a_row_repeated", "a_weight_may_be_a_fraction"]
+    laws += ["likelihood_of_statistics_is_that_of_rows", "map_maximises", "ml_maximises", "is_a_pytree"]
+    laws += ["row_program_is_statistics_program", "prior_program_is_the_prior", "draws_have_named_dims"]
     told = check_leaf(Cauchy([1.0, 0.7]), ROWS, log_prior, laws)
     assert set(told.values()) == {"holds"}
 
