@@ -64,15 +64,10 @@ TREES = ("forest", "boosted")
 # -- scikit-learn
 
 
-NUMBERS = {  # checks of what members compute; the others are about reading a table
-    "check_classifiers_train",
-    "check_estimators_nan_inf",
-    "check_estimators_pickle",
-    "check_fit2d_1feature",
-    "check_fit2d_1sample",
-    "check_methods_sample_order_invariance",
-    "check_methods_subset_invariance",
-}  # that a weight of two is two rows, and a fit twice the same, of all families: the laws below
+# Checks of what members compute; the others are about reading a table. That a weight of two is two rows, and a fit
+# twice the same, of all families: the laws below.
+NUMBERS = {"check_classifiers_train", "check_estimators_nan_inf", "check_estimators_pickle", "check_fit2d_1feature"}
+NUMBERS |= {"check_fit2d_1sample", "check_methods_sample_order_invariance", "check_methods_subset_invariance"}
 
 
 def checks():

@@ -2,20 +2,16 @@
 
 import re
 import warnings
-from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import gammaln
 from scorers import assert_equal, counts, hard, records, scorer
 
 import bayesgen as bg
-from bayesgen.core import program
 from bayesgen.export import script
 from bayesgen.inspection import next_measurement
-from bayesgen.models import BetaBinomial, NormalInverseGamma, NormalKnownMean, NormalKnownVariance, Pooled
-from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter
+from bayesgen.models import BetaBinomial, GammaPoisson, NormalInverseGamma, NormalKnownMean, NormalKnownVariance, Pooled
 
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 3, 200)
@@ -181,46 +177,12 @@ def test_classes_that_are_pooled_go_by_draws():
         assert_equal(classifier, made, hard(X, 10_000, np.random.default_rng(1), far=()))
 
 
-@dataclass(frozen=True, eq=False)
-class Calls(ConjugateFamily):
-    """Calls in an hour, Poisson(rate), rate ~ Gamma(a, b): a leaf of a user's, which says how it is written down."""
-
-    a: Hyperparameter = hyperparameter(positive=True)
-    b: Hyperparameter = hyperparameter(positive=True)
-
-    density_kind = "probability"
-
-    def likelihood(self, params):
-        return program.dist.Poisson(params["rate"])
-
-    def draw(self, params, rng):
-        return rng.poisson(params["rate"])
-
-    def sufficient_statistic(self, x, about=0.0):
-        return np.stack([np.ones_like(x), x], axis=-1)
-
-    def natural_parameters(self, params, about=0.0):
-        return np.stack([-params["rate"], np.log(params["rate"])], axis=-1)
-
-    def log_base_measure(self, x):
-        return -gammaln(x + 1)
-
-    def update(self, statistics):
-        n, total = np.moveaxis(statistics.total(), -1, 0)
-        return replace(self, a=self.a + total, b=self.b + n)
-
-    def log_evidence_terms(self, statistics):
-        p = self.update(statistics)
-        return self.a * np.log(self.b) - p.a * np.log(p.b) + gammaln(p.a) - gammaln(self.a)
+class Calls(GammaPoisson):
+    """A leaf of a user's, which says how it is written down."""
 
     def written(self, params=None):
         facts = {"kind": "count", "words": "is no number of calls"}
-        return {"kind": "count", "mean": self.a / self.b, "rate": self.b, "columns": facts}
-
-    def sample_parameters(self, rng, size=()):
-        return {"rate": rng.gamma(self.a, 1 / self.b, (*size, *self.batch_shape))}
-
-    parameters = update
+        return {"kind": "count", "mean": self.mean, "rate": self.rate, "columns": facts}
 
 
 @counts(100)
@@ -239,7 +201,7 @@ def test_a_leaf_of_a_user_that_says_too_little_is_refused_by_what_it_lacks():
 
     class Waiting(Calls):
         def written(self, params=None):
-            return {"kind": "exponential", "mean": self.a / self.b}
+            return {"kind": "exponential", "mean": self.mean}
 
     for leaf, problem in {
         Number: "['c0']: Number does not say how",

@@ -30,8 +30,10 @@ GRID = np.linspace(-60.0, 70.0, 26_001)
 class Drawn:
     """An inference that returns draws, as a sampler does."""
 
+    count: int = 2000
+
     def __call__(self, model, data, *, seed=None):
-        return ParameterDraws(model, model.update(data).sample_parameters(np.random.default_rng(0), (1, 2000)))
+        return ParameterDraws(model, model.update(data).sample_parameters(np.random.default_rng(0), (1, self.count)))
 
 
 def by_integration(classifier, row, column, k=None, grid=GRID):

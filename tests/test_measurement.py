@@ -1,31 +1,21 @@
 """The value of the next measurement, against Monte Carlo and integration by other means."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 from scipy.special import logsumexp, softmax
 from sklearn.datasets import load_iris
+from test_imputation import Drawn
 
 import bayesgen as bg
 from bayesgen.inspection import next_measurement
 from bayesgen.models import BetaBinomial
-from bayesgen.posterior import ParameterDraws
 
 X, Y = load_iris(return_X_y=True)
 LOSS = np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 1.0], [5.0, 1.0, 0.0]])
 ROWS = np.array([[6.0, np.nan, np.nan, np.nan], [np.nan, 2.8, 4.9, np.nan], [5.9, 2.9, np.nan, 1.6]])
 STRUCTURES = [(c, s) for c in ("full", "diagonal", "isotropic") for s in (False, True)]
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """An inference that returns draws, as a sampler does."""
-
-    def __call__(self, model, data, *, seed=None):
-        return ParameterDraws(model, model.update(data).sample_parameters(np.random.default_rng(0), (1, 2000)))
 
 
 def saved(now, then, weight, loss):

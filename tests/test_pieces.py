@@ -27,17 +27,14 @@ def same(a, b):
                 assert value == theirs
 
 
-STREAMS = [
-    NB(),
-    NB(inference="map"),
-    NB(inference="ml"),
-    NB({"rings": "poisson"}, priors=[0.2, 0.3, 0.5]),
+STREAMS = [NB(), NB(inference="map"), NB(inference="ml"), NB({"rings": "poisson"}, priors=[0.2, 0.3, 0.5])]
+STREAMS += [
     GD(),
     GD(shared=True),
     GD("diagonal"),
     GD("isotropic"),
-    GD(shared=True, inference="ml"),
     GD(inference="map"),
+    GD(shared=True, inference="ml"),
 ]
 
 

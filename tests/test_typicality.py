@@ -1,18 +1,16 @@
 """Like anything seen: tail probabilities under the model's own predictive."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.datasets import load_iris
+from test_imputation import Drawn
 
 import bayesgen as bg
 from bayesgen.decision import NONE_OF_THESE, decide
 from bayesgen.inspection import typicality
 from bayesgen.models import DirichletCategorical, NormalInverseWishart
-from bayesgen.posterior import ParameterDraws
 
 X, Y = load_iris(return_X_y=True)
 TABLE = bg.data.load("penguins")
@@ -55,16 +53,8 @@ def test_uniform_where_all_columns_are_discrete():
     assert len(np.unique(typicality(classifier, own_rows(classifier, 500)[0]).overall)) > 200
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """An inference that returns draws, as a sampler does."""
-
-    def __call__(self, model, data, *, seed=None):
-        return ParameterDraws(model, model.update(data).sample_parameters(np.random.default_rng(0), (1, 400)))
-
-
 def test_uniform_under_draws():
-    assert_uniform(bg.GaussianDiscriminantClassifier(inference=Drawn()).fit(X[:, :2], Y), 500)
+    assert_uniform(bg.GaussianDiscriminantClassifier(inference=Drawn(400)).fit(X[:, :2], Y), 500)
 
 
 @pytest.mark.parametrize("gaps", [False, True])

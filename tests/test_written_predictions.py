@@ -155,12 +155,8 @@ def test_where_nothing_can_be_written_nothing_is_read(tmp_path, learned):
         raise AssertionError("a row was read")
         yield
 
-    for name, message in (
-        ("pipe.csv", "a named pipe"),
-        ("folder.csv", "a folder"),
-        ("none/p.csv", "No such folder"),
-        ("p.txt", "give a name that ends in"),
-    ):
+    places = {"pipe.csv": "a named pipe", "folder.csv": "a folder", "none/p.csv": "No such folder"}
+    for name, message in (places | {"p.txt": "give a name that ends in"}).items():
         with pytest.raises((ValueError, OSError), match=message):
             learned.predict_batches(tables(), tmp_path / name)
     assert stat.S_ISFIFO((tmp_path / "pipe.csv").stat().st_mode) and (tmp_path / "folder.csv").is_dir()

@@ -1,18 +1,16 @@
 """Columns of an averaged classifier with leaves of their own: a factor of every member that has a density."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 import pandas as pd
 import polars as pl
 import pytest
 from refusals import refuses
 from scipy import sparse, stats
-from scipy.special import gammaln
 from sklearn.base import clone
 from sklearn.metrics import log_loss
+from test_own_leaf import GammaExponential
 
 from bayesgen import AveragedClassifier, NaiveBayesClassifier, inspection
 from bayesgen.averaging.leaves import ColumnModels
@@ -26,7 +24,7 @@ from bayesgen.models import (
     NormalInverseGamma,
     NormalInverseWishart,
 )
-from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter, require
+from bayesgen.models.leaf import require
 from bayesgen.models.log_normal import LogNormal
 from bayesgen.models.separation import SeparationDiagonal
 from bayesgen.models.structures import WeakLogGaussian, WeakPoisson
@@ -34,42 +32,13 @@ from bayesgen.models.structures import WeakLogGaussian, WeakPoisson
 pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
 
 
-@dataclass(frozen=True, eq=False)
-class Waiting(ConjugateFamily):
-    """Waiting time x ~ Exponential(rate), rate ~ Gamma(a, b): a leaf of a user's own, with what it must have."""
-
-    a: Hyperparameter = hyperparameter(1.0, positive=True)
-    b: Hyperparameter = hyperparameter(1.0, positive=True)
-
-    def parameters(self):
-        return {"rate": numpyro.sample("rate", dist.Gamma(self.a, self.b))}
-
-    def likelihood(self, params):
-        return dist.Exponential(params["rate"])
+class Waiting(GammaExponential):
+    """A leaf of a user's own that takes times above 0 alone."""
 
     def check(self, x):
         x = super().check(x)
         require(x, lambda part: part > 0, "is no waiting time")
         return x
-
-    def sufficient_statistic(self, x, about=0.0):
-        return np.stack([np.ones_like(x), x], axis=-1)
-
-    def natural_parameters(self, params, about=0.0):
-        rate = params["rate"]
-        xp = rate.__array_namespace__()
-        return xp.stack([xp.log(rate), -rate], axis=-1)
-
-    def update(self, statistics):
-        n, total = np.moveaxis(statistics.total(), -1, 0)
-        return Waiting(self.a + n, self.b + total)
-
-    def log_evidence_terms(self, statistics):
-        p = self.update(statistics)
-        return self.a * np.log(self.b) - p.a * np.log(p.b) + gammaln(p.a) - gammaln(self.a)
-
-    def sample_parameters(self, rng, size=()):
-        return {"rate": rng.gamma(self.a, 1 / self.b, (*size, *self.batch_shape))}
 
 
 FEATURES = {"visits": "poisson", "bill": "log", "wait": Waiting(2.0, 2.0)}
@@ -178,7 +147,7 @@ def rows_of_leaves(weight, seed=0):
     leaves = {
         "counts": WeakPoisson(GammaPoisson.weak),
         "bill": WeakLogGaussian(LogNormal.weak),
-        "wait": Waiting(),
+        "wait": Waiting(1.0, 1.0),
         "words": DirichletMultinomial(1.0, ["a", "b", "c"]),
     }
     columns = {"counts": ("x", "y"), "bill": ("bill",), "wait": ("wait",), "words": ("a", "b", "c")}

@@ -151,14 +151,9 @@ def test_boosted_trees_say_what_scikit_learn_says(classes):
     part = BoostedMembers.of((BoostedMember(6), BoostedMember(24)), rows)
     z = ensembles.numbered(rows.x, rows.c)[:, [4, 0, 1, 2, 3]]
     for leaves, own in zip((6, 24), part.log_density(rows.x, rows.c, [0, 1]), strict=True):
-        peer = HistGradientBoostingClassifier(
-            learning_rate=0.3,
-            max_iter=20,
-            max_leaf_nodes=leaves,
-            min_samples_leaf=16,
-            early_stopping=False,
-            categorical_features=[0],
-        ).fit(z, rows.codes)
+        settings = {"learning_rate": 0.3, "max_iter": 20, "min_samples_leaf": 16, "early_stopping": False}
+        peer = HistGradientBoostingClassifier(max_leaf_nodes=leaves, categorical_features=[0], **settings)
+        peer.fit(z, rows.codes)
         np.testing.assert_allclose(np.exp(own + part.log_prior), peer.predict_proba(z), atol=1e-12)
 
 

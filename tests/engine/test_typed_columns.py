@@ -102,13 +102,8 @@ def test_a_column_of_numbers_and_words_is_in_batches_what_it_is_in_memory():
 def test_a_page_is_checked_by_its_sum_where_it_has_one(tmp_path):
     path = tmp_path / "0.parquet"
     for checked in (True, False):
-        parquet.write_table(
-            pa.Table.from_pandas(TABLE.drop(columns="weight")),
-            path,
-            write_page_checksum=checked,
-            compression="none",
-            use_dictionary=False,
-        )
+        settings = {"write_page_checksum": checked, "compression": "none", "use_dictionary": False}
+        parquet.write_table(pa.Table.from_pandas(TABLE.drop(columns="weight")), path, **settings)
         page = parquet.ParquetFile(path).metadata.row_group(0).column(0)
         changed = bytearray(path.read_bytes())
         changed[page.data_page_offset + page.total_compressed_size - 3] ^= 1  # a digit of the last number
