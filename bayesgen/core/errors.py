@@ -33,18 +33,8 @@ class Argument:
 class Informed(Exception):
     """Base of the errors and warnings whose facts are attributes.
 
-    Parameters
-    ----------
-    *parts : str or Argument
-        The text in pieces, in which an advised argument stands for itself.
-    column : str, optional
-        Name of the column.
-    row : int, optional
-        Position of the row.
-    value : object, optional
-        The value, or the values, that cannot be taken.
-    kind : str, optional
-        Type of the values.
+    They are the ``column`` by name, the ``row`` by position, the ``value`` or values that cannot be taken, and the
+    ``kind`` of the values. In ``parts``, the text in pieces, an advised `Argument` stands for itself.
     """
 
     def __init__(self, *parts: str | Argument, column=None, row=None, value=None, kind=None):

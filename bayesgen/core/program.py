@@ -134,12 +134,8 @@ def x64():
     """Compute in float64 on this thread, compiled and with rank promotion, whatever the user's JAX settings.
 
     The global settings stay untouched. Without the compiler (`jax.disable_jit`) a sampler would not end, and NumPyro's
-    own distributions need rank promotion, which ``jax_numpy_rank_promotion="raise"`` forbids.
-
-    Raises
-    ------
-    RuntimeError
-        In a forked child of a process that used JAX: it would wait forever for the threads of its parent.
+    own distributions need rank promotion, which ``jax_numpy_rank_promotion="raise"`` forbids. A forked child of a
+    process that used JAX gets a RuntimeError: it would wait forever for the threads of its parent.
     """
     if _forked:
         raise RuntimeError(

@@ -10,23 +10,12 @@ from bayesgen.core.program import Record
 
 
 def shaped(axes: str, kind: str = "f", *, places: str = "", same: str = "", least=-np.inf, positive=False) -> dict:
-    """Return the metadata of a field of a record that is an array of finite numbers, or of whole ones.
+    """Return the metadata of a field of a record that is an array of finite numbers, or of whole ones (``kind`` "i").
 
-    Parameters
-    ----------
-    axes : str
-        Names of its axes, or their lengths: "groups columns", "nodes 2", "1+columns"; "" is a number, and
-        "columns or columns columns" is either. A name has one length in a record and in those that it holds.
-    kind : {"f", "i"}
-        "i" for whole numbers.
-    places : str, optional
-        Axis of which the entries are places: whole numbers 0, 1, ...
-    same : str, optional
-        Name of the whole numbers that the entries are.
-    least : float
-        Least entry.
-    positive : bool
-        True if entries are above 0.
+    ``axes`` are the names of its axes, or their lengths: "groups columns", "nodes 2", "1+columns"; "" is a number, and
+    "columns or columns columns" is either. A name has one length in a record and in those that it holds. Entries are
+    places of the axis ``places``, whole numbers 0, 1, ...; or the whole numbers called ``same``; or ``least`` and more;
+    or ``positive``, above 0.
     """
     kind = "i" if places or same else kind
     return {"axes": axes, "kind": kind, "places": places, "same": same, "least": least, "positive": positive}
@@ -39,17 +28,10 @@ def require_fit(right, problem: str) -> None:
 
 
 def check_array(where: str, value, axes: str, sizes: dict[str, Any], kind: str = "f") -> None:
-    """Raise unless a value is finite floats, or whole numbers of ``kind`` "i", of these axes; note lengths not known.
+    """Raise unless a value is finite floats, or whole numbers of ``kind`` "i", of these axes, see `shaped`.
 
-    Parameters
-    ----------
-    where : str
-        Name of the value in the message.
-    value, axes
-        See `shaped`.
-    sizes : dict from str to int
-        Known lengths of axes; those of other names are added.
-    kind : {"f", "i"}
+    ``where`` names the value in the message; ``sizes`` has known lengths of axes, to which those of other names are
+    added.
     """
     array = np.asarray(value) if isinstance(value, np.ndarray | float | int) else np.empty(0, object)
     fitting = (_lengths(choice.split(), array.shape, sizes) for choice in axes.split(" or "))

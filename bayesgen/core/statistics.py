@@ -38,18 +38,9 @@ class Statistics(Record):
     def without(self, gone, signed: Any = False) -> Self:
         """Return the statistics without the rows of ``gone``: ``self - gone``, checked.
 
-        Parameters
-        ----------
-        gone : Statistics
-            Statistics of some of the rows.
-        signed : bool
-            True if plain sums may be negative; False if they are counts. For `ClassStatistics`: the names of the leaves
-            whose sums may be negative.
-
-        Raises
-        ------
-        ValueError
-            If it shows that the rows are not among these, or if the subtraction loses the digits of what is left.
+        ``signed`` is True if plain sums may be negative, False if they are counts; for `ClassStatistics` it holds the
+        names of the leaves whose sums may be negative. Raise ValueError if it shows that the rows are not among these,
+        or if the subtraction loses the digits of what is left.
         """
         return self - gone
 
@@ -119,16 +110,11 @@ class SumStatistics(Statistics):
 
 @dataclass(frozen=True, eq=False)
 class Rows(Statistics):
-    """The rows themselves, for models that have no smaller sufficient statistic; addition appends rows.
-
-    Attributes
-    ----------
-    data : dict from name to array (n, ...)
-        Checked arrays that the model's `log_likelihood` reads, with "weight" (n,) among them if rows are weighted.
-    """
+    """The rows themselves, for models that have no smaller sufficient statistic; addition appends rows."""
 
     keeps_rows = True
 
+    # checked arrays (n, ...) that the model's `log_likelihood` reads, "weight" (n,) among them if rows are weighted
     data: dict[str, np.ndarray]
     decayed: bool = static(default=False)  # True if rows stand in several classes, by shares
 

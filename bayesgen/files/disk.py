@@ -23,10 +23,7 @@ _KINDS = {
 def regular(path) -> os.stat_result | None:
     """Return the status of the regular file at a path, through links; None where nothing is there.
 
-    Raises
-    ------
-    ValueError
-        If anything else is there: it is neither read, which may never end, nor replaced.
+    Raise ValueError if anything else is there: it is neither read, which may never end, nor replaced.
     """
     try:
         found = os.stat(path)
@@ -41,21 +38,9 @@ def regular(path) -> os.stat_result | None:
 def destination(path, inputs: Iterable = ()) -> os.stat_result | None:
     """Return the status of the file that writing to a path would replace; None where the name is free.
 
-    Called before any work, it refuses the paths that writing would refuse after it.
-
-    Parameters
-    ----------
-    path : str or Path
-        Where a file is to be put.
-    inputs : iterable of paths
-        The files that are read on the way, which writing would destroy.
-
-    Raises
-    ------
-    ValueError
-        If anything else than a regular file is there, or it is one of the inputs, by whatever name.
-    FileNotFoundError
-        If its folder is not there.
+    Called before any work, it refuses the paths that writing would refuse after it: ValueError if anything else than a
+    regular file is there, or it is one of the ``inputs``, by whatever name, which are read on the way and would be
+    destroyed; FileNotFoundError if its folder is not there.
     """
     found = regular(path)
     for source in inputs:
@@ -73,17 +58,9 @@ def writing(path, inputs: Iterable = (), private: bool = False) -> Iterator[io.R
     """Give a file to write to, which is at a path, at once and as a whole, when the block ends.
 
     The bytes go to a file of a unique name beside it, which is made safe on the disk and then renamed. A link stays a
-    link: its target is replaced. An existing file keeps its mode, and its owner where that is allowed. Where the block
-    raises, what was there stays.
-
-    Parameters
-    ----------
-    path : str or Path
-        A regular file, or a name that is free; see `destination`, which is asked before the block begins.
-    inputs : iterable of paths
-        The files that the block reads: none of them is replaced.
-    private : bool
-        True if a new file is for its owner only (0600), rather than as the umask has it.
+    link: its target is replaced. An existing file keeps its mode, and its owner where that is allowed; a new one is for
+    its owner only (0600) if it is ``private``, else as the umask has it. Where the block raises, what was there stays.
+    Path and ``inputs`` are as of `destination`, which is asked before the block begins.
     """
     with _staged(path, inputs, private) as staged:
         yield staged.file
@@ -96,12 +73,8 @@ def writing(path, inputs: Iterable = (), private: bool = False) -> Iterator[io.R
 def write_together(contents: Mapping[Path, bytes | None]) -> None:
     """Put several files in place together: each of them, or where anything fails none.
 
-    All are whole on the disk before the first is renamed; what they replace is kept until the last has been.
-
-    Parameters
-    ----------
-    contents : mapping from path to bytes
-        Content of each file; a file whose content is None is removed, where there is one.
+    All are whole on the disk before the first is renamed; what they replace is kept until the last has been. A file
+    whose content is None is removed, where there is one.
     """
     with contextlib.ExitStack() as cleaning, contextlib.ExitStack() as undoing:
         moves: list[tuple[Path, Path, Path | None]] = []

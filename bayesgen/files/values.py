@@ -22,13 +22,7 @@ _CELLS = 1 << 27  # that small hyperparameters may broadcast to, and letters of 
 
 
 class Writer:
-    """Writer of values as JSON; arrays are put aside, each named after its place.
-
-    Parameters
-    ----------
-    known : callable
-        From a class to True if a file may name it.
-    """
+    """Writer of values as JSON; arrays are put aside, each named after its place. A file may name ``known`` classes."""
 
     def __init__(self, known: Callable[[type], bool]):
         self.arrays: dict[str, np.ndarray] = {}
@@ -78,14 +72,7 @@ class Writer:
 class Reader:
     """Reader of the values that `Writer` wrote; anything else is a ValueError.
 
-    Parameters
-    ----------
-    arrays : mapping from name to array
-        Arrays that were put aside.
-    known : mapping from name to class
-        The classes of bayesgen that a file may name.
-    own : mapping from name to class
-        Classes of the reader.
+    ``arrays`` were put aside; a file may name the classes of bayesgen that are ``known``, and those of the reader.
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray], known: Mapping[str, type], theirs: Mapping[str, type]):

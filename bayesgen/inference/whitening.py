@@ -44,18 +44,14 @@ Whitened = tuple[Any, Any, Callable[[Params], Params]]
 
 @functools.singledispatch
 def whitened(model: Model, statistics: Any) -> Whitened:
-    """Return the same posterior in coordinates that suit a sampler.
+    """Return the same posterior in coordinates that suit a sampler: model, statistics, and the way back.
 
     A family registers its own way: where its prior is closed under affine maps of the rows, the rows get location 0,
     scale 1 and no correlation. A posterior with a gamma shape below `SMALLEST` is refused: there is next to no data,
     and many draws of the parameter are 0 in float64. Other models stay as they are.
 
-    Returns
-    -------
-    model, statistics
-        A record of `bayesgen.inference.coordinates`, or a classifier of such leaves, and the statistics that it takes.
-    restore : callable
-        Maps draws of the coordinates to the parameters of ``model``.
+    The model is a record of `bayesgen.inference.coordinates`, or a classifier of such leaves. The way back maps draws
+    of the coordinates to the parameters of ``model``.
     """
     return model, statistics, lambda params: params
 

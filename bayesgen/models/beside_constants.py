@@ -29,9 +29,9 @@ from bayesgen.numerics.special import namespace
 _SAME = 1e-12  # relative distance of two numbers that are the same but for rounding, and a scale that stands for 0
 
 
-def _of_leaf(name: str) -> Any:
-    """Return a property that is the leaf's."""
-    return property(attrgetter(f"leaf.{name}"), doc=f"``{name}`` of the leaf.")
+def _of(owner: str, name: str) -> Any:
+    """Return a property that is an attribute or a method of the leaf, or of its family."""
+    return property(attrgetter(f"{owner}.{name}"), doc=f"``{name}`` of the {owner}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,52 +113,37 @@ class BesideConstants(ExponentialFamily):
 
     # -- the program ---------------------------------------------------------------------------------------------------
 
-    batch_shape = _of_leaf("batch_shape")
-    event_dim = _of_leaf("event_dim")
-    site_dims = _of_leaf("site_dims")
-    conjugate = _of_leaf("conjugate")
-    smooth = _of_leaf("smooth")
-    bounded = _of_leaf("bounded")
-    possible_entry = _of_leaf("possible_entry")
-
-    def parameters(self):
-        return self.leaf.parameters()
+    batch_shape = _of("leaf", "batch_shape")
+    event_dim = _of("leaf", "event_dim")
+    site_dims = _of("leaf", "site_dims")
+    conjugate = _of("leaf", "conjugate")
+    smooth = _of("leaf", "smooth")
+    bounded = _of("leaf", "bounded")
+    possible_entry = _of("leaf", "possible_entry")
+    parameters = _of("leaf", "parameters")
+    likelihood = _of("leaf", "likelihood")
+    select_class = _of("leaf", "select_class")
+    dims = _of("leaf", "dims")
+    coords = _of("leaf", "coords")
+    log_abs_det_jacobian = _of("leaf", "log_abs_det_jacobian")
 
     def latents(self, groups=None, name=""):
         return self.leaf.latents(groups, name)
 
-    def likelihood(self, params):
-        """Return p(x | params) of the columns that vary."""
-        return self.leaf.likelihood(params)
-
     def density_of(self, params, x=None):
         return self.leaf.density_of(params, x if x is None else self._rows(x))
 
-    def select_class(self, params, group):
-        return self.leaf.select_class(params, group)
-
-    def dims(self, site, *, grouped=False):
-        return self.leaf.dims(site, grouped=grouped)
-
-    def coords(self):
-        return self.leaf.coords()
-
-    def log_abs_det_jacobian(self, params):
-        return self.leaf.log_abs_det_jacobian(params)
-
     # -- statistics, densities and the algebra -------------------------------------------------------------------------
 
-    def check(self, x):
-        return self.family.check(x)
-
-    def shaped(self, x):
-        return self.family.shaped(x)
-
-    def missing(self, x):
-        return self.family.missing(x)
-
-    def sum_rows(self, x, rows):
-        return self.family.sum_rows(x, rows)
+    check = _of("family", "check")
+    shaped = _of("family", "shaped")
+    missing = _of("family", "missing")
+    sum_rows = _of("family", "sum_rows")
+    sufficient_statistic = _of("family", "sufficient_statistic")
+    log_base_measure = _of("family", "log_base_measure")
+    sample_parameters = _of("leaf", "sample_parameters")
+    mode = _of("leaf", "mode")
+    expected = _of("leaf", "expected")
 
     def log_likelihood(self, params, statistics):
         return self.leaf.log_likelihood(params, self.varying(statistics))
@@ -198,23 +183,11 @@ class BesideConstants(ExponentialFamily):
     def starting_draws(self, statistics, rng, size):
         return self.leaf.starting_draws(self.varying(statistics), rng, size)
 
-    def sample_parameters(self, rng, size=()):
-        """Draw the parameters of the columns that vary."""
-        return self.leaf.sample_parameters(rng, size)
-
     def ml(self, statistics):
         return self._ask("ml", self.varying(statistics))
 
     def map(self, statistics):
         return self._ask("map", self.varying(statistics))
-
-    def mode(self):
-        """Return the joint mode of the parameters of the columns that vary."""
-        return self.leaf.mode()
-
-    def expected(self):
-        """Return the means of the parameters of the columns that vary."""
-        return self.leaf.expected()
 
     def precision(self, params):
         """Return precision matrices, 0 in constant columns, and log-determinants of the covariances."""
@@ -249,8 +222,7 @@ class BesideConstants(ExponentialFamily):
             whole[..., list(self.kept)] = part[..., : len(self.kept)]
         return result
 
-    def back(self, z):
-        return self.leaf.back(z)
+    back = _of("leaf", "back")
 
     def written(self, params=None):
         """Return the density of the columns that vary, their places, and the values of the others."""
@@ -271,13 +243,6 @@ class BesideConstants(ExponentialFamily):
         return self._with(self.leaf.untied())
 
     # -- a leaf that is an exponential family --------------------------------------------------------------------------
-
-    def sufficient_statistic(self, x, about=0.0):
-        """Return T(x) of all columns."""
-        return self.family.sufficient_statistic(x, about)
-
-    def log_base_measure(self, x):
-        return self.family.log_base_measure(x)
 
     def natural_parameters(self, params, about=0.0):
         """Return the natural parameters of T(x) of all columns, 0 in constant ones."""

@@ -41,6 +41,11 @@ from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import Grouping, finite
 
 
+def _of_every_leaf(flag: str) -> Any:
+    """Return a property that is True where a flag is True for every leaf."""
+    return property(lambda self: all(getattr(leaf, flag) for leaf in self.leaves.values()), doc=f"{flag}, every leaf.")
+
+
 @dataclass(frozen=True, eq=False)
 class ClassConditional(ClassProgram, Conjugate):
     """A class prior and named leaves, which `NaiveBayes` and `GaussianDiscriminant` choose."""
@@ -134,24 +139,9 @@ class ClassConditional(ClassProgram, Conjugate):
 
         return density
 
-    def _of_every_leaf(self, flag: str) -> bool:
-        """Return True if a flag is True for every leaf."""
-        return all(getattr(leaf, flag) for leaf in self.leaves.values())
-
-    @property
-    def conjugate(self) -> bool:  # type: ignore[override]  # depends on the leaves
-        """True if the exact posterior exists in closed form."""
-        return self._of_every_leaf("conjugate")
-
-    @property
-    def proper(self) -> bool:  # type: ignore[override]  # depends on the leaves
-        """True if the prior of every leaf is a distribution."""
-        return self._of_every_leaf("proper")
-
-    @property
-    def bounded(self) -> bool:  # type: ignore[override]  # depends on the leaves
-        """True if no leaf has a population, whose density has no mode."""
-        return self._of_every_leaf("bounded")
+    conjugate = _of_every_leaf("conjugate")
+    proper = _of_every_leaf("proper")
+    bounded = _of_every_leaf("bounded")
 
     def update(self, statistics: ClassStatistics) -> Self:
         leaves = self.leafwise(lambda name, leaf: leaf.update(statistics.leaves[name]).marked_per_class())

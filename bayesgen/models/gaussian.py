@@ -228,19 +228,19 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
 
     def expected(self):
         """Return the means of mean and variance, the latter beta / (alpha - 1), infinite where alpha <= 1."""
-        variance = np.broadcast_to(mean_variance(self.alpha, self.beta), self.batch_shape)
-        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self.squeeze(variance)}
+        return self._beside_mean(mean_variance(self.alpha, self.beta))
 
     def mode(self):
         """Return the joint mode of (means, variance): beta / (alpha + 1 + (means tied to the variance)/2)."""
-        means = self.tie(np.ones(self.batch_shape))
-        variance = np.broadcast_to(self.beta / (self.alpha + 1 + means / 2), self.batch_shape)
-        return {"mean": np.broadcast_to(self.mean, self.batch_shape), "variance": self.squeeze(variance)}
+        return self._beside_mean(self.beta / (self.alpha + 1 + self.tie(np.ones(self.batch_shape)) / 2))
 
     def marginal_mode(self):
         """Return the modes of the marginal densities: with the means integrated out, variance beta / (alpha + 1)."""
-        variance = np.broadcast_to(self.beta / (self.alpha + 1), self.batch_shape)
-        return {**self.mode(), "variance": self.squeeze(variance)}
+        return self._beside_mean(self.beta / (self.alpha + 1))
+
+    def _beside_mean(self, variance):
+        mean, variance = (np.broadcast_to(value, self.batch_shape) for value in (self.mean, variance))
+        return {"mean": mean, "variance": self.squeeze(variance)}
 
     def sample_parameters(self, rng, size=()):
         shape, once = (*size, *self.batch_shape), list(self.batch_shape)

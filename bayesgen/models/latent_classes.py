@@ -219,18 +219,10 @@ def bound(model: ClassConditional, statistics: PartlyLabelled, labels: np.ndarra
 
 @dataclass(frozen=True, eq=False)
 class WeightedDraws:
-    """Draws of the parameters about a mode, with importance weights; see the module.
+    """Draws of the parameters about a mode, with importance weights; see the module."""
 
-    Attributes
-    ----------
-    params : dict from site to array (draws, ...)
-        Parameters, draws of the proposal.
-    log_weight : array (draws,)
-        Log of p(rows, θ) / q(θ).
-    """
-
-    params: Params
-    log_weight: np.ndarray
+    params: Params  # draws of the proposal
+    log_weight: np.ndarray  # (draws,): log of p(rows, θ) / q(θ)
 
     @property
     def weight(self) -> np.ndarray:

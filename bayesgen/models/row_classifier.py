@@ -72,17 +72,12 @@ class RowClassifier(Discriminative):
 
     @abc.abstractmethod
     def written(self, params) -> dict[str, Any]:
-        """Return the scores as plain arrays with a kind, for programs without Python (`bayesgen.export`).
+        """Return the scores of draws (S, ...) as plain arrays with a kind, for programs without Python.
 
         ``weights`` (S, R, 1 + D) hold intercept and coefficients of R scores. Kinds are
 
         - "softmax": R = K scores, of one class each.
         - "ordered": R = 1 score between ``cuts`` (S, K - 1), with the ``link`` "logistic" or "probit".
-
-        Parameters
-        ----------
-        params : mapping to arrays (S, ...)
-            Draws of the parameters.
         """
 
     # -- point estimates: a subclass writes Newton's method on the vector v of its parameters --------------------------

@@ -65,15 +65,14 @@ class SeparationFull(GaussianVector):
     site_dims = {**GaussianVector.site_dims, "sd": ("feature",), "correlation_cholesky": ("feature", "feature2")}
 
     def parameters(self):
-        spread = self._spread()
-        return {"mean": self._mean(), **spread}
+        return self._spread() | self._mean()
 
     def latents(self, groups=None, name=""):
         if not self.shared:
             return super().latents(groups, name)
         spread = self._spread()
         with self.plates(groups, name):
-            return {"mean": self._mean(), **spread}
+            return spread | self._mean()
 
     def _spread(self):
         numpyro, dist, dim = program.numpyro, program.dist, self.mean.shape[-1]
@@ -83,7 +82,7 @@ class SeparationFull(GaussianVector):
         return {"covariance": numpyro.deterministic("covariance", cholesky @ cholesky.mT), "cholesky": cholesky}
 
     def _mean(self):
-        return program.numpyro.sample("mean", program.dist.Normal(self.mean, self.mean_sd).to_event(1))
+        return {"mean": program.numpyro.sample("mean", program.dist.Normal(self.mean, self.mean_sd).to_event(1))}
 
     def log_abs_det_jacobian(self, params):
         """Return log |dL/dR| = -Σ_i (D - i) log L_ii, L the Cholesky factor of the correlation matrix R."""
@@ -107,8 +106,7 @@ class SeparationDiagonal(Gaussian):
         return super().dims("variance" if site == "sd" else site, grouped=grouped)
 
     def parameters(self):
-        variance = self._variance()
-        return {"mean": self._mean(), "variance": variance}
+        return self._variance() | self._mean()
 
     def latents(self, groups=None, name=""):
         if not self.tied:
@@ -116,11 +114,11 @@ class SeparationDiagonal(Gaussian):
         with self.plates(None, name):
             variance = self._variance()
         with self.plates(groups, name):
-            return {"mean": self._mean(), "variance": variance}
+            return variance | self._mean()
 
     def _variance(self):
         sd: Any = program.numpyro.sample("sd", program.dist.HalfNormal(self.scale))
-        return program.numpyro.deterministic("variance", sd**2)
+        return {"variance": program.numpyro.deterministic("variance", sd**2)}
 
     def _mean(self):
-        return program.numpyro.sample("mean", program.dist.Normal(self.mean, self.mean_sd))
+        return {"mean": program.numpyro.sample("mean", program.dist.Normal(self.mean, self.mean_sd))}

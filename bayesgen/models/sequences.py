@@ -237,10 +237,7 @@ class ChainStatistics(Statistics):
     def completed(self, contexts: Contexts) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return, for each group, the counts of every way to complete its rows, (ways, dim), and how often each occurs.
 
-        Raises
-        ------
-        NoClosedForm
-            If there are more than `MOST` ways, or weights that are no whole numbers.
+        Raise `NoClosedForm` where there are more than `MOST` ways, or weights that are no whole numbers.
         """
         dim, result = self.sums.shape[-1], []
         weights = self.weights.reshape(-1, len(self.stretches))

@@ -34,16 +34,9 @@ _FAILURES = ValueError, np.linalg.LinAlgError  # of a closed form
 class StackedEM:
     """The two steps of expectation-maximisation for a classifier and its `PartlyLabelled` statistics.
 
-    Parameters
-    ----------
-    model : ClassConditional
-        Classifier with its prior, of exponential families.
-    statistics : PartlyLabelled
-        Statistics of the rows.
-    way : {"map", "ml", "start"}
-        Closed form of the leaves. "start" is "map", with means of parameters where there is no mode.
-    known : ClassStatistics, optional
-        Statistics of rows by class, which stay.
+    ``model`` is a `ClassConditional` with its prior, of exponential families; ``known`` are the `ClassStatistics` of
+    rows by class, which stay. The ``way`` names the closed form of the leaves: "map", "ml", or "start", which is "map"
+    with means of parameters where there is no mode.
     """
 
     def __init__(self, model: ClassConditional, statistics, way: str, known=None):

@@ -30,17 +30,12 @@ def bordered(matrix, vectors):
 class Bordered:
     """Positive definite matrices A = U'U bordered by vectors v, so that one factorisation whitens them.
 
-    See `bordered`. More vectors than columns, none of them with gaps, are whitened by themselves.
+    See `bordered`. All A have the part ``fixed`` (B, G, D, D) in common; ``vectors`` (B, G, R, D) are R for each
+    matrix, any numbers in missing entries. More vectors than columns, none of them with gaps, are whitened by
+    themselves.
 
-    Parameters
-    ----------
-    fixed : array, shape (B, G, D, D)
-        The part that all A have in common.
-    vectors : array, shape (B, G, R, D)
-        R vectors for each matrix, any numbers in missing entries.
-    seen : bool array, shape (B, D), or None
-        True where an entry is not missing. A missing column gets a diagonal entry so large that its row of U vanishes
-        beside it, and its entries of U'⁻¹ v are 0 to all digits: the others are those of the seen block.
+    An entry that is not ``seen`` (B, D) gets a diagonal entry so large that its row of U vanishes beside it, and its
+    entries of U'⁻¹ v are 0 to all digits: the others are those of the seen block.
     """
 
     def __init__(self, fixed, vectors, seen):

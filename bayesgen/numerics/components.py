@@ -10,28 +10,11 @@ import numpy as np
 def fit_components(
     x, codes, classes: int, weight, count: int, halves: dict | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the centres of the components of every class.
+    """Return the centres (G, D) of the components of every class, and the class (G,) of each, in order.
 
-    Parameters
-    ----------
-    x : array, shape (n, D)
-        Complete rows, in comparable units.
-    codes : int array, shape (n,)
-        Classes.
-    classes : int
-        K.
-    weight : array, shape (n,)
-        Weights.
-    count : int
-        Components per class; fewer where it has fewer than three rows, or one distinct row, for each.
-    halves : dict, optional
-        The halves of parts that were found for other counts of the same rows, to which new ones are added.
-
-    Returns
-    -------
-    centres : array, shape (G, D)
-    owner : int array, shape (G,)
-        The class of each, in order.
+    There are ``count`` of each of K ``classes``; fewer where it has fewer than three rows, or one distinct row, for
+    each. Rows ``x`` (n, D) are complete, in comparable units, of classes ``codes`` (n,) and of weights (n,). ``halves``
+    keeps the halves of parts that were found for other counts of the same rows; new ones are added.
     """
     centres, halves = [], {} if halves is None else halves
     for k in range(classes):

@@ -35,24 +35,10 @@ class Order(NamedTuple):
 
 
 def distinct(columns, codes, weight):
-    """Return the places of the distinct rows, sorted by class and entries, their weights, and which each row is.
+    """Return places (m,) of the distinct rows, by class and entries, their weights (m,), and which of them each row is.
 
-    Parameters
-    ----------
-    columns : array, shape (n, C)
-        Numbers and codes of categories, NaN where missing.
-    codes : int array, shape (n,)
-        Classes.
-    weight : array, shape (n,)
-        Weights.
-
-    Returns
-    -------
-    first : int array, shape (m,)
-    total : array, shape (m,)
-        The sum of weights of the rows that are identical.
-    which : int array, shape (n,)
-        The place of each row among the distinct ones.
+    ``columns`` (n, C) are numbers and codes of categories, NaN where missing; beside them classes and weights, (n,).
+    The weight of a distinct row is the sum over the rows that are identical.
     """
     # A gap comes before every number, whatever the units; -0 is 0.
     keys = [codes, *np.where(np.isnan(columns), -np.inf, columns + 0.0).T]
@@ -71,20 +57,8 @@ def distinct(columns, codes, weight):
 def by_content(x, c, codes, weight, classes: int, levels: tuple[int, ...]) -> Order:
     """Return the order of columns, classes, signs and levels.
 
-    Parameters
-    ----------
-    x : array, shape (n, D)
-        Numbers, NaN where missing.
-    c : int array, shape (n, F)
-        Categories, -1 where missing.
-    codes : int array, shape (n,)
-        Classes.
-    weight : array, shape (n,)
-        Weights.
-    classes : int
-        K.
-    levels : tuple of int
-        Number of categories of each of the F columns.
+    Rows have numbers ``x`` (n, D), NaN where missing, categories ``c`` (n, F) of ``levels`` each, -1 where missing, and
+    classes 0..K-1 and weights, (n,).
     """
     member = np.zeros((classes, len(codes)))
     member[codes, np.arange(len(codes))] = weight

@@ -101,12 +101,7 @@ class LogWays:
     The ratio of gammas is a rising factorial, a (a + 1) ... (a + x - 1). The logs for x = 1, 2, ... of all columns are
     one table, in which count x of column j has row j + columns (x - 1); so the sums of rows are one product of a sparse
     matrix of ones and the table. It grows to counts that are frequent in a prediction, to 32 MB at most; other
-    counts take gammas. Counts of 1 are in the table whatever its size.
-
-    Parameters
-    ----------
-    a, slope : array, shape (groups, columns)
-        Hyperparameters.
+    counts take gammas. Counts of 1 are in the table whatever its size. ``a`` and ``slope`` are (groups, columns).
     """
 
     def __init__(self, a, slope: ArrayLike = 0.0):

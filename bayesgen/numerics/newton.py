@@ -26,28 +26,14 @@ _TIE = 1e-12  # share beyond which a margin on the wrong side is real too
 
 @np.errstate(under="ignore")
 def minimise(function: Callable, start, *, limit: int = 100, tolerance: float = TOLERANCE) -> tuple[np.ndarray, float]:
-    """Minimise a smooth convex function by Newton steps, halved until they descend.
+    """Minimise a smooth convex function by Newton steps, halved until they descend; return v (p,) and its decrement.
 
     The steps do not depend on the units of the columns, and near the minimum each doubles the number of correct digits:
     ten steps reach rounding error where a first-order method would take thousands.
 
-    Parameters
-    ----------
-    function : callable
-        ``function(v)`` returns the value, ``function(v, True)`` the value, gradient g (p,) and Hessian H (p, p).
-    start : array, shape (p,)
-        Starting point.
-    limit : int
-        Maximum number of steps.
-    tolerance : float
-        Stop where the decrement is smaller; rounding may stop the search before.
-
-    Returns
-    -------
-    v : array, shape (p,)
-        The minimum, or the end of the search.
-    decrement : float
-        g' H⁻¹ g there: twice the remaining descent, the squared distance to the minimum in units of the curvature.
+    ``function(v)`` returns the value, ``function(v, True)`` the value, gradient g (p,) and Hessian H (p, p). The search
+    takes ``limit`` steps at most, and stops where the decrement is below ``tolerance``, or where rounding stops it. The
+    decrement g' H⁻¹ g is twice the remaining descent, the squared distance to the minimum in units of the curvature.
     """
     v, decrement = np.asarray(start, float), np.inf
     value, gradient, hessian = function(v, True)

@@ -22,27 +22,12 @@ _ROUNDING = 1e-14  # of the mean log score
 
 
 def stack(log_score, weight, prior, start=None, tolerance: float = 1e-7, steps: int = 200) -> np.ndarray:
-    """Return the weights of the members.
+    """Return the weights of the members, (M,); those below 1e-4 are 0, so that prediction need not look at them.
 
-    Parameters
-    ----------
-    log_score : array, shape (M, n)
-        Log p_im, up to a constant for each row.
-    weight : array, shape (n,)
-        Weight of each row.
-    prior : array, shape (M,)
-        c a_m, all > 0.
-    start : array, shape (M,), optional
-        Initial weights; by default the prior.
-    tolerance : float
-        Largest distance of F from its maximum; of rows that weigh so much that rounding is more than that, 1e-14 T.
-    steps : int
-        Most steps; some ten are needed, and a warning is given where these do not do.
-
-    Returns
-    -------
-    array, shape (M,)
-        Weights below 1e-4 are 0, so that prediction need not look at those members.
+    ``log_score`` (M, n) is log p_im, up to a constant for each row, and ``weight`` (n,) that of the rows; ``prior``
+    (M,) is c a_m, all > 0, with which the search begins unless a ``start`` (M,) is given. It ends where F is within
+    ``tolerance`` of its maximum; of rows that weigh so much that rounding is more than that, within 1e-14 T. Some ten
+    ``steps`` are needed, and a warning is given where these do not do.
     """
     score = np.exp(log_score - log_score.max(0))
     prior = np.maximum(prior, _SINGULAR * weight.sum())

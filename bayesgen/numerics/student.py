@@ -26,12 +26,7 @@ def upper_factors(matrices) -> np.ndarray:
 
     Only the upper triangles of A and U are read and written: what stands below the diagonal has no meaning. From 16
     columns on U is written over A. With 60 columns and more this takes half the time of `numpy.linalg.cholesky`, which
-    copies each matrix twice and zeroes a triangle.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        If a matrix is not positive definite.
+    copies each matrix twice and zeroes a triangle. Raise LinAlgError where a matrix is not positive definite.
     """
     dim = matrices.shape[-1]
     if dim < _NARROW:

@@ -168,17 +168,8 @@ def _widening(distance, dof, freedom):
 def complete(away, seen, precision) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Write into rows of mean 0 the conditional means of their missing entries.
 
-    Parameters
-    ----------
-    away, seen : array, shape (n, D)
-        Rows, 0 where missing; True where not missing.
-    precision : array, shape (D, D)
-        P.
-
-    Yields
-    ------
-    rows, columns, covariance : array, shape (m,), (m, k), (m, k, k)
-        Rows that lack k entries, the columns of these, and their conditional covariances.
+    Rows ``away`` (n, D) are 0 where they are not ``seen``, and ``precision`` (D, D) is P. Yield m rows that lack k
+    entries, the columns (m, k) of these, and their conditional covariances, (m, k, k).
     """
     lost = (~seen).sum(1)
     for k in np.unique(lost[lost > 0]):

@@ -41,14 +41,8 @@ CELLS = 1 << 16  # densities worked on at a time, that they stay in the cache
 def log_probability(density, log_prior, exponents, least=None) -> np.ndarray:
     """Return log (q(k | x) + s π)/(1 + s) under every member, (M, K, n): no row costs more than log(1 + 1/s) above π.
 
-    Parameters
-    ----------
-    density : array, shape (M, K, n)
-        Log p(x | k) of each member; it is written over.
-    log_prior : array, shape (K, n) or (K, 1), or of each member (M, K, 1)
-        Log π.
-    exponents, least : array, shape (M,)
-        τ and s of each member; by default s is 0.
+    ``density`` (M, K, n) is log p(x | k) of each member, and is written over; ``log_prior`` (K, n) or (K, 1), or of
+    each member (M, K, 1), is log π; ``exponents`` and ``least`` (M,) are τ and s of each member, s by default 0.
     """
     log_q, q = _tempered(density, log_prior, exponents)
     log_q -= np.log(q.sum(1, keepdims=True))

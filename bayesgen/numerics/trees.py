@@ -21,13 +21,7 @@ _TOGETHER = 4  # steps that all of them walk before those at a leaf rest, which 
 
 
 class Ranks:
-    """Columns as the ranks of their values, which stand for numbers of any size in the float32 of scikit-learn's trees.
-
-    Parameters
-    ----------
-    z : array, shape (n, P)
-        Columns, NaN where missing.
-    """
+    """Columns z (n, P) as the ranks of their values, which stand for numbers of any size in the float32 of trees."""
 
     def __init__(self, z):
         self.values, self.rank = [], np.full(z.shape, np.nan, np.float32)
@@ -86,20 +80,10 @@ class Trees(Record):
 
     @classmethod
     def of(cls, tree: Any, leaf, ranks: Ranks, order, turned) -> "Trees":
-        """Return a tree of scikit-learn's, which was fitted to ranks.
+        """Return a tree of scikit-learn's (``tree_`` of an estimator), which was fitted to ``ranks``.
 
-        Parameters
-        ----------
-        tree : sklearn.tree._tree.Tree
-            The tree, as the attribute ``tree_`` of an estimator.
-        leaf : array, shape (nodes, V)
-            What a node says if it is a leaf.
-        ranks : Ranks
-            The columns.
-        order : int array, shape (P,)
-            The column that the tree saw in each place.
-        turned : bool array, shape (P,)
-            True where it saw the ranks from the last to the first.
+        ``leaf`` (nodes, V) is what a node says if it is a leaf. In place j the tree saw the column ``order[j]``, its
+        ranks from the last to the first where ``turned[j]``.
         """
         inner = tree.children_left >= 0
         place = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner)).astype(np.int32)

@@ -37,18 +37,10 @@ Groups = Mapping[str, Mapping[str, "np.ndarray | Variable"]]
 def tree(draws: Draws, groups: Groups | None = None, name: str = "posterior", obs=None) -> "DataTree":
     """Return draws as an ArviZ `xarray.DataTree` with named dims and labelled coords, in the group ``name``.
 
-    Parameters
-    ----------
-    draws : ParameterDraws
-        The draws, given without Cholesky factors; the sampler's statistics become "sample_stats", its warm-up
-        "warmup_posterior" and "warmup_sample_stats".
-    groups : mapping from group to variables, optional
-        More groups. Arrays have the axes (chain, draw) or (chain, draw, "obs"), in groups of data ("obs"); a `Variable`
-        names other axes.
-    name : str
-        Group of the draws.
-    obs : array, optional
-        Labels of the rows; by default they are numbered.
+    ``draws`` come without Cholesky factors; the sampler's statistics become "sample_stats", its warm-up
+    "warmup_posterior" and "warmup_sample_stats". More ``groups`` map a group to variables: arrays with the axes (chain,
+    draw) or (chain, draw, "obs"), in groups of data ("obs"); a `Variable` names other axes. ``obs`` are labels of the
+    rows; by default they are numbered.
     """
     from xarray import DataTree
 
@@ -143,15 +135,7 @@ def log_prior(model: Model, draws: Draws, data=None) -> dict[str, np.ndarray]:
 
     It is the density in the sampled coordinates (for a covariance, its Cholesky factor); as for any program, a power of
     it depends on these coordinates. Empty where the draws lack a sampled site, as the draws of a point estimate do.
-
-    Parameters
-    ----------
-    model : Model
-        The prior.
-    draws : ParameterDraws
-        Draws of its sites.
-    data : Statistics, optional
-        The data of a function, which samples its latents as it runs on them.
+    A function samples its latents as it runs on its ``data``.
     """
     flat = {site: np.array(v) for site, v in draws.flat.items()}
 

@@ -76,16 +76,10 @@ class Along(NamedTuple):
 class Factor(abc.ABC):
     """The density of some blocks of columns under groups, by which missing entries are known and rows can be drawn.
 
-    A subclass must write `blocks`, `owner`, `log_density`, `conditionals` and `fill`. It may write `alternative` and
-    `log_share`; by default both are 0, as where each class is a group.
-
-    Attributes
-    ----------
-    alternative : int array, shape (G,)
-        The alternative to which each group belongs. The groups stand in the order of alternatives, then of classes, and
-        every alternative has a group of every class.
-    log_share : array, shape (G,)
-        Log probability of each group within its alternative and class.
+    A subclass must write `blocks`, `owner`, `log_density`, `conditionals` and `fill`. It may write two arrays (G,), by
+    default 0, as where each class is a group: ``alternative``, the alternative to which each group belongs, and
+    ``log_share``, its log probability within its alternative and class. The groups stand in the order of alternatives,
+    then of classes, and every alternative has a group of every class.
     """
 
     blocks: tuple[str, ...]  # names of the blocks
@@ -141,18 +135,9 @@ class Factor(abc.ABC):
 
     @abc.abstractmethod
     def fill(self, rows: Rows, group, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Draw the missing entries of the blocks given the observed ones; all of a row without entries.
+        """Draw the missing entries of the blocks (n, ...) given the observed ones; all of a row without entries.
 
-        Parameters
-        ----------
-        rows : mapping from block to array (n, ...)
-        group : int array, shape (n,)
-            The group of each row.
-        rng : Generator
-
-        Returns
-        -------
-        mapping from each of the blocks to an array (n, ...)
+        ``group`` (n,) is the group of each row. The blocks of the factor come back, whole.
         """
 
 
@@ -229,14 +214,9 @@ class Components:
         return np.logaddexp.reduce(joint, axis=1).sum(-1)
 
     def fill(self, rows: Rows, groups, rng) -> dict[str, np.ndarray]:
-        """Draw the missing entries of rows.
+        """Draw the missing entries of rows, blocks (n, ...).
 
-        Parameters
-        ----------
-        rows : mapping from block to array (n, ...)
-        groups : sequence of int array, shape (n,)
-            The group of each row in each factor, -1 where its member leaves the factor out.
-        rng : Generator
+        ``groups`` hold the group of each row in each factor, (n,), -1 where its member leaves the factor out.
         """
         result = {block: entries.copy() for block, entries in rows.items()}
         for factor, group in zip(self.factors, groups, strict=True):
@@ -249,11 +229,7 @@ class Components:
     def complete(self, rows: Rows, codes, rng) -> tuple[dict[str, np.ndarray], np.ndarray, list[np.ndarray]]:
         """Draw the missing entries of rows, and their classes and groups where these are unknown.
 
-        Returns
-        -------
-        rows : mapping from block to array (n, ...)
-        codes : int array, shape (n,)
-        groups : list of int array, shape (n,)
+        Return the rows, their codes (n,), and their group in each factor, (n,).
         """
         if codes is not None and len(self.log_member) == 1 and all(len(f.owner) == self.classes for f in self.factors):
             groups = [codes for _ in self.factors]

@@ -42,18 +42,9 @@ class Conditional(abc.ABC):
     def nodes(self, cutting, pieces: int) -> tuple[np.ndarray, np.ndarray, Any]:
         """Return values of the entries, the numbers z that `back` maps to them, and how much a value stands for.
 
-        Parameters
-        ----------
-        cutting : bool array, shape (G,)
-            Groups at whose quantiles a line is cut.
-        pieces : int
-            The most pieces of a line.
-
-        Returns
-        -------
-        values, z : array, shape (E, Q) or (Q,)
-        log_width : array, shape (E, Q), or 0
-            Log of the width of the piece of the line for which a node stands.
+        Values and z are (E, Q) or (Q,); beside them stands the log of the width (E, Q) of the piece of the line for
+        which a node stands, or 0. A line is cut into ``pieces`` at most, at the quantiles of the groups ``cutting``
+        (G,).
         """
 
     @abc.abstractmethod

@@ -190,11 +190,7 @@ def _rank(field) -> bool:
 def joined(factors: Sequence[Factor], choice) -> tuple[list[Factor], np.ndarray]:
     """Make one factor of all posteriors of one structure, which are worked out at once, and revise the choice of it.
 
-    Parameters
-    ----------
-    factors : sequence of Factor
-    choice : int array, shape (M, F)
-        See `Components`: of the factors of one block a member takes one.
+    ``choice`` (M, F) is that of `Components`: of the factors of one block a member takes one.
     """
     alike: dict[Any, list[int]] = {}
     for f, factor in enumerate(factors):
@@ -212,16 +208,9 @@ def joined(factors: Sequence[Factor], choice) -> tuple[list[Factor], np.ndarray]
 def leaf_factors(model, labels, params: Params | None = None, before: str = "") -> list[LeafFactor]:
     """Return a factor for each leaf of a classifier's model.
 
-    Parameters
-    ----------
-    model : ClassConditional
-        With its posterior, where the parameters are integrated out.
-    labels : collection of str
-        Names of the leaves that model categories.
-    params : mapping from site to array (S, K, ...), optional
-        Draws of the parameters.
-    before : str
-        What stands before the name of a leaf in that of its block.
+    The model has its posterior, where the parameters are integrated out; else ``params`` are S draws of them, (S, K,
+    ...). ``labels`` are the names of the leaves that model categories; ``before`` stands before the name of a leaf in
+    that of its block.
     """
     classes, factors = np.arange(len(model.class_names)), []
     for name, leaf in model.leaves.items():

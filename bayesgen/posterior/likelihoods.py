@@ -32,12 +32,7 @@ class DataGroups(NamedTuple):
 def data_groups(prior, data) -> DataGroups:
     """Return the groups that hold data, of any model without an estimator.
 
-    Parameters
-    ----------
-    prior : Model
-        The model before the data.
-    data : rows, (rows, target), or arguments of the function
-        As `bayesgen.fit` takes them, but no statistics.
+    ``prior`` is the model before the data, and these are as `bayesgen.fit` takes them, but no statistics.
     """
     if isinstance(prior, FunctionModel):
         arguments = prior.check(data)
