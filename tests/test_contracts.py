@@ -17,7 +17,7 @@ from sklearn.base import clone
 import bayesgen as bg
 from bayesgen.core import program
 from bayesgen.core.program import Record
-from bayesgen.core.statistics import Statistics
+from bayesgen.core.statistics import PlainSums, Statistics
 from bayesgen.estimators.estimator import Estimator
 from bayesgen.inference.coordinates import LogOdds
 from bayesgen.inspection.fitted import Fitted, FittedClassifier, FittedDensity, FittedModel
@@ -45,7 +45,7 @@ def ours(classes) -> list[type]:
 
 # -- abstract or final -----------------------------------------------------------------------------------------------
 
-BASES = {Record, Hyperparameters, Statistics, Estimator}  # what nobody makes an instance of
+BASES = {Record, Hyperparameters, Statistics, PlainSums, Estimator}  # what nobody makes an instance of
 
 CLASSES = ours([*program.records(), *below(Predictive), *below(Estimator)])
 

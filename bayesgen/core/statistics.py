@@ -69,25 +69,27 @@ class LocationScale(NamedTuple):
     constant: np.ndarray  # (features...): True for the columns whose variance is 0 in total, and so is set to 1
 
 
-@dataclass(frozen=True, eq=False)
-class SumStatistics(Statistics):
-    """Plain sums, for families whose T(x) needs no centre."""
+class PlainSums(Statistics):
+    """Sums of a T(x) that needs no centre: it is taken about the origin."""
 
     sums: np.ndarray  # (groups..., features..., dim T): weighted sum of T(x); missing entries add nothing
-    base: np.ndarray | np.float64  # (): weighted sum of log h(x), the part of the log likelihood free of parameters
-
-    @property
-    def centre(self):
-        """The point about which T was taken: the origin."""
-        return 0.0
+    centre = 0.0
 
     def total(self):
         """Return the sum of T(x)."""
         return self.sums
 
     def total_about(self, centre):
-        """Return the sum of T(x), which has no centre."""
+        """Return the sum of T(x), whatever the centre."""
         return self.sums
+
+
+@dataclass(frozen=True, eq=False)
+class SumStatistics(PlainSums):
+    """Plain sums, and no more."""
+
+    sums: np.ndarray
+    base: np.ndarray | np.float64  # (): weighted sum of log h(x), the part of the log likelihood free of parameters
 
     def of_total(self, total, centre) -> "SumStatistics":
         """Return the statistics of other rows, in any groups, from their sums of T(x)."""

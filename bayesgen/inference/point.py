@@ -3,6 +3,7 @@
 The search runs over the unconstrained latents; the Laplace approximation and the charts of NUTS share it.
 """
 
+import contextlib
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -130,11 +131,7 @@ class ML:
 
     def __call__(self, model: Model, data: Any, *, seed: Any = None) -> PointEstimate:
         """Return the `PointEstimate` of highest likelihood."""
-        statistics = summarise(model, data)
-        try:
-            return PointEstimate(model, model.ml(statistics))
-        except NoClosedForm:
-            return PointEstimate(model, _maximise(_unlikelihood, model, statistics, "maximum likelihood estimate"))
+        return _estimate(model.ml, _unlikelihood, model, data, "maximum likelihood estimate")
 
 
 @saveable
@@ -149,21 +146,20 @@ class MAP:
 
     def __call__(self, model: Model, data: Any, *, seed: Any = None) -> PointEstimate:
         """Return the `PointEstimate` of highest posterior density."""
-        statistics = summarise(model, data)
-        try:
-            return PointEstimate(model, model.map(statistics))
-        except NoClosedForm:
-            return PointEstimate(model, _maximise(_undensity, model, statistics, "posterior mode"))
+        return _estimate(model.map, _undensity, model, data, "posterior mode")
 
 
-def _maximise(energy, model, statistics, sought: str):
-    """Return every site where ``energy`` is least."""
+def _estimate(closed_form, energy, model: Model, data, sought: str) -> PointEstimate:
+    """Return the estimate in closed form, or else where ``energy`` is least."""
+    statistics = summarise(model, data)
+    with contextlib.suppress(NoClosedForm):
+        return PointEstimate(model, closed_form(statistics))
     with program.x64():
-        model, statistics = fresh(model, statistics)
-        mode = search(energy, model, statistics, sought)
-        arguments = mode.step, mode.origin, model, statistics
-        constrain = kept(("sites", *shapes(model, statistics)), lambda: program.build(sites, *arguments, once=True))
-        return {name: np.asarray(value) for name, value in constrain(*arguments).items()}
+        copied, sums = fresh(model, statistics)
+        mode = search(energy, copied, sums, sought)
+        arguments = mode.step, mode.origin, copied, sums
+        constrain = kept(("sites", *shapes(copied, sums)), lambda: program.build(sites, *arguments, once=True))
+        return PointEstimate(model, constrain(*arguments))
 
 
 def _undensity(step, origin, model, statistics):

@@ -56,20 +56,18 @@ def whitened(model: Model, statistics: Any) -> Whitened:
     return model, statistics, lambda params: params
 
 
-@functools.singledispatch
-def collapsed(model: Model, statistics: Any) -> Whitened:
+def collapsed(model: Any, statistics: Any) -> Whitened:
     """Return the same posterior with what a population is of integrated out, as `whitened`; others stay as they are."""
-    return model, statistics, lambda params: params
+    if isinstance(model, ClassConditional):
+        return _by_leaf(model, statistics, collapsed)
+    if isinstance(model, BesideConstants):
+        return collapsed(model.leaf, model.varying(statistics))
+    return whitened(model, statistics) if isinstance(model, Populated) else (model, statistics, lambda params: params)
 
 
 @whitened.register
 def _(model: ClassConditional, statistics) -> Whitened:
     return _by_leaf(model, statistics, whitened)
-
-
-@collapsed.register
-def _(model: ClassConditional, statistics) -> Whitened:
-    return _by_leaf(model, statistics, collapsed)
 
 
 def _by_leaf(model: ClassConditional, statistics, way: Callable[[Any, Any], Whitened]) -> Whitened:
@@ -88,11 +86,6 @@ def _by_leaf(model: ClassConditional, statistics, way: Callable[[Any, Any], Whit
 def _(model: BesideConstants, statistics) -> Whitened:
     """Take the leaf of the columns that vary, and the statistics of these."""
     return whitened(model.leaf, model.varying(statistics))
-
-
-@collapsed.register
-def _(model: BesideConstants, statistics) -> Whitened:
-    return collapsed(model.leaf, model.varying(statistics))
 
 
 # -- counts and categories -------------------------------------------------------------------------------------------
@@ -214,7 +207,6 @@ def _(model: NormalInverseWishart, statistics) -> Whitened:
 
 
 @whitened.register
-@collapsed.register
 def _(model: Populated, statistics) -> Whitened:
     """Sample the population alone; draw what it is of exactly, by a seed that its draws make."""
 

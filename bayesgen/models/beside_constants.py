@@ -16,7 +16,6 @@ A leaf without a column that varies keeps the parameters of its first, as one th
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -24,14 +23,10 @@ import numpy as np
 from bayesgen.core.errors import DataError
 from bayesgen.core.program import static
 from bayesgen.models.leaf import ExponentialFamily, Leaf
+from bayesgen.models.model import of_part
 from bayesgen.numerics.special import namespace
 
 _SAME = 1e-12  # relative distance of two numbers that are the same but for rounding, and a scale that stands for 0
-
-
-def _of(owner: str, name: str) -> Any:
-    """Return a property that is an attribute or a method of the leaf, or of its family."""
-    return property(attrgetter(f"{owner}.{name}"), doc=f"``{name}`` of the {owner}.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,19 +108,19 @@ class BesideConstants(ExponentialFamily):
 
     # -- the program ---------------------------------------------------------------------------------------------------
 
-    batch_shape = _of("leaf", "batch_shape")
-    event_dim = _of("leaf", "event_dim")
-    site_dims = _of("leaf", "site_dims")
-    conjugate = _of("leaf", "conjugate")
-    smooth = _of("leaf", "smooth")
-    bounded = _of("leaf", "bounded")
-    possible_entry = _of("leaf", "possible_entry")
-    parameters = _of("leaf", "parameters")
-    likelihood = _of("leaf", "likelihood")
-    select_class = _of("leaf", "select_class")
-    dims = _of("leaf", "dims")
-    coords = _of("leaf", "coords")
-    log_abs_det_jacobian = _of("leaf", "log_abs_det_jacobian")
+    batch_shape = of_part("leaf", "batch_shape")
+    event_dim = of_part("leaf", "event_dim")
+    site_dims = of_part("leaf", "site_dims")
+    conjugate = of_part("leaf", "conjugate")
+    smooth = of_part("leaf", "smooth")
+    bounded = of_part("leaf", "bounded")
+    possible_entry = of_part("leaf", "possible_entry")
+    parameters = of_part("leaf", "parameters")
+    likelihood = of_part("leaf", "likelihood")
+    select_class = of_part("leaf", "select_class")
+    dims = of_part("leaf", "dims")
+    coords = of_part("leaf", "coords")
+    log_abs_det_jacobian = of_part("leaf", "log_abs_det_jacobian")
 
     def latents(self, groups=None, name=""):
         return self.leaf.latents(groups, name)
@@ -135,15 +130,15 @@ class BesideConstants(ExponentialFamily):
 
     # -- statistics, densities and the algebra -------------------------------------------------------------------------
 
-    check = _of("family", "check")
-    shaped = _of("family", "shaped")
-    missing = _of("family", "missing")
-    sum_rows = _of("family", "sum_rows")
-    sufficient_statistic = _of("family", "sufficient_statistic")
-    log_base_measure = _of("family", "log_base_measure")
-    sample_parameters = _of("leaf", "sample_parameters")
-    mode = _of("leaf", "mode")
-    expected = _of("leaf", "expected")
+    check = of_part("family", "check")
+    shaped = of_part("family", "shaped")
+    missing = of_part("family", "missing")
+    sum_rows = of_part("family", "sum_rows")
+    sufficient_statistic = of_part("family", "sufficient_statistic")
+    log_base_measure = of_part("family", "log_base_measure")
+    sample_parameters = of_part("leaf", "sample_parameters")
+    mode = of_part("leaf", "mode")
+    expected = of_part("leaf", "expected")
 
     def log_likelihood(self, params, statistics):
         return self.leaf.log_likelihood(params, self.varying(statistics))
@@ -222,7 +217,7 @@ class BesideConstants(ExponentialFamily):
             whole[..., list(self.kept)] = part[..., : len(self.kept)]
         return result
 
-    back = _of("leaf", "back")
+    back = of_part("leaf", "back")
 
     def written(self, params=None):
         """Return the density of the columns that vary, their places, and the values of the others."""

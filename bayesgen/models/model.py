@@ -7,6 +7,7 @@ of a single feature, or of a block of features of one kind, is a leaf: `bayesgen
 import abc
 import dataclasses
 import functools
+import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, overload
@@ -353,6 +354,11 @@ class Conjugate(Model):
 
     def map(self, statistics) -> Params:
         return self.update(statistics).mode()
+
+
+def of_part(part: str, name: str) -> Any:
+    """Return a property: an attribute or a method that a record takes from one of its parts as it is."""
+    return property(operator.attrgetter(f"{part}.{name}"), doc=f"``{name}`` of ``{part}``.")
 
 
 def is_conjugate(model: Model) -> TypeGuard[Conjugate]:

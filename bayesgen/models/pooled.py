@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from bayesgen.models.leaf import ExponentialFamily
-from bayesgen.models.model import Hyperparameter, hyperparameter
+from bayesgen.models.model import Hyperparameter, hyperparameter, of_part
 from bayesgen.models.population import Populated
 
 
@@ -70,13 +70,19 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
     def select_class(self, params, group):
         return self.leaf.select_class(self.members(params), group)
 
-    @property
-    def batch_shape(self):  # type: ignore[override]
-        return self.columns_of_leaf
-
-    event_dim = property(lambda self: self.leaf.event_dim, doc="Number of axes of one observation.")  # type: ignore[assignment]
-    column_kind = property(lambda self: self.leaf.column_kind, doc="What its columns hold in a file.")  # type: ignore[assignment]
-    takes_sparse = property(lambda self: self.leaf.takes_sparse, doc="True if rows may be sparse.")  # type: ignore[assignment]
+    batch_shape = Populated.columns_of_leaf  # type: ignore[assignment]  # of all features
+    event_dim = of_part("leaf", "event_dim")
+    column_kind = of_part("leaf", "column_kind")
+    takes_sparse = of_part("leaf", "takes_sparse")
+    check = of_part("leaf", "check")
+    shaped = of_part("leaf", "shaped")
+    missing = of_part("leaf", "missing")
+    sum_rows = of_part("leaf", "sum_rows")
+    sufficient_statistic = of_part("leaf", "sufficient_statistic")
+    log_base_measure = of_part("leaf", "log_base_measure")
+    cardinality = of_part("leaf", "cardinality")
+    back = of_part("leaf", "back")
+    ml = of_part("leaf", "ml")  # a likelihood does not pool
 
     def dims(self, site, *, grouped=False):
         return super().dims(site, grouped=grouped and self.of_member(site))
@@ -85,26 +91,8 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
         """Return the prior of one feature as the prior of several columns, each with a population of its own."""
         return replace(self, leaf=self.leaf.repeated(columns))
 
-    def check(self, x):
-        return self.leaf.check(x)
-
-    def shaped(self, x):
-        return self.leaf.shaped(x)
-
-    def missing(self, x):
-        return self.leaf.missing(x)
-
-    def sum_rows(self, x, rows):
-        return self.leaf.sum_rows(x, rows)
-
-    def sufficient_statistic(self, x, about=0.0):
-        return self.leaf.sufficient_statistic(x, about)
-
     def natural_parameters(self, params, about=0.0):
         return self.leaf.natural_parameters(self.members(params), about)
-
-    def log_base_measure(self, x):
-        return self.leaf.log_base_measure(x)
 
     def log_likelihood_rows(self, params, x):
         return self.leaf.log_likelihood_rows(self.members(params), x)
@@ -117,18 +105,8 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
             return super().fill(x, group, rng)
         return self.leaf.fill(x, group, rng, self.members(params))
 
-    def cardinality(self, feature):
-        return self.leaf.cardinality(feature)
-
     def student(self, x, params=None):
         return super().student(x) if params is None else self.leaf.student(x, self.members(params))
 
     def written(self, params=None):
         return super().written() if params is None else self.leaf.written(self.members(params))
-
-    def back(self, z):
-        return self.leaf.back(z)
-
-    def ml(self, statistics):
-        """Return the leaf's maximum-likelihood parameters: a likelihood does not pool."""
-        return self.leaf.ml(statistics)

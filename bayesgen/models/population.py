@@ -54,7 +54,7 @@ from bayesgen.models.categorical import DirichletPrior
 from bayesgen.models.gaussian import NormalInverseGammaPrior
 from bayesgen.models.gaussian_known import NormalKnownMean, NormalKnownVariance
 from bayesgen.models.leaf import ConjugateFamily, Leaf
-from bayesgen.models.model import Hyperparameter, Params
+from bayesgen.models.model import Hyperparameter, Params, of_part
 from bayesgen.models.poisson import GammaPoisson
 
 CENTRE = "centre_"  # before the names of the leaf's own sites
@@ -155,7 +155,8 @@ class Populated(Leaf):
         return {**dims, **{CENTRE + site: axes for site, axes in dims.items()}}
 
     categories = property(lambda self: getattr(self.leaf, "categories", None), doc="Labels of the leaf's categories.")
-    density_kind = property(lambda self: self.leaf.density_kind, doc="Kind of p(x), as of the leaf.")  # type: ignore[assignment]
+    density_kind = of_part("leaf", "density_kind")
+    coords = of_part("leaf", "coords")
 
     @abc.abstractmethod
     def sample_population(self, groups: int | None = None, name: str = "") -> Params:
@@ -201,10 +202,6 @@ class Populated(Leaf):
     def shown(self, params: Params) -> Params:
         """Return what a summary shows of the parameters, by the leaf's own sites: those of the members."""
         return self.members(params)
-
-    def coords(self):
-        """Return the labels along the leaf's axes."""
-        return self.leaf.coords()
 
     def for_classes(self, groups):
         """Return itself: all classes have one population, or populations of their own under the same prior."""

@@ -25,7 +25,7 @@ from scipy.special import logsumexp
 
 from bayesgen.core import program
 from bayesgen.core.errors import DataError, NoClosedForm
-from bayesgen.core.statistics import NOT_THERE, Statistics, added
+from bayesgen.core.statistics import NOT_THERE, PlainSums, added
 from bayesgen.models.leaf import log_or_floor
 from bayesgen.models.symbols import END
 from bayesgen.numerics.special import namespace
@@ -181,7 +181,7 @@ class Contexts:
 
 
 @dataclass(frozen=True, eq=False)
-class ChainStatistics(Statistics):
+class ChainStatistics(PlainSums):
     """Counts of (context, symbol), and the stretches with a gap."""
 
     sums: np.ndarray  # (groups..., contexts * V): weighted counts of the symbols whose context is known
@@ -189,7 +189,7 @@ class ChainStatistics(Statistics):
     stretches: np.ndarray
     weights: np.ndarray  # (groups..., s): weight of each stretch in each group
 
-    base = centre = 0.0
+    base = 0.0
 
     @classmethod
     def of(cls, sums, weights: dict[tuple[int, ...], np.ndarray]) -> "ChainStatistics":
@@ -204,14 +204,6 @@ class ChainStatistics(Statistics):
         """Return the weights by stretch."""
         names = [tuple(s[: 1 + (s[1:] != END).sum()].tolist()) for s in self.stretches]
         return {name: self.weights[..., j] for j, name in enumerate(names)}
-
-    def total(self):
-        """Return the counts."""
-        return self.sums
-
-    def total_about(self, centre):
-        """Return the counts, which have no centre."""
-        return self.sums
 
     def of_total(self, total, centre) -> "ChainStatistics":
         """Return the statistics of other rows without gaps, in any groups, from their counts."""

@@ -33,7 +33,7 @@ from bayesgen.models import ecme
 from bayesgen.models.ecme import LEAST
 from bayesgen.models.gaussian import NormalInverseGamma, beside_rows
 from bayesgen.models.gaussian_vector import inverse_triangular
-from bayesgen.models.model import Hyperparameter, hyperparameter
+from bayesgen.models.model import Hyperparameter, hyperparameter, of_part
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.row_leaf import RowLeaf, RowsByGroup
 from bayesgen.numerics.pieces import DENSITIES, patterns, pieces
@@ -124,19 +124,10 @@ class StudentT(RowLeaf):
 
     # -- shapes and names, those of the Gaussian ---------------------------------------------------------------------
 
-    @property
-    def event_dim(self) -> int:  # type: ignore[override]  # of the Gaussian
-        """Number of axes of one observation: 1 for vectors."""
-        return self.gaussian.event_dim
-
-    @property
-    def site_dims(self):  # type: ignore[override]
-        """Trailing dims of the parameters, besides class and feature."""
-        return self.gaussian.site_dims
-
-    @property
-    def batch_shape(self):  # type: ignore[override]
-        return self.gaussian.batch_shape
+    event_dim = of_part("gaussian", "event_dim")
+    site_dims = of_part("gaussian", "site_dims")
+    batch_shape = of_part("gaussian", "batch_shape")
+    log_abs_det_jacobian = of_part("gaussian", "log_abs_det_jacobian")
 
     def dims(self, site, *, grouped=False):
         return super().dims(site, grouped=grouped) if site == "dof" else self.gaussian.dims(site, grouped=grouped)
@@ -203,9 +194,6 @@ class StudentT(RowLeaf):
         rows = jnp.where(seen, x, 0.0)
         everywhere = jnp.broadcast_to(rows, (*density.shape, rows.shape[-1]))  # a class that is enumerated has an axis
         return program.dist.Delta(everywhere, log_density=density, event_dim=1), rows
-
-    def log_abs_det_jacobian(self, params):
-        return self.gaussian.log_abs_det_jacobian(params)
 
     # -- densities ---------------------------------------------------------------------------------------------------
 

@@ -56,7 +56,7 @@ from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.classifier import ClassConditional, NaiveBayes
 from bayesgen.models.leaf import ExponentialFamily
-from bayesgen.models.model import Hyperparameter, Hyperparameters, Model, Params, hyperparameter
+from bayesgen.models.model import Hyperparameter, Hyperparameters, Model, Params, hyperparameter, of_part
 from bayesgen.models.moments import Moments
 from bayesgen.models.row_em import RowEM
 from bayesgen.models.row_leaf import RowsByGroup
@@ -241,20 +241,13 @@ class UnknownClasses(Model):
         leaves = {**model.leaves, LABEL: self.confusion}
         return NaiveBayes.unchecked(classes=model.classes, features=leaves, columns=model.columns)
 
-    @property
-    def smooth(self) -> bool:  # type: ignore[override]  # depends on the classifier
-        """True if the density is twice differentiable in the parameters."""
-        return self.model.smooth
-
-    @property
-    def proper(self) -> bool:  # type: ignore[override]  # depends on the classifier
-        """True if the prior of every leaf is a distribution."""
-        return self.model.proper
-
-    @property
-    def bounded(self) -> bool:  # type: ignore[override]  # depends on the classifier
-        """True if no leaf has a population, whose density has no mode."""
-        return self.model.bounded
+    smooth = of_part("model", "smooth")
+    proper = of_part("model", "proper")
+    bounded = of_part("model", "bounded")
+    check = of_part("model", "check")
+    log_abs_det_jacobian = of_part("whole", "log_abs_det_jacobian")
+    dims = of_part("whole", "dims")
+    coords = of_part("whole", "coords")
 
     def __call__(self, x=None, t=None, **options):
         """Run the program of the classifier row by row; ``t`` are codes of labels, -1 for none.
@@ -335,9 +328,6 @@ class UnknownClasses(Model):
             terms[name] = term.reshape(len(z), -1)
         weight = np.ones(len(unknown)) if weight is None else np.asarray(weight, float)[unknown]
         return PartlyLabelled(recorded, rows, terms, centres, base, weight, about)
-
-    def check(self, x):
-        return self.model.check(x)
 
     def log_likelihood(self, params: Params, statistics: PartlyLabelled):
         """Return log p(all rows | params), the unknown classes summed out. NumPy or JAX."""
@@ -431,12 +421,3 @@ class UnknownClasses(Model):
             return self.model.starting_draws(statistics.recorded, rng, size)
         labels = self.labels(self.map(statistics), statistics)
         return self.whole.starting_draws(statistics.expected(self.whole, labels), rng, size)
-
-    def log_abs_det_jacobian(self, params: Params):
-        return self.whole.log_abs_det_jacobian(params)
-
-    def dims(self, site: str) -> tuple[str, ...]:
-        return self.whole.dims(site)
-
-    def coords(self) -> dict[str, list]:
-        return self.whole.coords()
