@@ -14,7 +14,7 @@ import typer
 from bayesgen import decision
 from bayesgen.cli import folders, formats, inputs, shell
 from bayesgen.cli.report import pictures, terminal
-from bayesgen.cli.shell import one_line, said
+from bayesgen.cli.shell import said
 from bayesgen.core.errors import MOST, counted, named, quoted
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.streaming import predictions
@@ -45,9 +45,8 @@ def predict(
 ):
     """Predict the class of every row of a table, with the probability of each class."""
     piped, names = str(output) == "-", split(id)
-    out, err = terminal.consoles()
-    out = err if piped else out
-    with one_line(err):
+    with shell.consoles() as (out, err):
+        out = err if piped else out
         if unseen not in ("error", "missing"):
             raise ValueError(f"--unseen must be error or missing, got {unseen}")
         if not piped:
@@ -116,8 +115,7 @@ def explain(
     json: shell.Json = False,
 ):
     """Tell why a row has its probability: what each of its values does to the odds of a class."""
-    out, err = terminal.consoles()
-    with one_line(err):
+    with shell.consoles() as (out, err):
         if output:
             inputs.keep_inputs(output, file, model)
             formats.check_picture(output)
@@ -182,8 +180,7 @@ def watch(
     ] = 0.05,
 ):
     """Take up new rows; where they are no longer like the ones before, say so and end with status 3."""
-    out, err = terminal.consoles()
-    with one_line(err):
+    with shell.consoles() as (out, _):
         inputs.keep_inputs(state, model, *folders.paths(file), reference)
         estimator = inputs.load(model)
         reading, others, names = csv.later(estimator), [] if target is None else [target], {}

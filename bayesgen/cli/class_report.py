@@ -10,7 +10,7 @@ import typer
 from bayesgen.cli import folders, inputs, shell
 from bayesgen.cli.report import terminal
 from bayesgen.cli.report.elements import Html, bullets, document, image, section, tag, wide
-from bayesgen.cli.shell import one_line, said
+from bayesgen.cli.shell import said
 from bayesgen.comparison import compare_classes
 from bayesgen.core.errors import counted
 from bayesgen.files import disk
@@ -48,8 +48,7 @@ def classes(
     seed: shell.Seed = 0,
 ):
     """Find classes that nobody named: how many the rows bear out, what they are, and which rows are of them."""
-    out, err = terminal.consoles()
-    with one_line(err):
+    with shell.consoles() as (out, _):
         tried = numbers_of(numbers)
         for name in _FILES:
             inputs.keep_inputs(output / name, *folders.paths(file))

@@ -14,7 +14,7 @@ from bayesgen import comparison
 from bayesgen.cli import folders, inputs, shell
 from bayesgen.cli.learn import check_options, fit_command, takes
 from bayesgen.cli.report import page, run, terminal, words
-from bayesgen.cli.shell import command_line, one_line
+from bayesgen.cli.shell import command_line
 from bayesgen.core.errors import listed
 from bayesgen.estimators.linear_classifiers import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
@@ -65,8 +65,7 @@ def compare(
     """Compare inferences on a table (ML, MAP, the exact posterior, NUTS: 4 chains of 1000 draws), then models."""
     from bayesgen.comparison import candidates  # here, since it takes a tenth of `import bayesgen`
 
-    out, err = terminal.consoles()
-    with one_line(err):
+    with shell.consoles() as (out, err):
         if model not in (known := ("all", *candidates.MODELS)):
             raise ValueError(f"--model must be one of {', '.join(known)}; got {model!r}")
         if output:
@@ -196,8 +195,7 @@ def demo(
 ):
     """Show what `bayesgen compare` does, with 344 penguins of three species: measures, island, sex, and gaps."""
     best = compare(context, "penguins", "species", folds=3, output=output)  # 5 folds would not end in half a minute
-    out, err = terminal.consoles()
-    with one_line(err):
+    with shell.consoles() as (out, err):
         best.to_page(output / "calculator.html", words={"title": "Which penguin is it?"})
     terminal.say(out, f"Written to {output}: calculator.html, in which anyone can ask the best of these models")
     terminal.say(err, f"Open {output / 'report.html'} in a browser; then do the same with your own table.")

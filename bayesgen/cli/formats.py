@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import typer
 
+from bayesgen.estimators.streaming import parquet_writer
 from bayesgen.files import disk
 from bayesgen.tables.arrow import pa
 from bayesgen.tables.files import PARQUET
@@ -77,7 +78,7 @@ def _writer(output: Path) -> Iterator[Callable[[Any], object]]:
         return
     with writing(output) as file:
         if suffix in PARQUET:
-            with _parquet(file) as write_one:
+            with parquet_writer(file) as write_one:
                 yield write_one
         elif suffix == ".zip":
             inside: Any = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED)  # a stream is enough, says its documentation
@@ -86,19 +87,3 @@ def _writer(output: Path) -> Iterator[Callable[[Any], object]]:
         else:
             compress = _COMPRESS.get(suffix, bytes)
             yield lambda frame: file.write(compress(text(frame)))
-
-
-@contextlib.contextmanager
-def _parquet(file) -> Iterator[Callable[[Any], None]]:
-    from pyarrow import parquet
-
-    with contextlib.ExitStack() as closing:
-        writer: Any = None
-
-        def write_one(frame) -> None:
-            nonlocal writer
-            table = pa.Table.from_pandas(frame, preserve_index=False)
-            writer = writer or closing.enter_context(parquet.ParquetWriter(file, table.schema))
-            writer.write_table(table)
-
-        yield write_one

@@ -107,8 +107,7 @@ def losses(file: str | None, reading: Reading, classes: Sequence):
     labels = {str(label): label for label in classes}
     if file is None:
         return pd.DataFrame(decision.zero_one(len(labels)), index=list(classes), columns=list(labels))
-    how = _separated(file, Reading(reading.sep, reading.decimal, reading.thousands))
-    read: Any = files.read(file, reading=how, content=content(file, how)).table
+    read = _small_table(file, reading)
     first = read.columns[0]
     costs = read.set_index(read[first].astype(str)).drop(columns=first).rename(index=labels)
     form = "its first column holds the classes, its first line the actions, and beside them stand the costs"
@@ -128,8 +127,7 @@ def costs(file: str | None, reading: Reading, columns: Sequence[str]) -> dict[st
     """Return the cost of asking for each column that a file names; None without a file."""
     if file is None:
         return None
-    how = _separated(file, Reading(reading.sep, reading.decimal, reading.thousands))
-    read: Any = files.read(file, reading=how, content=content(file, how)).table
+    read = _small_table(file, reading)
     form = "its first line is column,cost; below it stand a column and a cost >= 0 in each line"
     if read.shape[1] != 2 or read.empty:
         raise ValueError(f"--cost {file}: expected two columns, got {read.shape[1]} with {len(read)} lines; {form}")
@@ -144,11 +142,12 @@ def costs(file: str | None, reading: Reading, columns: Sequence[str]) -> dict[st
     return dict(zip(names, numbers.tolist(), strict=True))
 
 
-def _separated(file: str, reading: Reading) -> Reading:
-    """Return how a small table of numbers is written: the most frequent sign of its first line separates columns."""
+def _small_table(file: str, reading: Reading) -> Any:
+    """Return a small table of numbers, whose columns the most frequent sign of its first line separates."""
+    how = Reading(reading.sep, reading.decimal, reading.thousands)
     with contextlib.suppress(OSError, UnicodeDecodeError), open(file, encoding="utf-8") as opened:
         first = opened.readline()
-        said = reading != Reading() and reading.sep in first
+        said = how != Reading() and how.sep in first
         if not said and (sep := max(",;\t|", key=first.count)) in first:
-            return Reading(sep, "." if sep == "," else ",")
-    return reading
+            how = Reading(sep, "." if sep == "," else ",")
+    return files.read(file, reading=how, content=content(file, how)).table

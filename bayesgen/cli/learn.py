@@ -12,7 +12,7 @@ import typer
 
 from bayesgen.cli import folders, inputs, shell
 from bayesgen.cli.report import terminal
-from bayesgen.cli.shell import one_line, said
+from bayesgen.cli.shell import said
 from bayesgen.core.errors import counted
 from bayesgen.estimators.additive import refuse_equal
 from bayesgen.estimators.averaged import AveragedClassifier
@@ -148,8 +148,7 @@ def fit(
     seed: shell.Seed = 0,
 ):
     """Learn a classifier from a table and save it; rows without a class are left out."""
-    out, err = terminal.consoles()
-    with one_line(err):
+    with shell.consoles() as (out, _):
         of = shell.target_of(target, target_shares)
         said_roles = vars(roles) | {"group": [group] if group else []}
         check_options(model, said_roles | {"inference": inference})
@@ -193,8 +192,7 @@ def update(
     output: Annotated[Path | None, typer.Option(help="File to save to; default: MODEL itself, replaced.")] = None,
 ):
     """Learn from more rows: the classifier becomes what it would be from all rows together."""
-    out, err = terminal.consoles()
-    with one_line(err):
+    with shell.consoles() as (out, _):
         inputs.keep_inputs(output or model, file)
         classifier = storage.load(model)
         if not hasattr(classifier, "partial_fit"):
@@ -219,8 +217,7 @@ def merge(
     output: Annotated[Path, typer.Option(help="File to save the merged model to.")] = Path("merged.safetensors"),
 ):
     """Merge saved models into one that has learned from the rows of all."""
-    out, err = terminal.consoles()
-    with one_line(err):
+    with shell.consoles() as (out, _):
         inputs.keep_inputs(output, *files)
         loaded = [storage.load(path) for path in files]
         if any(not hasattr(one, "forget") for one in loaded):

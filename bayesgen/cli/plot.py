@@ -7,7 +7,7 @@ import typer
 
 from bayesgen.cli import formats, inputs, shell
 from bayesgen.cli.report import pictures, terminal
-from bayesgen.cli.shell import one_line, said
+from bayesgen.cli.shell import said
 from bayesgen.core.errors import counted, listed, named
 from bayesgen.tables.cleaning import split
 
@@ -35,8 +35,7 @@ def plot(
     reject_cost: shell.RejectCost = None,
 ):
     """Draw what a classifier has learned, or how its probabilities fare on rows whose classes are known."""
-    out, err = terminal.consoles()
-    with one_line(err):
+    with shell.consoles() as (out, _):
         if of not in pictures.GALLERY:
             raise ValueError(f"--of must be one of {', '.join(pictures.GALLERY)}; got {of!r}")
         draw, needs_rows = pictures.GALLERY[of]

@@ -8,7 +8,7 @@ import typer
 
 from bayesgen.cli import formats, inputs, shell
 from bayesgen.cli.report import terminal
-from bayesgen.cli.shell import one_line, said
+from bayesgen.cli.shell import said
 from bayesgen.export import words_template
 from bayesgen.files import storage
 
@@ -43,9 +43,8 @@ def export(
     ] = Dialect.JAVASCRIPT,
 ):
     """Write a saved classifier as a program that needs no Python: a script, or a query of a database."""
-    out, err = terminal.consoles()
     output = output or Path(f"model.{_ENDINGS[dialect]}")
-    with one_line(err):
+    with shell.consoles() as (out, _):
         inputs.keep_inputs(output, model)
         classifier = _classifier(model)
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -71,8 +70,7 @@ def page(
     ] = None,
 ):
     """Write a saved classifier as one web page, which asks for values and answers at once, offline, in any browser."""
-    out, err = terminal.consoles()
-    with one_line(err):
+    with shell.consoles() as (out, _):
         inputs.keep_inputs(words_template_ or output, model, loss, cost, words)
         classifier = _classifier(model)
         if words_template_:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Annotated, Any, get_type_hints
 
 import typer
+from rich.console import Console
 
 from bayesgen.cli.report import terminal, words
 from bayesgen.tables.cleaning import split
@@ -182,10 +183,11 @@ def grouped(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextlib.contextmanager
-def one_line(err):
-    """Print an error in files or arguments as one line, and end with exit code 2."""
+def consoles():
+    """Give standard output and standard error; an error in files or arguments is one line there, with exit code 2."""
+    out, err = Console(), Console(stderr=True)
     try:
-        yield
+        yield out, err
     except (ValueError, TypeError, OSError) as error:
         terminal.say(err, f"Error: {words.in_options(error)}")
         raise typer.Exit(2) from None

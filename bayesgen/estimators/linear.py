@@ -208,7 +208,7 @@ class _Batches:
             return work(x, y, np.ones(len(x)) if weight is None else weight)
 
         needed = needed_columns(self.schema.columns, self.target, self.weight)
-        return total_of(self.source, worked, "passes over the rows", add, needed, progress, workers)
+        return total_of(self.source, worked, "passes over the rows", None, add, needed, progress, workers)
 
 
 def _batches(source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray, _Batches]:

@@ -4,7 +4,7 @@
 """
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,25 +87,7 @@ def fit_batches(
     with estimator._whole():
         rows = _row_schema(estimator, given, target, sample_weight, schema, classes, progress)
         needed = needed_columns(rows.used.columns, target, sample_weight)
-
-        def summed(job: Job):
-            total, count = None, 0
-            with located(job.place):
-                for batch in job.read():
-                    total = added(total, rows.statistics(batch))
-                    count += len(batch if target is not None else batch[1])
-            return total, count
-
-        if isinstance(given, DaskParts):
-            total, _ = given.total(summed, _both)
-        else:
-            total = None
-            with bar("rows", given.rows, progress) as advance:
-                for found, count in in_order(given.jobs(needed), summed, workers):
-                    total = added(total, found)
-                    advance(count)
-        if total is None:
-            raise ValueError("the source has no rows: at least one is needed")
+        total = total_of(given, rows.statistics, "rows", given.rows, added, needed, progress, workers)
         estimator._learn_statistics(rows.schema, total, rows.classes, True if target is not None else None)
         if schema is None and getattr(estimator, "features", None) == "auto":
             warn_of_bits(rows.schema, estimator.statistics_)
@@ -115,11 +97,6 @@ def fit_batches(
 def needed_columns(columns, target: str | None, weight: str | None) -> list[str] | None:
     """Return the columns of a source to read: these, target and weight; None where its batches are tuples."""
     return None if target is None else [*columns, target, *([] if weight is None else [weight])]
-
-
-def _both(a, b):
-    """Add two pairs of statistics and number of rows."""
-    return added(a[0], b[0]), a[1] + b[1]
 
 
 def row_schema(
@@ -169,14 +146,7 @@ def _row_schema(estimator, source: Source, target, weight, schema, classes, prog
 def surveyed(learn, source: Source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray]:
     """Return schema and classes as declared, else learned by passes over the columns that they need.
 
-    Parameters
-    ----------
-    learn : callable (Columns) -> Schema
-        Divides the columns.
-    schema : Schema or None
-        The declared schema.
-    labels : array or None
-        The declared classes; none at all where the target is a number.
+    What is not declared is None; ``learn`` divides the columns. No class is declared where the target is a number.
     """
     if schema is not None:
         source.declare(kinds_of(schema))
@@ -321,22 +291,34 @@ def _none(estimator):
 
 def _written(frames, path: Path, inputs: Iterable) -> int:
     """Write frames to a Parquet or CSV file, batch by batch, as a whole or not at all; return the number of rows."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    kind = path.suffix.lower()
+    kind, count = path.suffix.lower(), 0
     if kind not in (*PARQUET, ".csv"):
         raise ValueError(f"{path}: give a name that ends in .parquet or .csv")
-    writer, count = None, 0
-    with disk.writing(path, inputs) as file, contextlib.ExitStack() as closing:
+    with disk.writing(path, inputs) as file, parquet_writer(file) as write:
         for frame in frames:
             if kind == ".csv":
                 frame.to_csv(file, index=False, header=not count)
             else:
-                table = pa.Table.from_pandas(frame, preserve_index=False)
-                writer = writer or closing.enter_context(parquet.ParquetWriter(file, table.schema))
-                writer.write_table(table)
+                write(frame)
             count += len(frame)
         if not count:
             raise ValueError("the source has no rows: there is nothing to predict")
     return count
+
+
+@contextlib.contextmanager
+def parquet_writer(file) -> Iterator[Callable[[Any], None]]:
+    """Give the function that writes one table of several to an open Parquet file."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    with contextlib.ExitStack() as closing:
+        writer: Any = None
+
+        def write_one(frame) -> None:
+            nonlocal writer
+            table = pa.Table.from_pandas(frame, preserve_index=False)
+            writer = writer or closing.enter_context(parquet.ParquetWriter(file, table.schema))
+            writer.write_table(table)
+
+        yield write_one

@@ -43,30 +43,32 @@ def added(a, b, add=operator.add):
     return b if a is None else a if b is None else add(a, b)
 
 
-def total_of(source: Source, work, what: str, add=added, needed=None, progress=None, workers=None) -> Any:
+def total_of(source: Source, work, what: str, rows=None, add=added, needed=None, progress=None, workers=None) -> Any:
     """Sum ``work(batch)`` over all batches, on threads or on the workers of a cluster.
 
-    Errors name the place of the batch, and ``what`` stands beside the bar.
+    Errors name the place of the batch. Beside the bar, which counts as many ``rows``, stands ``what``.
     """
 
     def worked(job: Job):
-        total = None
+        total, count = None, 0
         with located(job.place):
             for batch in job.read():
                 total = add(total, work(batch))
-        return job.place, total
+                count += len(batch[1] if isinstance(batch, tuple) else batch)
+        return job.place, total, count
 
     def both(a, b):
         with located(b[0]):
-            return b[0], add(a[1], b[1])
+            return b[0], add(a[1], b[1]), b[2]
 
     total: Any = None
     if isinstance(source, DaskParts):
         total = source.total(worked, both)
     else:
-        with bar(what, None, progress):
+        with bar(what, rows, progress) as advance:
             for found in in_order(source.jobs(needed), worked, workers):
                 total = added(total, found, both)
+                advance(found[2])
     if total is None or total[1] is None:
         raise ValueError("the source has no rows: at least one is needed")
     return total[1]

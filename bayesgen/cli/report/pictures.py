@@ -54,9 +54,7 @@ def pictures(account) -> dict[str, Picture]:
 
 def draw_evidence(told):
     """Draw the effect of each value of a row on the odds of a class."""
-    figure = _figure(6.4, 1.3 + 0.3 * (1 + len(told.terms)))
-    plot.evidence(told, ax=figure.subplots())
-    return figure
+    return _drawn(6.4, 1.3 + 0.3 * (1 + len(told.terms)), plot.evidence, told)
 
 
 def save_figure(figure, file, path: Path) -> None:
@@ -71,6 +69,13 @@ def _figure(width: float, height: float):
 
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
+    return figure
+
+
+def _drawn(width: float, height: float, draw: Callable[..., Any], *given, **options):
+    """Return a figure that holds what one function draws."""
+    figure = _figure(width, height)
+    draw(*given, **options, ax=figure.subplots())
     return figure
 
 
@@ -166,11 +171,9 @@ def _calibration(result, name: str) -> Picture:
 
 
 def _models(models) -> Picture:
-    figure = _figure(_WIDTH, 0.8 + 0.42 * len(models.probability))
-    plot.models(models, ax=figure.subplots())
     above = models.table["difference"].drop(index=models.best).dropna()
     return _picture(
-        figure,
+        _drawn(_WIDTH, 0.8 + 0.42 * len(models.probability), plot.models, models),
         f"By how much the log loss of each model is above that of {models.best}, row by row, with two standard errors "
         "of the difference on either side. Beside the names stand the log losses.",
         f"Log loss of models above that of {models.best}: {_listed(above.to_dict())}.",
@@ -178,12 +181,10 @@ def _models(models) -> Picture:
 
 
 def _net_benefit(benefits) -> Picture:
-    figure = _figure(_WIDTH, 4.0)
-    plot.net_benefit(benefits, ax=figure.subplots())
     first = next(iter(benefits.values()))
     half = {name: found.model[49] for name, found in benefits.items()}
     return _picture(
-        figure,
+        _drawn(_WIDTH, 4.0, plot.net_benefit, benefits),
         f"What acting on held-out probabilities is worth in a row, {first.unit}, by the {first.varied}, beside acting "
         "on all rows and on none. A curve is faint where fewer than 20 rows are acted on, or fewer than 20 are not.",
         f"Net benefit at a threshold of 0.5: {_listed(half)}; of acting on all {first.single['all'][49]:.4f}.",
@@ -201,9 +202,7 @@ def _columns(worth) -> Picture:
 
 
 def _importance_figure(worth, width: float):
-    figure = _figure(width, 1.0 + 0.32 * min(worth.shape[1], 20))
-    plot.importance(worth, ax=figure.subplots())
-    return figure
+    return _drawn(width, 1.0 + 0.32 * min(worth.shape[1], 20), plot.importance, worth)
 
 
 def _times(result) -> Picture:
@@ -256,9 +255,7 @@ def _distributions(asked: Asked):
 def _members(asked: Asked):
     if not hasattr(asked.classifier, "members_"):
         raise ValueError(f"{type(asked.classifier).__name__} is one model: averaged classifiers alone have members")
-    figure = _figure(6.4, 4.8)
-    plot.members(asked.classifier, ax=figure.subplots())
-    return figure
+    return _drawn(6.4, 4.8, plot.members, asked.classifier)
 
 
 def _of_truth(draw: Callable[..., Any]) -> Callable[[Asked], Any]:
@@ -275,9 +272,8 @@ def _of_truth(draw: Callable[..., Any]) -> Callable[[Asked], Any]:
 def _confusion(asked: Asked):
     classes, loss, reject_cost = asked.classifier.classes_, asked.loss, asked.reject_cost
     taken = decision.act(asked.classifier.predict_proba(asked.X), loss, classes, reject_cost=reject_cost)["action"]
-    figure = _figure(2.4 + 1.2 * (loss.shape[1] + (reject_cost is not None)), 1.6 + 0.7 * len(loss))
-    plot.confusion(asked.y, taken, loss, reject_cost=reject_cost, ax=figure.subplots())
-    return figure
+    width, height = 2.4 + 1.2 * (loss.shape[1] + (reject_cost is not None)), 1.6 + 0.7 * len(loss)
+    return _drawn(width, height, plot.confusion, asked.y, taken, loss, reject_cost=reject_cost)
 
 
 def _importance(asked: Asked):
@@ -290,9 +286,7 @@ def _regions(asked: Asked):
     coded = [c for block in asked.classifier.schema_.blocks if block.categories for c in block.columns]
     if found := [column for column in asked.columns if column in coded]:
         raise ValueError(f"--of decision_regions draws two columns of numbers, and {quoted(found[0])} has categories")
-    figure = _figure(6.4, 4.8)
-    plot.decision_regions(asked.classifier, asked.X[list(asked.columns)], asked.y, ax=figure.subplots())
-    return figure
+    return _drawn(6.4, 4.8, plot.decision_regions, asked.classifier, asked.X[list(asked.columns)], asked.y)
 
 
 # The function that draws each, and True if it needs rows with their classes.

@@ -22,11 +22,6 @@ def escape() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def consoles() -> tuple[Console, Console]:
-    """Return standard output and standard error."""
-    return Console(), Console(stderr=True)
-
-
 _UNSEEN = {n: f"\\x{n:02x}" for n in (*range(32), *range(127, 160)) if n != ord("\n")} | {
     n: f"\\u{n:04x}" for n in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
