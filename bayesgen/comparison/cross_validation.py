@@ -363,10 +363,7 @@ def _planned(X, y, folds, seed: int, groups, order):
 def splits(y, folds: Any, seed: int, groups=None, order=None) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return the rows to fit and the rows held out, fold by fold, the same for every model and inference.
 
-    Parameters
-    ----------
-    y, folds, seed, groups, order
-        As for `compare_models`; ``order`` is the time of each row.
+    Arguments are as for `compare_models`; ``order`` is the time of each row.
     """
     if order is not None:
         return blocks_in_order(y, order, folds, group_codes(groups, len(y)))

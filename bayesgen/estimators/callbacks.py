@@ -12,15 +12,7 @@ def _untold(done: int, total: int, text: str) -> None:
 
 
 class Tasks:
-    """The tasks of one fit, as scikit-learn's callbacks see them: the fit, and within it one stage after the other.
-
-    Parameters
-    ----------
-    estimator : CallbackSupport
-        The estimator that is fitted.
-    X, y, sample_weight
-        Arguments of the fit.
-    """
+    """The tasks of one fit, as scikit-learn's callbacks see them: the fit, and within it one stage after the other."""
 
     def __init__(self, estimator, X, y, sample_weight):
         from sklearn.callback import CallbackSupportMixin

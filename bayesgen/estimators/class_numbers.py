@@ -42,27 +42,13 @@ _EMPTY = 1.0  # rows, at or below which a class is nearly empty
 @registry.saveable
 @dataclass(frozen=True, eq=False, repr=False)
 class ClassNumbers:
-    """Numbers of classes side by side.
+    """Numbers of classes side by side."""
 
-    Attributes
-    ----------
-    numbers : tuple of int
-        The K numbers of classes.
-    density : array, shape (n, K)
-        Log density of each row under the fit to the other folds.
-    facts : dict from str to array, shape (K,)
-        The other columns of `table`.
-    remarks : dict from int to str
-        Why a number of classes could not be fitted, or why its evidence is not to be trusted.
-    fits : dict from int to LatentClassClassifier
-        The fit of all rows by number of classes; empty in an estimator, which is one of them.
-    """
-
-    numbers: tuple[int, ...]
-    density: np.ndarray
-    facts: dict[str, np.ndarray]
-    remarks: dict[int, str]
-    fits: dict[int, Any] = field(default_factory=dict)
+    numbers: tuple[int, ...]  # the K numbers of classes
+    density: np.ndarray  # (n, K): log density of each row under the fit to the other folds
+    facts: dict[str, np.ndarray]  # (K,): the other columns of `table`
+    remarks: dict[int, str]  # why a number could not be fitted, or why its evidence is not to be trusted
+    fits: dict[int, Any] = field(default_factory=dict)  # of all rows; empty in an estimator, which is one of them
 
     def __post_init__(self):
         shapes = {self.density.shape[1:], *(np.shape(values) for values in self.facts.values())}

@@ -21,17 +21,14 @@ from bayesgen.tables import arrays, design
 from bayesgen.tables.schema import Schema
 
 
-def _is_labels(value, count: int) -> bool:
-    """Return True if a value is an array of ``count`` strings."""
-    return isinstance(value, np.ndarray) and value.shape == (count,) and all(isinstance(v, str) for v in value.tolist())
-
-
 def _check_columns(estimator) -> None:
     """Check columns, classes and schema."""
     width = estimator.n_features_in_
     require_fit(type(width) is int and width > 0, "n_features_in_ is no number of columns")
     if hasattr(estimator, "feature_names_in_"):
-        require_fit(_is_labels(estimator.feature_names_in_, width), f"feature_names_in_ are not {width} names")
+        names = estimator.feature_names_in_
+        right = isinstance(names, np.ndarray) and names.shape == (width,) and all(isinstance(v, str) for v in names)
+        require_fit(right, f"feature_names_in_ are not {width} names")
     if hasattr(estimator, "classes_"):
         labels = estimator.classes_
         require_fit(isinstance(labels, np.ndarray) and labels.ndim == 1, "classes_ is no array of labels")

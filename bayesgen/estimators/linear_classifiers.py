@@ -29,11 +29,19 @@ from bayesgen.tables.wild import find, tell
 _LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
 
 
+@dataclass(eq=False, repr=False)
 class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
     """The base of the classifiers of a linear score: logistic, probit and ordered."""
 
-    missing: str
-    unseen: str
+    fitted_names = (*LinearEstimator.fitted_names, "classes_")
+
+    prior_scale: float = 2.5
+    intercept_scale: float = 2.5
+    standardize: bool = True
+    inference: str | Inference = "nuts"
+    missing: str = "error"
+    unseen: str = "error"
+    random_state: Any = None
 
     @property
     def _fills(self):  # type: ignore[override]
@@ -52,15 +60,11 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
         ----------
         X : DataFrame or array, shape (n, columns)
             Numbers, bools and categories.
-        y : array, shape (n,), or array or DataFrame, shape (n, K)
-            Class labels; or the share of each class, of raters, votes or another model, that sum to 1 in a row.
-        sample_weight : array, shape (n,), optional
-            Row weights >= 0; an integer weight is a row repeated.
+        y, sample_weight, label_weight
+            Classes, or the share of each class, and weights; see `NaiveBayesClassifier.fit`.
         classes : array, shape (K,), optional
             Every class label there can be, two or more, where ``y`` may lack some; default: the labels in ``y``. Of
             ordered classes from lowest to highest; default: their ``order``. Columns of shares are in this order, too.
-        label_weight : float or array, shape (n,), optional
-            How many votes the shares of a row are worth; default 1. With the number of raters it is one row a vote.
         """
         with self._whole():
             inference, y = resolve(self.inference), labels_or_shares(y, classes, getattr(self, "order", None))
@@ -221,9 +225,6 @@ class LogisticClassifier(RowsClassifier):
     standardize : bool, default True
         True if the scales hold for standardised columns; False takes the columns as they are. Reported coefficients
         always belong to the columns as given.
-    symmetric : bool, default True
-        With more than two classes: a vector of coefficients for every class, or the last class pinned to 0. These are
-        two priors with two posteriors; see `bayesgen.models.LogisticRegression`.
     inference : {"ml", "map", "nuts", "laplace"} or Inference, default "nuts"
         Method of inference. "nuts" averages over what the data leave open, and first compiles for seconds; "laplace"
         does so by a Gaussian with importance weights, faster with many rows, and estimates ``log_evidence_``; "map"
@@ -237,6 +238,9 @@ class LogisticClassifier(RowsClassifier):
         counts and names such values.
     random_state : int, RandomState or None
         Source of randomness for NUTS.
+    symmetric : bool, default True
+        With more than two classes: a vector of coefficients for every class, or the last class pinned to 0. These are
+        two priors with two posteriors; see `bayesgen.models.LogisticRegression`.
 
     Attributes
     ----------
@@ -263,17 +267,9 @@ class LogisticClassifier(RowsClassifier):
            [0.117, 0.883]])
     """
 
-    fitted_names = (*LinearEstimator.fitted_names, "classes_")
     _models = (LogisticRegression,)
 
-    prior_scale: float = 2.5
-    intercept_scale: float = 2.5
-    standardize: bool = True
     symmetric: bool = True
-    inference: str | Inference = "nuts"
-    missing: str = "error"
-    unseen: str = "error"
-    random_state: Any = None
 
     def _model(self, scales, classes, columns):
         check_flag("symmetric", self.symmetric)
@@ -309,16 +305,7 @@ class ProbitClassifier(RowsClassifier):
            [0.036, 0.964]])
     """
 
-    fitted_names = (*LinearEstimator.fitted_names, "classes_")
     _models = (ProbitRegression,)
-
-    prior_scale: float = 2.5
-    intercept_scale: float = 2.5
-    standardize: bool = True
-    inference: str | Inference = "nuts"
-    missing: str = "error"
-    unseen: str = "error"
-    random_state: Any = None
 
     def _model(self, scales, classes, columns):
         if len(classes) > 2:

@@ -7,9 +7,7 @@ import numpy as np
 
 from bayesgen.core import registry
 from bayesgen.core.errors import listed, warn
-from bayesgen.estimators.linear import LinearEstimator
 from bayesgen.estimators.linear_classifiers import RowsClassifier
-from bayesgen.inference import Inference
 from bayesgen.models.ordered_regression import OrderedRegression
 from bayesgen.tables.labels import class_labels
 from bayesgen.tables.shares import Shares
@@ -37,14 +35,14 @@ class OrderedClassifier(RowsClassifier):
     standardize : bool, default True
         True if the scales hold for standardised columns; False takes the columns as they are. Reported coefficients
         always belong to the columns as given.
-    link : {"logistic", "probit"}, default "logistic"
-        F, the distribution function of the noise. Coefficients of the probit are some 0.6 times those of the other.
-    order : sequence, optional
-        Every class, from lowest to highest. `compare_models` splits labels as an array, which knows no categories.
     inference : {"ml", "map", "nuts", "laplace"} or Inference, default "nuts"
         Method of inference; see `LogisticClassifier`. "map" and "ml" need rows of every class between two others.
     missing, unseen, random_state
         As for `LogisticClassifier`.
+    link : {"logistic", "probit"}, default "logistic"
+        F, the distribution function of the noise. Coefficients of the probit are some 0.6 times those of the other.
+    order : sequence, optional
+        Every class, from lowest to highest. `compare_models` splits labels as an array, which knows no categories.
 
     Attributes
     ----------
@@ -70,18 +68,11 @@ class OrderedClassifier(RowsClassifier):
     (array([1.06]), array([2.63, 4.96]))
     """
 
-    fitted_names = (*(name for name in LinearEstimator.fitted_names if name != "intercept_"), "cuts_", "classes_")
+    fitted_names = (*(name for name in RowsClassifier.fitted_names if name != "intercept_"), "cuts_")
     _models = (OrderedRegression,)
 
-    prior_scale: float = 2.5
-    intercept_scale: float = 2.5
-    standardize: bool = True
     link: str = "logistic"
     order: Any = None
-    inference: str | Inference = "nuts"
-    missing: str = "error"
-    unseen: str = "error"
-    random_state: Any = None
 
     def _declared(self, classes, y=None, sample_weight=None):
         given = self.order if classes is None else classes

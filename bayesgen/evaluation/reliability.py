@@ -251,11 +251,6 @@ def frequencies(event, cell, cells: int, weight, group=None) -> tuple[np.ndarray
     of shape 1/2 (the Bayesian bootstrap, Rubin 1981, *Annals of Statistics* 9, with Jeffreys' prior). Rows that belong
     together share one exponential weight, and the half hit and the half miss are of the mean size of the groups in the
     cell. An interval reaches to 0 where the event never happened, and to 1 where it always did; an empty cell has NaN.
-
-    Parameters
-    ----------
-    event, cell, weight, group : array, shape (n,)
-        True where the event happened, 0 to ``cells`` - 1, and weight and group (or None) of each row.
     """
     count, hits = (np.bincount(cell, weights=v, minlength=cells) for v in (weight, weight * event))
     occupied = np.where(count > 0, count, np.nan)

@@ -144,12 +144,7 @@ const KINDS = {
     prepare: (f) => (f.level = f.mass.map(Math.log)),
     density: (f, g, i, x) => f.level[g * f.starts[f.columns.length] + f.starts[i] + x],
     values: (f, i) => f.starts[i + 1] - f.starts[i],
-    drawn(f, copy, random) {
-      for (let row = 0; row < copy.total.length; row++) {
-        const [c, first] = [row % f.total.length, row * f.size];
-        copy.mass.set(dirichlet(f.mass.subarray(c * f.size, (c + 1) * f.size), f.total[c], random), first);
-      }
-    },
+    drawn: (f, copy, random) => drawnMasses(f, copy, random, f.size),
   },
   // counts: Poisson, of a mean that is known as from so many rows (rate)
   count: {
@@ -181,7 +176,7 @@ const KINDS = {
       return logHeads(f.mean[c], f.total[c], x, f.trials[i] - x);
     },
     values: (f, i) => f.trials[i] + 1,
-    drawn: (f, copy, random) => drawnMeans(f, copy, random),
+    drawn: drawnMeans,
   },
   // heads, and tosses in a second column
   tosses: {
@@ -196,7 +191,7 @@ const KINDS = {
       const [heads, tosses] = f.columns.map((j) => x[j]);
       return Number.isNaN(heads) ? 0 : logHeads(f.mean[g], f.total[g], heads, tosses - heads);
     },
-    drawn: (f, copy, random) => drawnMeans(f, copy, random),
+    drawn: drawnMeans,
   },
   // a bag of words, given its length
   bag: {
@@ -218,13 +213,7 @@ const KINDS = {
         return sum + (total === Infinity ? x[j] * Math.log(mass) - logGamma(x[j] + 1) : logWays(mass * total, x[j]));
       }, -ways);
     },
-    drawn(f, copy, random) {
-      const D = f.columns.length;
-      for (let g = 0; g < copy.groups; g++) {
-        const from = g % f.groups;
-        copy.mass.set(dirichlet(f.mass.subarray(from * D, (from + 1) * D), f.total[from], random), g * D);
-      }
-    },
+    drawn: (f, copy, random) => drawnMasses(f, copy, random, f.columns.length),
   },
 };
 
@@ -245,6 +234,14 @@ function logWays(a, x) {
 function logHeads(mean, total, x, y) {
   if (total !== Infinity) return logWays(mean * total, x) + logWays((1 - mean) * total, y) - logWays(total, x + y);
   return (x ? x * Math.log(mean) : 0) + (y ? y * Math.log(1 - mean) : 0) + logWays(y + 1, x);
+}
+
+/** Draw the probabilities of as many values of each Dirichlet. */
+function drawnMasses(f, copy, random, size) {
+  copy.total.forEach((_, row) => {
+    const c = row % f.total.length;
+    copy.mass.set(dirichlet(f.mass.subarray(c * size, (c + 1) * size), f.total[c], random), row * size);
+  });
 }
 
 function drawnMeans(f, copy, random) {

@@ -15,13 +15,8 @@ _JAVASCRIPT = "export it to JavaScript: export('model.js')"
 def query(classifier) -> str:
     """Return a SELECT of the probability of each class, p_ and its label, for every row of the table ``rows``.
 
-    NULL is a gap, and integrated out. A regression gives NULL for it, unless it fills gaps.
-
-    Parameters
-    ----------
-    classifier : fitted classifier
-        Naive Bayes of Gaussian, Bernoulli, categorical and Poisson leaves, or a Gaussian discriminant whose columns
-        stand apart; exact or a point. A logistic or ordered regression at a point, with the logistic link.
+    NULL is a gap, and integrated out. A regression gives NULL for it, unless it fills gaps. `export` says which
+    classifiers there are.
     """
     made = plain(classifier, 1)
     score = made.get("score", {})

@@ -37,17 +37,7 @@ def _sentences() -> dict[str, str]:
 def page_words(words, model) -> tuple[dict[str, Any], tuple[Path, ...]]:
     """Return the words of a page as its script takes them, with their defaults, and the files that were read.
 
-    Parameters
-    ----------
-    words : str, Path, mapping or None
-        What the author says, a file in TOML or what it holds.
-    model : mapping
-        The classifier in plain numbers, see `bayesgen.export.plain.plain`.
-
-    Raises
-    ------
-    ValueError
-        If a word names what there is not, or is of another type; in a file with its line.
+    ``words`` are a file in TOML, what it holds, or None; ``model`` is the classifier in plain numbers.
     """
     source = _Source.of({} if words is None else words)
     given, labels, sentences = source.given, model["classes"], _sentences()
