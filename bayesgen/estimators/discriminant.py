@@ -4,13 +4,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import registry
 from bayesgen.estimators.labelled import LabelledClassifier
 from bayesgen.estimators.settings import class_prior
-from bayesgen.inference import Exact, Inference, named
+from bayesgen.inference import Exact, named
 from bayesgen.inspection.boundary import mean_scores
 from bayesgen.models import GaussianDiscriminant, SeparationPrior
 from bayesgen.models.model import Hyperparameters
@@ -62,10 +61,6 @@ class GaussianDiscriminantClassifier(LabelledClassifier):
     covariance: str = "full"
     shared: bool = False
     prior: str | Hyperparameters = "weak"
-    class_concentration: ArrayLike = 1.0
-    priors: ArrayLike | None = None
-    inference: str | Inference = "exact"
-    random_state: Any = None
 
     @property
     def coef_(self) -> np.ndarray:

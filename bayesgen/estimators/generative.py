@@ -1,7 +1,7 @@
 """The generative classifiers: read the table, run an inference on what is kept of its rows, ask the posterior."""
 
 import abc
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -44,13 +44,15 @@ def _largest(values):
     return best
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GenerativeClassifier(ClassifierMixin, Estimator, FittedModel):
     """Base of the generative classifiers: a class prior, a schema, statistics free of any prior, and a posterior."""
 
-    class_concentration: ArrayLike
-    priors: ArrayLike | None
-    inference: str | Inference
-    random_state: Any
+    class_concentration: ArrayLike = 1.0
+    priors: ArrayLike | None = None
+    inference: str | Inference = "exact"
+    random_state: Any = None
+
     fitted_names = ("n_features_in_", "model_", "statistics_", "posterior_", "classes_", "schema_")
     _models: ClassVar[tuple[type, ...]]  # that it may have
 

@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import registry
@@ -114,12 +113,9 @@ class LatentClassClassifier(GenerativeClassifier):
     prior: str | Hyperparameters = "weak"
     classes: int | str | Sequence | None = None
     order_by: Any = None
-    class_concentration: ArrayLike = 1.0
-    priors: ArrayLike | None = None
     label_noise: LabelNoise | None = None
-    inference: str | Inference = "map"
+    inference: str | Inference = field(default="map", kw_only=True)
     starts: int = 20
-    random_state: Any = None
 
     def fit(self, X, y=None, sample_weight=None, *, match_to=None) -> Self:
         """Learn from rows, and from the labels that there are.

@@ -45,12 +45,16 @@ def _means(x, weight) -> np.ndarray:
     return weight @ np.where(seen, x, 0.0) / np.where(total > 0, total, 1.0)
 
 
+@dataclass(eq=False, repr=False)
 class LinearEstimator(Estimator):
     """The base of the estimators of a target given its columns: they standardise columns and undo it."""
 
-    prior_scale: float
-    intercept_scale: float
-    standardize: bool
+    prior_scale: float = 2.5
+    intercept_scale: float = 2.5
+    standardize: bool = True
+    inference: str | Inference = "nuts"
+    random_state: Any = None
+
     fitted_names = (
         "n_features_in_",
         "schema_",
@@ -63,8 +67,6 @@ class LinearEstimator(Estimator):
         "intercept_",
     )
     _models: ClassVar[tuple[type, ...]]  # that it may have
-    inference: str | Inference
-    random_state: Any
 
     def check_parts(self):
         from bayesgen.estimators import consistency  # with all of the average, which only files need

@@ -13,7 +13,7 @@ from bayesgen.core.errors import listed, warn
 from bayesgen.core.statistics import Rows
 from bayesgen.estimators.estimator import score
 from bayesgen.estimators.linear import LinearEstimator, fit_classes
-from bayesgen.inference import NUTS, Inference, resolve
+from bayesgen.inference import NUTS, resolve
 from bayesgen.inspection.data_tree import row_groups
 from bayesgen.inspection.explain import explain, terms_of_score
 from bayesgen.inspection.fitted import FittedClassifier
@@ -35,13 +35,8 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
 
     fitted_names = (*LinearEstimator.fitted_names, "classes_")
 
-    prior_scale: float = 2.5
-    intercept_scale: float = 2.5
-    standardize: bool = True
-    inference: str | Inference = "nuts"
     missing: str = "error"
     unseen: str = "error"
-    random_state: Any = None
 
     @property
     def _fills(self):  # type: ignore[override]

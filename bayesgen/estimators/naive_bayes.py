@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from bayesgen.core import registry
 from bayesgen.core.statistics import all_but_one, departures
 from bayesgen.estimators.labelled import LabelledClassifier
-from bayesgen.estimators.settings import naive_bayes_of
-from bayesgen.inference import Inference
+from bayesgen.estimators.settings import class_prior, leaf_of
 from bayesgen.inspection.leave_one_out import rows_of_fit
 from bayesgen.models import NaiveBayes
 from bayesgen.models.column_families import sparse_families
@@ -97,12 +95,8 @@ class NaiveBayesClassifier(LabelledClassifier):
 
     features: str | Mapping[Any, Any] = "auto"
     prior: str = "weak"
-    class_concentration: ArrayLike = 1.0
-    priors: ArrayLike | None = None
-    inference: str | Inference = "exact"
     unseen: str = "missing"
     exponent: float | str = 1.0
-    random_state: Any = None
 
     def _learn_schema(self, table):
         self._check_options(unseen=("error", "missing"))
@@ -117,7 +111,9 @@ class NaiveBayesClassifier(LabelledClassifier):
     def _weak(self):
         return self.prior == "weak"
 
-    template = naive_bayes_of  # pyright: ignore[reportAssignmentType]  # it calls itself not self, but classifier
+    def template(self, schema):
+        leaves = {block.name: leaf_of(block, self.prior) for block in schema.blocks}
+        return NaiveBayes(class_prior(self), leaves, columns={b.name: b.columns for b in schema.blocks})
 
     def _temper(self, *rows):
         if self.exponent != "loo":

@@ -1,7 +1,7 @@
 """The estimator of linear regression, learned from rows, or from sums of rows in batches."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -96,15 +96,11 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
     fitted_names = (*LinearEstimator.fitted_names, "variance_")
     _models = (LinearRegression, SemiConjugateLinearRegression, LaplaceLinearRegression)
 
-    prior_scale: float = 2.5
-    intercept_scale: float = 2.5
-    standardize: bool = True
+    inference: str | Inference = "exact"
     noise: str = "normal"
     prior: str = "normal"
-    inference: str | Inference = "exact"
     intercept: bool = True
     scale_with_noise: bool = True
-    random_state: Any = None
 
     def fit(self, X, y, sample_weight=None) -> Self:
         """Learn from rows and their target.

@@ -131,12 +131,6 @@ def warn_of_bits(schema, statistics) -> None:
     tell_of_two(columns)
 
 
-def naive_bayes_of(classifier, schema) -> models.NaiveBayes:
-    """Return the model of a naive Bayes classifier, weak priors still to come."""
-    leaves = {block.name: leaf_of(block, classifier.prior) for block in schema.blocks}
-    return models.NaiveBayes(class_prior(classifier), leaves, columns={b.name: b.columns for b in schema.blocks})
-
-
 def leaf_of(block: Block, prior: str = "weak") -> Leaf:
     """Return the leaf of a block of columns: the user's own, or the one of their family."""
     leaf: Any = block.leaf  # the model refuses anything else by name

@@ -18,13 +18,6 @@ _SETTINGS = ("kind", "components", "covariance", "rho", "kappa", "shrinkage", "c
 _LEAST = 0.01  # least weight of a member whose posterior is returned
 
 
-def check_averaged(classifier, question: str) -> None:
-    """Raise if a question about averaged classifiers is put to another classifier."""
-    check_is_fitted(classifier)
-    if not hasattr(classifier, "members_"):
-        raise TypeError(f"{question} is about an AveragedClassifier, got a {type(classifier).__name__}")
-
-
 def summary(classifier):
     """Return a table of the members, the heaviest first.
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.comparison import ModelComparison
 from bayesgen.inspection.explain import RowEvidence
-from bayesgen.inspection.members import check_averaged
 from bayesgen.plot import style
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, axes, dated, numbers_of
 from bayesgen.tables.columns import check_named
@@ -257,7 +257,9 @@ def members(classifier, *, most: int = 12, ax: "Axes | None" = None) -> "Axes":
     >>> axes.get_xlabel()
     'weight'
     """
-    check_averaged(classifier, "plot.members()")
+    check_is_fitted(classifier)
+    if not hasattr(classifier, "members_"):
+        raise TypeError(f"plot.members() is about an AveragedClassifier, got a {type(classifier).__name__}")
     ax = axes(ax)
     names, place = np.unique([member.family for member in classifier.members_], return_inverse=True)
     weights = np.bincount(place, classifier.weights_)
