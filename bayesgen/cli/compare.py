@@ -119,18 +119,21 @@ def compare(
                 models = comparison.compare_models(*rows, chosen, *how)
                 models.remarks.update({name: f"left out: {why}" for name, why in left_out.items()})
                 if averaged:
-                    if not json and len(models.probability) > 1:
-                        terminal.tell_single(out, models)
+                    if len(models.probability) > 1:
+                        show(terminal.tell, "model", words.model_cells(models), [_NEXT])
                     models = models.beside(comparison.compare_models(*rows, averaged, *how))
-                show(terminal.tell_models, models)
+                show(terminal.tell, "model", words.model_cells(models), words.of_models(models))
             by_class = run.ByClass.of(result, models, costs, loss is not None)
-            show(terminal.tell_classes, by_class)
+            scores, sentence = by_class.score_cells(), by_class.sentence()
+            show(terminal.tell, "class", scores, [sentence], f"By class, {by_class.name}:")
+            show(terminal.tell, "class", by_class.action_cells())
             source = result if models is None else models
             benefits = run.net_benefits(source, net_benefit)
-            show(terminal.tell_benefits, benefits)
+            if benefits:
+                show(terminal.tell, "from", words.benefit_cells(benefits), (), f"{words.of_benefits(benefits)}:")
             base = words.base_rate(result)["log_loss"]
             worth = run.Worth.of(source, by_class.name, base, prepared.X.shape[1], importance, tell)
-            show(terminal.tell_importance, worth)
+            show(terminal.fold, words.of_columns(worth))
             posterior = None
             if output:
                 tell(0, 0, "posterior of all rows")
@@ -140,7 +143,9 @@ def compare(
         if models is not None and takes(models.best):
             save = fit_command(context, file, of, models.best, read.reading)
         account = run.Account(*about, seed, command_line(context), save, order, benefits)
-        show(terminal.tell_times, account)
+        if order is not None:
+            show(terminal.fold, [words.of_times(account)])
+            show(terminal.tell, "until", words.time_cells(account))
         if json:
             typer.echo(as_json.dumps(account.to_dict(), indent=2))
         if output:
@@ -171,6 +176,7 @@ def _of_all_rows(whole, source, name: str, prepared, inferences):
         return unfitted.fit(rows, prepared.y) if hasattr(unfitted, "to_arviz") else unfitted
 
 
+_NEXT = "Next the averaged classifier, whose fit takes some hundred times as long as that of one model."
 _QUIET = 20.0  # seconds after which a line is printed where no bar can be drawn
 
 

@@ -37,7 +37,7 @@ def say(out: Console, text: str, indent: int = 0) -> None:
     out.print(Text(" " * indent + visible(text)), soft_wrap=True)
 
 
-def _fold(out: Console, lines: Iterable[str]) -> None:
+def fold(out: Console, lines: Iterable[str]) -> None:
     """Print lines, each broken where the terminal ends."""
     for line in lines:
         out.print(Text(visible(line)), overflow="fold")
@@ -66,48 +66,7 @@ def tell_result(out: Console, result, folds, model: str) -> None:
         fewer = "folds, not {}: the smallest class has no more rows"
         fewer = fewer if result.time is None else "blocks, not {}: there are no more times"
         say(out, f"{result.folds} {fewer.format(folds)}", indent=2)
-    say(out, f"Inferences of {model}:")
-    _print_rows(out, "inference", words.inference_cells(result))
-    _fold(out, words.of_inferences(result))
-
-
-def tell_single(out: Console, models) -> None:
-    """Print the scores of the single models, before the average of many, whose fit takes much longer."""
-    _print_rows(out, "model", words.model_cells(models))
-    _fold(out, ["Next the averaged classifier, whose fit takes some hundred times as long as that of one model."])
-
-
-def tell_models(out: Console, models) -> None:
-    """Print the scores of every model, the best first, and the remarks on them."""
-    _print_rows(out, "model", words.model_cells(models))
-    _fold(out, words.of_models(models))
-
-
-def tell_classes(out: Console, by_class) -> None:
-    """Print the scores of the best model by class, and the actions that its probabilities lead to."""
-    say(out, f"By class, {by_class.name}:")
-    _print_rows(out, "class", by_class.score_cells())
-    _fold(out, [by_class.sentence()])
-    _print_rows(out, "class", by_class.action_cells())
-
-
-def tell_benefits(out: Console, benefits) -> None:
-    """Print what acting on the probabilities of the best model is worth, where a class of the cases was named."""
-    if benefits:
-        say(out, f"{words.of_benefits(benefits)}:")
-        _print_rows(out, "from", words.benefit_cells(benefits))
-
-
-def tell_importance(out: Console, worth) -> None:
-    """Print the columns that the best model needs."""
-    _fold(out, words.of_columns(worth))
-
-
-def tell_times(out: Console, account) -> None:
-    """Print the scores over time of what predicts best, where rows were predicted from earlier ones."""
-    if account.order is not None:
-        _fold(out, [words.of_times(account)])
-        _print_rows(out, "until", words.time_cells(account))
+    tell(out, "inference", words.inference_cells(result), words.of_inferences(result), f"Inferences of {model}:")
 
 
 def tell_scores(out: Console, scores) -> None:
@@ -129,13 +88,21 @@ def tell_evidence(out: Console, told, row: int, cure: str = "") -> None:
             "log odds": f"{term:+.2f}".replace("-0.00", "+0.00"),
             "odds": odds_words.factor(term),
         }
-    _print_rows(out, "column", rows)
+    tell(out, "column", rows)
     total = told.prior + sum(told.terms.values())
     say(out, f"Together {total:+.2f}: odds of {odds_words.odds(total)}.")
 
 
+def tell(out: Console, first: str, rows: dict[str, dict[str, str]], lines: Iterable[str] = (), title: str = "") -> None:
+    """Print rows of values by heading, with ``first`` above their names, a title above and lines below them."""
+    if title:
+        say(out, title)
+    _print_rows(out, first, rows)
+    fold(out, lines)
+
+
 def _print_rows(out: Console, first: str, rows: dict[str, dict[str, str]]) -> None:
-    """Print rows of values by heading, side by side where the terminal is wide enough, else below each other."""
+    """Print rows side by side where the terminal is wide enough, else below each other."""
     headings = [visible(heading) for heading in next(iter(rows.values()))]
     for between in (" ", "\n"):  # words of names below each other where the table is too wide
         table = Table(first, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
