@@ -92,10 +92,7 @@ def _description(classifier) -> dict[str, Any]:
         by_class = dict(zip(classifier.classes_.tolist(), counts.tolist(), strict=True))
         return {modelled: "the classes given the columns", "the rows by class": by_class}
     counts = dict(zip(classifier.classes_.tolist(), classifier.statistics_.classes.sums.tolist(), strict=True))
-    columns = {
-        f"column {column!r}": classifier.model_.leaves[block.name].density_kind
-        for block in classifier.schema_.blocks
-        for column in block.columns
-    }
+    leaves, blocks = classifier.model_.leaves, classifier.schema_.block_of
+    columns = {f"column {column!r}": leaves[block.name].density_kind for column, block in blocks.items()}
     whole = {modelled: "the columns and the classes", "the rows by class": counts, "the columns": sorted(columns)}
     return whole | columns

@@ -20,6 +20,7 @@ from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import averaged_settings, consistency
 from bayesgen.estimators.callbacks import CallbackSupport
 from bayesgen.estimators.estimator import Estimator, sample, score, score_samples
+from bayesgen.estimators.settings import known_classes
 from bayesgen.estimators.workers import stages
 from bayesgen.inspection.explain import explain
 from bayesgen.inspection.fitted import FittedDensity
@@ -333,11 +334,9 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
         return self._under(self.priors)
 
     def _under(self, priors) -> Average:
-        return (
-            self.average_
-            if priors is None
-            else replace(self.average_, given=averaged_settings.known_priors(priors, self.classes_))
-        )
+        if priors is None:
+            return self.average_
+        return replace(self.average_, given=known_classes(priors, self.classes_).probability)
 
     def get_params(self, deep: bool = True) -> dict:
         """Return parameters by name; with ``deep`` the user's own members, and their settings: ``name__setting``."""

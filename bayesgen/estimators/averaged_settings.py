@@ -40,13 +40,8 @@ def concentration_of(classifier) -> np.ndarray:
             f"{listed(classes)}; got {classifier.class_concentration!r}"
         )
     if classifier.priors is not None:
-        known_priors(classifier.priors, classes)
+        known_classes(classifier.priors, classes)  # or raise
     return np.broadcast_to(value, classes.shape).copy()
-
-
-def known_priors(priors, classes) -> np.ndarray:
-    """Return class probabilities as an array, (K,), or raise."""
-    return known_classes(priors, classes).probability
 
 
 def _numbers(value) -> np.ndarray:

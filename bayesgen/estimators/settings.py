@@ -79,10 +79,9 @@ def first_difference(a, b) -> str:
     for what, mine, theirs in (("classes", a.classes_, b.classes_), ("columns", a.schema_.columns, b.schema_.columns)):
         if list(mine) != list(theirs):
             return f"the {what} are {listed(mine)} and {listed(theirs)}"
-    mine, theirs = ({column: block for block in one.schema_.blocks for column in block.columns} for one in (a, b))
-    for column, block in mine.items():
-        if column not in theirs or block != theirs[column]:
-            return f"column {column!r} has {_kind(block)} and {_kind(theirs.get(column))}"
+    for column, block in a.schema_.block_of.items():
+        if block != (other := b.schema_.block_of.get(column)):
+            return f"column {column!r} has {_kind(block)} and {_kind(other)}"
     return "the order of the columns"
 
 

@@ -59,7 +59,6 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         shipped = [len(next(iter(each.flat.values()))) for each in (kept, posterior.as_draws())]
     entries = Entries(_columns(classifier))
     columns, place = entries.columns, entries.place
-    order = [place[column] for block in classifier.schema_.blocks for column in block.columns]
     made = {
         "classes": [str(label) for label in classifier.classes_.tolist()],
         "columns": columns,
@@ -70,7 +69,7 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         "interval": posterior.kind not in ("point", "average"),
         "unseen": getattr(classifier, "unseen", "error"),
         "exponent": float(getattr(classifier, "exponent_", 1.0)),
-        "order": order,
+        "order": [place[column] for column in classifier.schema_.block_of],
     }
     if average:
         made |= _average(classifier, entries)
@@ -250,19 +249,18 @@ def _learned_from(classifier) -> tuple[float | None, np.ndarray | None]:
 
 def _columns(classifier) -> list[dict[str, Any]]:
     """Return the columns that the classifier uses, in the order of the fit."""
-    schema, found = classifier.schema_, {}
-    for block in schema.blocks:
-        for column in block.columns:
-            about: dict[str, Any] = {"name": column, "kind": "number"}
-            if block.categories is not None:
-                about |= {"kind": "category", "categories": list(block.categories)}
-                about["words"] = f"{listed(block.categories)}; {DECLARE}"
-            elif column in schema.dates:
-                about["kind"] = "date"
-            elif block.kinds[column] == "b":
-                about |= {"kind": "bool", "categories": [False, True] if column in schema.bools else [0, 1]}
-            found[column] = about
-    return [found[column] for column in schema.columns if column in found]
+    schema, found = classifier.schema_, []
+    for column in schema.used().columns:
+        block, about = schema.block_of[column], {"name": column, "kind": "number"}
+        if block.categories is not None:
+            about |= {"kind": "category", "categories": list(block.categories)}
+            about["words"] = f"{listed(block.categories)}; {DECLARE}"
+        elif column in schema.dates:
+            about["kind"] = "date"
+        elif block.kinds[column] == "b":
+            about |= {"kind": "bool", "categories": [False, True] if column in schema.bools else [0, 1]}
+        found.append(about)
+    return found
 
 
 def _factor(factor, schema, entries: Entries) -> dict[str, Any]:

@@ -212,7 +212,7 @@ def _evidence(classifier, X, row: int, label) -> RowEvidence:
     if len(labels) < 2:
         raise ValueError("odds need two classes, and the classifier learned one only")
     given, frame = _row_of(X, row, len(names))
-    used = [column for block in classifier.schema_.blocks for column in block.columns]
+    used = list(classifier.schema_.block_of)
     places = [names.index(column) for column in used]
     values = dict(zip(names, frame.iloc[0], strict=True))
     begun = {frame.columns[names.index(c)]: v for c, v in _begun(classifier.schema_.blocks, values).items()}

@@ -89,9 +89,8 @@ def _block(classifier, name: str):
     """Return the block that holds the column ``name``."""
     if not hasattr(classifier, "predict_joint_log_proba"):
         raise ValueError(f"a {type(classifier).__name__} learns nothing of how its columns are distributed")
-    block_of = {column: block for block in classifier.schema_.blocks for column in block.columns}
-    check_named(name, block_of)
-    return block_of[name]
+    check_named(name, classifier.schema_.block_of)
+    return classifier.schema_.block_of[name]
 
 
 def _typical(classifier, name: str) -> np.ndarray:

@@ -173,11 +173,11 @@ def read_table(
     words = tuple(_several(missing))
     options = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits, missing=words, units=units)
     options |= dict(date_order=date_order, sheet=sheet)
-    if like is not None:
-        if said := [role for role, columns in given.items() if columns and role != "id"]:
-            raise ValueError(f"{said[0]}= is of a fit; with like= the columns are those of the fit")
-        return _later(os.fspath(path), target, like.schema_, given["id"], like.schema_.reading.given(**options))
+    if like is not None and (said := [role for role, columns in given.items() if columns and role != "id"]):
+        raise ValueError(f"{said[0]}= is of a fit; with like= the columns are those of the fit")
     try:
+        if like is not None:
+            return _later(os.fspath(path), target, like.schema_, given["id"], like.schema_.reading.given(**options))
         read, prepared = cleaned(os.fspath(path), target, "nb", given, Reading.said(**options))
     except ValueError as error:
         raise ValueError(_in_python(str(error))) from None
@@ -191,10 +191,7 @@ def _later(name: str, target: str | None, schema, ids: list[str], reading: Readi
     """Return the columns of a fit, read from a later file, and an account of it."""
     used = schema.used().columns
     others = [*ids, *([] if target is None else [target])]
-    try:
-        read, X = read_like(schema, name, reading, others)
-    except ValueError as error:
-        raise ValueError(_in_python(str(error))) from None
+    read, X = read_like(schema, name, reading, others)
     X = X[list(used)].copy()
     for column in schema.reading.days:
         values: Any = X[column]

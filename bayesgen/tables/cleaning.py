@@ -17,7 +17,7 @@ from scipy.stats import skew
 
 from bayesgen.core.errors import counted, named, quoted
 from bayesgen.tables import dates
-from bayesgen.tables.columns import check_named, is_number
+from bayesgen.tables.columns import check_distinct, check_named, is_number
 from bayesgen.tables.description import Verdict, of_labels, of_whole, two_whole
 from bayesgen.tables.labels import class_codes
 from bayesgen.tables.numerals import Numerals, Unread
@@ -134,8 +134,7 @@ def prepare(
     """
     roles = roles or Roles()
     table = table.set_axis(table.columns.map(str), axis=1)
-    if not table.columns.is_unique:
-        raise ValueError(f"column {table.columns[table.columns.duplicated()][0]!r} is there twice")
+    check_distinct(table.columns)
     label, targets = (target, [target]) if isinstance(target, str) else (None, list(target or ()))
     for column in targets:
         check_named(column, table.columns)

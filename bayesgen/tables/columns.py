@@ -63,7 +63,7 @@ def check_distinct(names) -> None:
     """Raise an error if two columns have the same name, as it is written."""
     twice = sorted(name for name, count in Counter(map(str, names)).items() if count > 1)
     if twice:
-        raise ValueError(f"column names must be distinct; {listed(twice)} appear more than once")
+        raise ValueError(f"column names must be distinct; {listed(twice)} appear more than once: rename all but one")
 
 
 def check_same(names: Iterable[str], first: Iterable[str], source) -> None:

@@ -45,8 +45,7 @@ def names(schema: Schema) -> tuple[str, ...]:
 
 def _pairs(schema: Schema) -> list[tuple[str, str]]:
     """Return the column of the table and the name of each column of a score, in order."""
-    levels = {column: block.categories for block in schema.blocks for column in block.columns}
-    found = [(column, levels[column]) for column in schema.columns if column in levels]
+    found = [(column, schema.block_of[column].categories) for column in schema.columns if column in schema.block_of]
     return [(c, n) for c, each in found for n in ([c] if each is None else [f"{c}{_IS}{level}" for level in each])]
 
 

@@ -2,7 +2,6 @@
 
 import base64
 import json
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from bayesgen import data
 from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import located
-from bayesgen.tables.columns import is_number
+from bayesgen.tables.columns import check_distinct, is_number
 from bayesgen.tables.fields import ENDINGS, Fields, Opened, opened
 from bayesgen.tables.found import as_written
 from bayesgen.tables.numerals import DURATION, Column, Numerals, proves, read_column, without_unit
@@ -82,7 +81,7 @@ def read(
             table, declared = _parquet(file.open()) if fields is None else (_csv(fields), {})
         except (ValueError, OSError) as error:
             raise ValueError(f"not readable as {'Parquet' if file.parquet else 'CSV'}: {error}") from None
-        check_once([column for column, _ in table])
+        check_distinct([column for column, _ in table])
     if fields is None:
         typed = {name: _parquet_column(v, name in declared, missing, (kinds or {}).get(name)) for name, v in table}
         columns, gaps = ({name: found[place] for name, found in typed.items()} for place in (0, 1))
@@ -115,12 +114,6 @@ def read(
         tuple(notes),
         account,
     )
-
-
-def check_once(columns: list[str]) -> None:
-    """Raise an error if the header of a file has a column twice."""
-    if twice := [column for column, count in Counter(columns).items() if count > 1]:
-        raise ValueError(f"the column {twice[0]!r} is there twice; rename one")
 
 
 def _csv(fields: Fields) -> list[tuple[str, "pa.Array"]]:

@@ -172,14 +172,13 @@ class Schema:
 
     def as_written(self, table: Columns) -> "Schema":
         """Return the schema with the account of how a table was written, and of the dates in it."""
-        dates = [column for block in self.blocks if block.leaf == "date" for column in block.columns]
+        dates = [column for column, block in self.block_of.items() if block.leaf == "date"]
         if not dates and table.reading == self.reading:
             return self
-        used = [column for block in self.blocks for column in block.columns]
-        if changed := [column for column in used if column in table.changed]:
+        if changed := [column for column in self.block_of if column in table.changed]:
             text = f"the columns {listed(changed)} hold values that their file had not: later files are read as they "
             warn(InputWarning(f"{text}stand, so change them likewise", column=changed[0], value=changed))
-        known = table.reading.of_columns(used).without(changed)
+        known = table.reading.of_columns(self.block_of).without(changed)
         forms = {column: table.date_form(column) for column in dict.fromkeys([*known.dates, *dates])}
         days = tuple(column for column, form in forms.items() if form is None)
         found = {column: known.dates.get(column, "") if form is None else form for column, form in forms.items()}
@@ -191,6 +190,11 @@ class Schema:
         return tuple(self.reading.dates)
 
     @functools.cached_property
+    def block_of(self) -> dict[str, Block]:
+        """The block of each column that is used, block by block."""
+        return {column: block for block in self.blocks for column in block.columns}
+
+    @functools.cached_property
     def numeric(self) -> bool:
         """True if all columns form one block of numbers."""
         first = self.blocks[0]
@@ -198,8 +202,7 @@ class Schema:
 
     def used(self) -> "Schema":
         """Return the schema without the columns that are left out, which are not read."""
-        taken = {column for block in self.blocks for column in block.columns}
-        return replace(self, columns=tuple(column for column in self.columns if column in taken))
+        return replace(self, columns=tuple(column for column in self.columns if column in self.block_of))
 
     def read(self, table: Table, unseen: str = "error") -> dict[str, np.ndarray]:
         """Return one array a block, NaN where missing; an unseen category is an error, or missing with a warning."""

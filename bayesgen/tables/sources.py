@@ -31,9 +31,9 @@ from bayesgen.tables.batches import (
     parts_of,
     without_index,
 )
-from bayesgen.tables.columns import check_present, check_same, dense
+from bayesgen.tables.columns import check_distinct, check_present, check_same, dense
 from bayesgen.tables.fields import PARQUET_HEAD, Fields, opened
-from bayesgen.tables.files import CSV, PARQUET, check_once, declared_categories
+from bayesgen.tables.files import CSV, PARQUET, declared_categories
 from bayesgen.tables.found import as_written
 from bayesgen.tables.numerals import Numerals, office_column, read_column
 from bayesgen.tables.reading import Reading, limit_of
@@ -53,7 +53,7 @@ class CsvFiles(Source):
             with located(path):
                 self._files.append(Fields(opened(path, None, reading.sheet), reading.sep, reading.percent is not None))
                 names = self._files[-1].names
-                check_once(names)
+                check_distinct(names)
                 check_same(names, self._files[0].names, self.paths[0])
         fields = self._files[0].names
         self._told = {limit_of(name): name for name in fields if name in limits and limit_of(name) not in fields}

@@ -283,8 +283,7 @@ def _importance(asked: Asked):
 def _regions(asked: Asked):
     if len(asked.columns) != 2:
         raise ValueError("--of decision_regions draws two columns: name them by --columns, with a comma between")
-    coded = [c for block in asked.classifier.schema_.blocks if block.categories for c in block.columns]
-    if found := [column for column in asked.columns if column in coded]:
+    if found := [column for column in asked.columns if asked.classifier.schema_.block_of[column].categories]:
         raise ValueError(f"--of decision_regions draws two columns of numbers, and {quoted(found[0])} has categories")
     return _drawn(6.4, 4.8, plot.decision_regions, asked.classifier, asked.X[list(asked.columns)], asked.y)
 
