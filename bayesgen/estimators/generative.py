@@ -32,18 +32,6 @@ from bayesgen.tables.shares import stacked
 _SAMPLED = 1 << 21  # parameters that `sample` draws at a time: 16 MB
 
 
-def _largest(values):
-    """Return the column of the largest entry of each row, the first of equal ones; 15 times as fast as argmax."""
-    if len(values) < 256 * values.shape[1]:
-        return values.argmax(1)
-    kind = np.min_scalar_type(values.shape[1])
-    best, top = np.zeros(len(values), kind), values[:, 0]
-    for k, column in enumerate(values.T[1:], 1):
-        np.maximum(best, (column > top) * kind.type(k), out=best)
-        top = np.maximum(column, top)
-    return best
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class GenerativeClassifier(ClassifierMixin, Estimator, FittedModel):
     """Base of the generative classifiers: a class prior, a schema, statistics free of any prior, and a posterior."""
@@ -172,7 +160,7 @@ class GenerativeClassifier(ClassifierMixin, Estimator, FittedModel):
 
     def predict(self, X) -> np.ndarray:
         """Return the most probable class of each row; ties go to the first."""
-        best = _largest(self._joint(X, None))
+        best = self._joint(X, None).argmax(1)
         return self.classes_[best]
 
     def predict_joint_log_proba(self, X) -> np.ndarray:

@@ -26,7 +26,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.memory import check_memory
-from bayesgen.inspection.probabilities import tempered
+from bayesgen.inspection.probabilities import by_pieces
 from bayesgen.numerics.checks import check_count, check_weight
 from bayesgen.numerics.draws import generator
 from bayesgen.numerics.folds import folds
@@ -91,28 +91,19 @@ def next_labels(classifier, X, n: int = 1, size: int = 1000) -> NextLabels:
 
 def _joint(classifier, X, size) -> np.ndarray:
     """Return p(x_i, t = k | θ_s) of each row up to a factor of the row, (size, rows, K)."""
-    posterior = classifier.posterior_
-    if posterior.kind == "point":
+    if classifier.posterior_.kind == "point":
         raise ValueError("next_labels() asks how uncertain parameters are: it needs inference='exact' or 'nuts'")
     rows = classifier.read_for_draws(X)
     shape = size, count_rows(rows), len(classifier.classes_)
     what = f"{size} draws of {shape[1]} rows' probabilities of {shape[2]} classes"
     check_memory(what, 4 * 8 * shape[0] * shape[1] * shape[2], "take fewer draws (size=), or fewer rows")
-    result, done, exponent = np.empty(shape), 0, getattr(classifier, "exponent_", 1.0)
-    step = max(1, DENSITIES // (size * shape[2]))
-    for drawn, params in posterior.label_draws(rows, size, step, classifier.random_state):
-        density = np.moveaxis(drawn, 1, -1)
-        with np.errstate(divide="ignore", under="ignore"):
-            joint = density
-            if exponent != 1:
-                joint = tempered(density, np.log(params["classes.probability"])[:, None], exponent)
-            label = np.exp(joint - joint.max(-1, keepdims=True))
-            level = density.max(-1)
-            weight = np.exp(density - level[..., None]).sum(-1) * np.exp(level - level.max(0))
-            label *= (weight / label.sum(-1))[..., None]
-        result[:, done : done + label.shape[1]] = label
-        done += label.shape[1]
-    return result
+    parts = []
+    for density, probability in by_pieces(classifier, rows, size):
+        with np.errstate(under="ignore"):
+            level = density.max(1)
+            weight = np.exp(density - level[:, None]).sum(1) * np.exp(level - level.max(0))
+            parts.append(probability * weight[..., None])
+    return np.concatenate(parts, axis=1)
 
 
 @np.errstate(under="ignore")

@@ -56,7 +56,7 @@ def predict_proba_draws(classifier, X, size: int = 1000) -> np.ndarray:
         "take fewer draws (size=), fewer rows at a time, or predict_proba_interval",
     )
     result = np.empty((size, count, len(classifier.classes_)))
-    for probability in _by_pieces(classifier, rows, size):
+    for _, probability in by_pieces(classifier, rows, size):
         result[:, done : done + probability.shape[1]] = probability
         done += probability.shape[1]
     return result
@@ -93,14 +93,14 @@ def predict_proba_interval(classifier, X, level: float = 0.9, size: int = 1000) 
         gives = Argument("inference", "laplace"), " gives one"
         raise InputError("a classifier that is fitted at a point has no interval; ", *gives)
     intervals = []
-    for probability in _by_pieces(classifier, classifier.read_for_draws(X), size):
+    for _, probability in by_pieces(classifier, classifier.read_for_draws(X), size):
         with np.errstate(under="ignore"):
             intervals.append(np.quantile(probability, ends, axis=0))
     return np.moveaxis(np.concatenate(intervals, axis=1), 0, -1)
 
 
-def _by_pieces(classifier, rows, size):
-    """Yield p(t = k | x_i, θ_s) of some rows at a time, (size, rows, K)."""
+def by_pieces(classifier, rows, size):
+    """Yield log p(x_i, t = k | θ_s), (size, K, rows), and p(t = k | x_i, θ_s), (size, rows, K), of a few rows."""
     exponent, step = getattr(classifier, "exponent_", 1.0), max(1, DENSITIES // (size * len(classifier.classes_)))
     for drawn, params in classifier.posterior_.label_draws(rows, size, step, classifier.random_state):
         density = possible(drawn, params)
@@ -109,7 +109,7 @@ def _by_pieces(classifier, rows, size):
                 density = tempered(density, np.log(params["classes.probability"])[..., None], exponent)
         with np.errstate(under="ignore"):
             probability = softmax(np.moveaxis(density, 1, -1), axis=-1)
-        yield probability
+        yield drawn, probability
 
 
 def tempered(log_joint, log_prior, exponent: float):

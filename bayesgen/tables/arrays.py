@@ -17,7 +17,7 @@ from bayesgen.core.errors import listed
 from bayesgen.core.memory import check_memory
 from bayesgen.models.bernoulli import BINARY
 from bayesgen.models.column_families import FAMILIES
-from bayesgen.numerics.pieces import count_rows, pieces
+from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.schema import Block, Schema
 from bayesgen.tables.table import Table
 
@@ -117,7 +117,7 @@ def constant(schema: Schema, blocks) -> dict[str, float]:
 def numbers_and_codes(schema: Schema, blocks, left_out=(), largest=_FINITE) -> tuple[np.ndarray, np.ndarray]:
     """Return numbers (n, D) up to ``largest``, NaN where missing, and category codes (n, F), -1 where missing."""
     x = _numbers(schema, blocks)
-    if not _small(x) and (np.fmin.reduce(x, None) < -largest or np.fmax.reduce(x, None) > largest):
+    if x.size and (np.fmin.reduce(x, None) < -largest or np.fmax.reduce(x, None) > largest):
         row, place = np.argwhere(np.abs(x) > largest)[0]
         value = x[row, place]
         words = INFINITE if np.isinf(value) else "is too large; take another unit"
@@ -192,13 +192,6 @@ def _spread(x):
     """Return the range of each column; NaN, which is not above 0, if it has no value."""
     with np.errstate(over="ignore", invalid="ignore"):
         return np.fmax.reduce(x, 0) - np.fmin.reduce(x, 0)
-
-
-def _small(x) -> bool:
-    """Return True if there is neither a gap nor a number whose square is too large, in one read."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        flat = (x[batch].ravel() for batch in pieces(len(x), x.shape[1]))
-        return bool(np.isfinite(sum(rows @ rows for rows in flat)))
 
 
 def _kept(schema: Schema, left_out) -> np.ndarray:
