@@ -209,60 +209,6 @@ def test_what_a_terminal_would_obey_is_printed_as_text(tmp_path):
     assert code == 0 and r"\x1b[31mred" in out
 
 
-FILES = {
-    "empty.csv": "",
-    "header.csv": "x,t\n",
-    "one.csv": "x,t\n0.5,a\n1.5,a\n2.5,\n",
-    "unlabelled.csv": "x,t\n0.5,\n1.5,\n",
-    "few.csv": "x,t\n0.5,a\n1.5,b\n2.5,b\n",
-    "real.csv": "x,t\n0.5,0.1\n1.5,0.2\n2.5,0.4\n",
-    "constant.csv": "x,t\n1,a\n1,b\n1,a\n1,b\n",
-    "infinite.csv": "x,t\ninf,a\n1.5,b\n2.5,a\n3.5,b\n",
-    "ragged.csv": "x,t\n1,a\n1,a,b\n",
-    "junk.parquet": "not Parquet",
-    "good.csv": "x,t\n0.5,a\n1.5,b\n2.0,a\n3.5,b\n",
-}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (
-            "nowhere.csv --target t",
-            "nowhere.csv: no such file, nor a built-in data set; built in are: anes96, penguins",
-        ),
-        ("pinguins --target t", "pinguins: no such file, nor a built-in data set; built in are: anes96, penguins"),
-        (". --target t", "not a parquet file"),
-        ("empty.csv --target t", "empty.csv: not readable as CSV: the file is empty"),
-        ("header.csv --target t", "columns, but no rows"),
-        ("one.csv --target t", "one class only, a, in the 2 rows"),
-        ("unlabelled.csv --target t", "no row is left: all lack t"),
-        ("few.csv --target t", "too few rows: class a has 1, and every class needs at least 2"),
-        ("real.csv --target t", "t holds 3 distinct real numbers, not classes"),
-        ("constant.csv --target t", "no column is left to learn from; x left out: constant"),
-        ("infinite.csv --target t", "column 'x': value inf in row 0 is infinite"),
-        ("ragged.csv --target t", "ragged.csv: not readable as CSV"),
-        ("junk.parquet --target t", "junk.parquet: not readable as Parquet"),
-        ("good.csv --target y", "no column 'y'; there are: x, t"),
-        ("good.csv --target t --model lda", "--model must be one of all, nb, gda; got 'lda'"),
-        ("good.csv --target t --inference ml,vb", "no inference 'vb'; there are: exact, laplace, map, ml, nuts"),
-        ("good.csv --target t --folds 1", "--folds must be a number of folds, 2 or more; got 1"),
-        ("good.csv --target t --output empty.csv", "empty.csv: it is a file, not a folder"),
-        ("good.csv --target t --model gda --inference ml", "nothing could be learned in any fold"),
-    ],
-)
-def test_what_is_wrong_is_one_line_and_exit_code_2(tmp_path, monkeypatch, arguments, words):
-    monkeypatch.chdir(tmp_path)
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text)
-    result = CliRunner().invoke(app, ["compare", *arguments.split()])
-    assert result.exit_code == 2
-    assert isinstance(result.exception, SystemExit)
-    assert result.stderr.startswith("Error: ")
-    assert result.stderr.count("\n") == 1
-    assert words in result.stderr
-
-
 @pytest.mark.compiles
 def test_columns_are_named_for_what_predicts_best_and_for_nothing_that_does_not(tmp_path):
     """Naive Bayes counts the copies of a column that says little again and again, and would name it."""

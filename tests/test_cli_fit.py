@@ -15,7 +15,6 @@ from commands import fitted, run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet as pq
-from test_cli_compare import FILES
 from test_comparison import mixed
 from typer.testing import CliRunner
 
@@ -211,6 +210,43 @@ def test_predict_with_a_regression_fitted_in_python(tmp_path):
     np.testing.assert_allclose(predictions[["prediction", "sd"]], np.column_stack([mean, sd]), rtol=1e-12)
 
 
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder of tables, links and a model, of which hardly any go together."""
+    folder = tmp_path_factory.mktemp("place")
+    good = "x,t\n0.5,a\n1.5,b\n2.0,a\n3.5,b\n"
+    tables = {
+        "empty.csv": "",
+        "header.csv": "x,t\n",
+        "one.csv": "x,t\n0.5,a\n1.5,a\n2.5,\n",
+        "unlabelled.csv": "x,t\n0.5,\n1.5,\n",
+        "few.csv": "x,t\n0.5,a\n1.5,b\n2.5,b\n",
+        "real.csv": "x,t\n0.5,0.1\n1.5,0.2\n2.5,0.4\n",
+        "constant.csv": "x,t\n1,a\n1,b\n1,a\n1,b\n",
+        "infinite.csv": "x,t\ninf,a\n1.5,b\n2.5,a\n3.5,b\n",
+        "ragged.csv": "x,t\n1,a\n1,a,b\n",
+        "junk.parquet": "not Parquet",
+        "good.csv": good,
+        "alone.csv": "x,t\n1,a\n2,a\n2.5,b\n",
+        "other.csv": "z\n1\n",
+        "words.csv": "x\np\n",
+        "twice.csv": "x,x,t\n1,2,a\n2,3,b\n",
+        "long.csv": "x,t\n1,2,a\n2,3,b\n",  # pandas alone takes the first column for names of rows
+        "spaces.csv": 'bill length,"a,b",the class\n1,2,a\n',
+        "wide.csv": ",".join(f"c{i}" for i in range(10)) + "\n",
+    }
+    for name in ("sub", "report"):
+        (folder / name).mkdir()
+    for name, text in (tables | {"report/predictions.csv": good}).items():
+        (folder / name).write_text(text)
+    pq.write_table(pa.Table.from_arrays([pa.array([1, 2]), pa.array([1, 3])], ["x", "x"]), folder / "twice.parquet")
+    for link in ("link.safetensors", "link.csv"):
+        (folder / link).symlink_to("good.csv")
+    (folder / "link2").symlink_to("report/predictions.csv")
+    bg.NaiveBayesClassifier().fit(pd.DataFrame({"x": [1.0, 2.0, 4.0]}), [0, 1, 1]).save(folder / "model.safetensors")
+    return folder
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -230,7 +266,7 @@ def test_predict_with_a_regression_fitted_in_python(tmp_path):
         ),
         ("fit good.csv --target t --model logistic --inference exact", "no exact posterior"),
         (
-            "fit one.csv --target t --model nb --inference ml",
+            "fit alone.csv --target t --model nb --inference ml",
             "class 'b', column 'x': maximum likelihood does not exist",
         ),
         ("fit good.csv --target t --output good.csv", "--output good.csv: it is the file that is read, good.csv"),
@@ -263,32 +299,44 @@ def test_predict_with_a_regression_fitted_in_python(tmp_path):
         ("predict model.safetensors other.csv", "other.csv: lacks the columns x of the fit; it has z"),
         ("predict model.safetensors good.csv --unseen drop", "--unseen must be error or missing"),
         ("predict model.safetensors words.csv", "column 'x': 'p' in row 0 is no number, and the fit had numbers"),
+        (
+            "compare nowhere.csv --target t",
+            "nowhere.csv: no such file, nor a built-in data set; built in are: anes96, penguins",
+        ),
+        (
+            "compare pinguins --target t",
+            "pinguins: no such file, nor a built-in data set; built in are: anes96, penguins",
+        ),
+        ("compare . --target t", "not a parquet file"),
+        ("compare empty.csv --target t", "empty.csv: not readable as CSV: the file is empty"),
+        ("compare header.csv --target t", "columns, but no rows"),
+        ("compare one.csv --target t", "one class only, a, in the 2 rows"),
+        ("compare unlabelled.csv --target t", "no row is left: all lack t"),
+        ("compare few.csv --target t", "too few rows: class a has 1, and every class needs at least 2"),
+        ("compare real.csv --target t", "t holds 3 distinct real numbers, not classes"),
+        ("compare constant.csv --target t", "no column is left to learn from; x left out: constant"),
+        ("compare infinite.csv --target t", "column 'x': value inf in row 0 is infinite"),
+        ("compare ragged.csv --target t", "ragged.csv: not readable as CSV"),
+        ("compare junk.parquet --target t", "junk.parquet: not readable as Parquet"),
+        ("compare good.csv --target y", "no column 'y'; there are: x, t"),
+        ("compare good.csv --target t --model lda", "--model must be one of all, nb, gda; got 'lda'"),
+        (
+            "compare good.csv --target t --inference ml,vb",
+            "no inference 'vb'; there are: exact, laplace, map, ml, nuts",
+        ),
+        ("compare good.csv --target t --folds 1", "--folds must be a number of folds, 2 or more; got 1"),
+        ("compare good.csv --target t --output empty.csv", "empty.csv: it is a file, not a folder"),
+        ("compare good.csv --target t --model gda --inference ml", "nothing could be learned in any fold"),
     ],
 )
-def test_what_is_wrong_with_fit_and_predict_is_one_line(tmp_path, monkeypatch, arguments, words):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "good.csv").write_text(FILES["good.csv"])
-    (tmp_path / "one.csv").write_text("x,t\n1,a\n2,a\n2.5,b\n")
-    (tmp_path / "other.csv").write_text("z\n1\n")
-    (tmp_path / "words.csv").write_text("x\np\n")
-    (tmp_path / "twice.csv").write_text("x,x,t\n1,2,a\n2,3,b\n")
-    (tmp_path / "long.csv").write_text("x,t\n1,2,a\n2,3,b\n")  # pandas alone takes the first column for names of rows
-    (tmp_path / "spaces.csv").write_text('bill length,"a,b",the class\n1,2,a\n')
-    (tmp_path / "wide.csv").write_text(",".join(f"c{i}" for i in range(10)) + "\n")
-    pq.write_table(pa.Table.from_arrays([pa.array([1, 2]), pa.array([1, 3])], ["x", "x"]), "twice.parquet")
-    for link in ("link.safetensors", "link.csv"):
-        (tmp_path / link).symlink_to("good.csv")
-    for folder in ("sub", "report"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "report" / "predictions.csv").write_text(FILES["good.csv"])
-    (tmp_path / "link2").symlink_to("report/predictions.csv")
-    bg.NaiveBayesClassifier().fit(pd.DataFrame({"x": [1.0, 2.0, 4.0]}), [0, 1, 1]).save("model.safetensors")
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    code, _, err = run(*arguments.split()[1:], command=arguments.split()[0])
-    assert code == 2
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
-    assert err.startswith("Error: ") and words in err
-    assert not (tmp_path / "predictions.csv").exists()
+def test_what_is_wrong_is_one_line_and_changes_no_file(place, monkeypatch, arguments, words):
+    monkeypatch.chdir(place)
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    result = CliRunner().invoke(app, arguments.split())
+    assert result.exit_code == 2 and isinstance(result.exception, SystemExit)
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+    assert result.stderr.startswith("Error: ") and result.stderr.count("\n") == 1 and words in result.stderr
+    assert not (place / "predictions.csv").exists()
 
 
 def test_update_learns_what_all_rows_together_teach(tmp_path):
