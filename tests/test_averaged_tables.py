@@ -134,12 +134,6 @@ def test_a_value_that_hides_all_others_is_named(columns, value):
         AveragedClassifier(members=[*FEW, "softmax"], random_state=0).fit(X, y)
 
 
-def test_a_row_without_a_class_is_an_error():
-    y = SPECIES[FIT].astype(float)
-    y[3] = np.nan
-    refuses(lambda: AveragedClassifier().fit(IRIS[FIT], y), "y contains missing labels")
-
-
 def test_a_failed_fit_leaves_the_fit_before():
     classifier = clone(ONE).fit(IRIS[FIT], SPECIES[FIT])
     before = classifier.predict_proba(IRIS[TEST])

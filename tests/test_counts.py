@@ -236,22 +236,6 @@ def test_rows_that_are_refused(leaf, rows, message):
     refuses(lambda: leaf.log_predictive(rows), message, (ValueError, TypeError))
 
 
-@pytest.mark.parametrize(
-    "make, message",
-    [
-        (lambda: GammaPoisson(0.0, 1.0), "concentration must be positive"),
-        (lambda: BetaBinomial(1.0, 1.0, 0), "trials must be whole numbers >= 1"),
-        (lambda: BetaBinomial(1.0, 1.0, 2.5), "trials must be whole numbers >= 1"),
-        (lambda: BetaBinomial(1.0, 1.0, "ten"), "trials must be whole numbers >= 1"),
-        (lambda: DirichletMultinomial(1.0), "give categories="),
-        (lambda: DirichletMultinomial([1.0, 2.0], 3), "alpha has 2 entries for 3 categories"),
-        (lambda: DirichletMultinomial(1.0, 3, length=-1), "length must be a whole number"),
-    ],
-)
-def test_hyperparameters_that_are_refused(make, message):
-    refuses(make, message)
-
-
 # -- the estimator ----------------------------------------------------------------------------------------------------
 
 

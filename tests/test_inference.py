@@ -55,23 +55,6 @@ def test_rows_or_statistics_or_a_tuple(inference):
         np.testing.assert_array_equal(answer, answers[0])
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"num_samples": 0}, "num_samples must be an integer >= 1, got 0"),
-        ({"num_samples": 1.5}, "num_samples must be an integer"),
-        ({"num_warmup": -1}, "num_warmup must be an integer >= 0"),
-        ({"num_chains": 0}, "num_chains must be an integer >= 1"),
-        ({"num_samples": True}, "num_samples must be an integer >= 1, got True"),
-        ({"num_chains": "4"}, "num_chains must be an integer"),
-        ({"target_accept": 1.0}, "target_accept must lie between 0 and 1"),
-        ({"target_accept": 0}, "target_accept must lie between 0 and 1"),
-    ],
-)
-def test_settings_of_nuts(settings, words):
-    refuses(lambda: NUTS(**settings), words)
-
-
 # -- seeds
 
 

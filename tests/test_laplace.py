@@ -335,18 +335,6 @@ def test_without_a_mode_there_is_an_error():
     refuses(lambda: bg.fit(kink, 0.3, "laplace"), "no posterior mode was found")
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"num_samples": 0}, "num_samples must be a whole number >= 1"),
-        ({"num_proposals": 2.5}, "num_proposals must be a whole number"),
-        ({"num_samples": 500, "num_proposals": 500}, "num_proposals must be more than num_samples = 500, got 500"),
-    ],
-)
-def test_settings(settings, words):
-    refuses(lambda: bg.Laplace(**settings), words)
-
-
 def test_without_an_estimate_draws_have_no_evidence():
     with pytest.raises(AttributeError, match="inference='laplace' gives one"):
         _ = bg.fit(COIN, TOSSES).as_draws(0).log_evidence

@@ -229,22 +229,6 @@ def test_rows_are_refused_by_name(rows, message):
     refuses(lambda: MarkovChain("ab").statistics(rows), message, (ValueError, TypeError))
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"order": 4}, "order must be 0, 1, 2 or 3"),
-        ({"alpha": [1.0, 2.0, 3.0]}, r"alpha must be .* \(3, 2\)"),
-        ({"alpha": 0.0}, "alpha must be positive"),
-        ({"gap": "a"}, "gap 'a' is one of the categories"),
-        ({"separator": ""}, "separator must be a text"),
-        ({"length": 0}, "length must be a whole number"),
-        ({"categories": 200, "order": 3}, r"200\^4 probabilities"),
-    ],
-)
-def test_settings_are_refused_by_name(settings, message):
-    refuses(lambda: MarkovChain(**{"categories": "ab"} | settings), message)
-
-
 def test_what_a_chain_does_not_do_is_said():
     chain = MarkovChain("abc", gap="?")
     refuses(lambda: chain.log_predictive(["??????????a"]), "3\\^10 ways")

@@ -27,9 +27,6 @@ SCORES = {
         "y_true contains missing labels",
     ),
     "complex probability": (lambda: decision.decide([[1j, 1 - 1j]]), "array of numbers", TypeError),
-    "no bins": (lambda: evaluation.reliability_table([0, 1], P, bins=0), "bins must be"),
-    "bins of no kind": (lambda: evaluation.reliability_table([0, 1], P, strategy="log"), "strategy must be"),
-    "error of no kind": (lambda: evaluation.expected_calibration_error([0, 1], P, kind="mean"), "kind must be"),
     "evidences of rescaled rows": (
         lambda: bg.compare_evidence({"one": CLASSIFIER, "two": NB().fit(2 * X, Y)}),
         "of different rows; column 'u' has means by class of",
