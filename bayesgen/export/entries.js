@@ -1,7 +1,7 @@
 // ---- entries of a row -----------------------------------------------------------------------------------------------
 // Densities look at the columns of a row and at numbers that are derived of one column each, which stand behind them: a
 // logarithm log(x + shift), a column bent by Yeo and Johnson's transformation, the place of a number among some values,
-// or 1 at one category and 0 at others.
+// or 1 at one category and 0 at others. Trees also look at weighted sums of several columns.
 
 const WIDTH = model.columns.length;
 const FAR = 1e100; // of a bent number, whose square stays within float64
@@ -38,7 +38,9 @@ function back(e, z) {
 function entriesOfRow(x) {
   const z = [...x];
   z.beyond = [];
-  model.derived.forEach(({ of, bend, shift, values, level }, place) => {
+  model.derived.forEach((derived, place) => {
+    if (derived.weights) return z.push(sumOf(derived, x));
+    const { of, bend, shift, values, level } = derived;
     const v = x[of];
     if (Number.isNaN(v)) z.push(NaN);
     else if (bend) {
@@ -52,6 +54,13 @@ function entriesOfRow(x) {
     else z.push(Number(v === level));
   });
   return z;
+}
+
+/** Return a weighted sum of columns, each between two bounds and a missing one at its mean; NaN if all are missing. */
+function sumOf({ of, low, span, centre, weights }, x) {
+  const seen = [...of.keys()].filter((i) => !Number.isNaN(x[of[i]]));
+  const z = (i) => Math.min(Math.max((x[of[i]] - low[i]) / span[i], 0), 1) - centre[i];
+  return seen.length ? seen.reduce((sum, i) => sum + weights[i] * z(i), 0) : NaN;
 }
 
 /** Return the place in a factor of a column, or of what is derived of it; -1 where the factor does not look at it. */

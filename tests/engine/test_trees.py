@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from refusals import refuses, refuses_parts
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import Ridge
 from sklearn.metrics import log_loss
 from sklearn.tree import DecisionTreeClassifier
 
 import bayesgen as bg
 from bayesgen.averaging import ensembles
+from bayesgen.averaging.directions import _discriminant
 from bayesgen.averaging.ensembles import BoostedMember, BoostedMembers, ForestMember, ForestMembers, together
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.view import Training
@@ -155,6 +157,56 @@ def test_boosted_trees_say_what_scikit_learn_says(classes):
         peer = HistGradientBoostingClassifier(max_leaf_nodes=leaves, categorical_features=[0], **settings)
         peer.fit(z, rows.codes)
         np.testing.assert_allclose(np.exp(own + part.log_prior), peer.predict_proba(z), atol=1e-12)
+
+
+def bill(n, seed=0):
+    """Charges whose sum tells the class, beside a rule over another column: no column alone does."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 6)) * [9, 4, 2, 1, 1, 1] + [30, 17, 9, 0, 0, 0]
+    c = rng.integers(0, 2, (n, 1))
+    codes = np.where(x[:, 3] > 1, x[:, 4] > 0, (x[:, :3].sum(1) > 62) & (c[:, 0] == 0)).astype(int)
+    return Rows(x, c, codes, np.ones(n), (2,), 2)
+
+
+def test_trees_find_a_rule_over_a_sum_by_the_discriminants_of_nodes():
+    rows, new = bill(1200), bill(2000, seed=1)
+    part = BoostedMembers.of((BoostedMember(6, True), BoostedMember(6)), rows)
+    charges = part.sums.weight[:, :3] / np.linalg.norm(part.sums.weight, axis=1)[:, None] / part.sums.span[:3]
+    cosine = charges.sum(1) / np.linalg.norm(charges, axis=1) / 3**0.5
+    assert np.abs(cosine).max() > 0.99  # of one node all charges count equally, by what they cost
+    with_sums, without = (
+        log_loss(new.codes, np.exp(density + part.log_prior)) for density in part.log_density(new.x, new.c, [0, 1])
+    )
+    assert with_sums < 0.75 * without < 0.15
+
+
+def test_a_discriminant_is_a_ridge_regression_of_the_class():
+    rng = np.random.default_rng(0)
+    z, weight = rng.normal(size=(80, 3)), rng.uniform(0.5, 2, 80)
+    t = (z[:, 0] + rng.normal(size=80) > 0).astype(float)
+    peer = Ridge(alpha=0.1 * weight.sum()).fit(z, t, weight)
+    np.testing.assert_allclose(_discriminant(z, t, weight), peer.coef_, rtol=1e-10)
+
+
+@pytest.mark.parametrize("change", ["rows", "columns", "units", "weights"])
+def test_sums_depend_on_what_rows_hold_alone(change):
+    rows, rng, members = bill(300), np.random.default_rng(1), (BoostedMember(6, True),)
+    rows.x[rng.random(rows.x.shape) < 0.1] = np.nan
+    rows.x[3] = np.nan  # no number and no sum
+    factor, columns = rng.choice([-1.0, 1.0], 6) * np.exp(rng.normal(size=6)), rng.permutation(6)
+    rows = replace(rows, weight=rng.integers(1, 3, 300).astype(float))
+    twice = np.repeat(np.arange(300), rows.weight.astype(int))
+    other = {
+        "rows": rows.take(rng.permutation(300)),
+        "columns": replace(rows, x=rows.x[:, columns]),
+        "units": replace(rows, x=rows.x * factor),
+        "weights": rows.take(twice, np.ones(len(twice))),
+    }[change]
+    part, again = (BoostedMembers.of(members, own.distinct()[0]) for own in (rows, other))
+    asked = other if change in ("columns", "units") else rows
+    expected = part.log_density(rows.x, rows.c, [0])
+    assert len(part.sums.weight) > 1
+    np.testing.assert_allclose(again.log_density(asked.x, asked.c, [0]), expected, atol=1e-12)
 
 
 def test_a_class_that_a_fold_lacks_is_rare_in_it():
