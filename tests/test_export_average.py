@@ -69,7 +69,11 @@ def family(name, rng):
 
 @counts(200)
 @pytest.mark.parametrize(
-    "name", [pytest.param(f, marks=[pytest.mark.compiles] * (f in ("trees", "trees of sums", "screened and coded"))) for f in FAMILIES]
+    "name",
+    [
+        pytest.param(f, marks=[pytest.mark.compiles] * (f in ("trees", "trees of sums", "screened and coded")))
+        for f in FAMILIES
+    ],
 )
 def test_each_family_is_scored_as_in_python(name, count):
     rng = np.random.default_rng(0)

@@ -302,7 +302,7 @@ def test_a_file_names_only_what_is_known(saved, change, words):
 
 def test_another_format(saved):
     forge(saved, put("version", value=3))
-    refuses(lambda: bg.load(saved), r"written in format 3 by bayesgen .*; this version reads format 4: read it with")
+    refuses(lambda: bg.load(saved), r"written in format 3 by bayesgen .*; this version reads format 5: read it with")
 
 
 @pytest.mark.parametrize(

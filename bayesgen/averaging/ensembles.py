@@ -22,7 +22,8 @@ trees of class k,
 
 takes the place of log p(x | k), where π are the class frequencies. Rows are left out by folds. The least rows of a leaf
 follow the rows of the fit, so that a fold can split where all rows can, or its scores would not be those of the member.
-It has no density of x, and takes no part where one is needed.
+It has no density of x, and takes no part where one is needed. Of two classes, from a thousand rows on, the trees of
+little capacity also split by weighted sums of the numbers (`directions`): a rule over a sum is then one split.
 """
 
 import math

@@ -18,7 +18,7 @@ import numpy as np
 
 from bayesgen.core import __version__
 
-VERSION = 4  # of the format of saved files and of pickles
+VERSION = 5  # of the format of saved files and of pickles
 _TEXT, _DIGEST = "bayesgen", "sha256"  # names of the text and of the array
 _BEGINNING = f'{{"__metadata__":{{"{_TEXT}":'
 _HEADER, _VALUES = 10**8, 1 << 23  # bytes and values in a header: a table of a million columns takes fewer

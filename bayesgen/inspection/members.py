@@ -28,6 +28,7 @@ def summary(classifier):
         base rate), "components", "covariance", "rho", "kappa", "shrinkage" (of the numbers), "categories",
         "strength", "columns" (how many a screened member takes, or how many numbers a coded one takes as
         categories), "leaves" (the most of a boosted tree, or the names of the columns with leaves of their own),
+        "sums" (True if boosted trees see weighted sums of the numbers too),
         "rows" (the distinct rows from which it learned what is no sum, such as bends, components, coefficients and
         trees: fewer than there are where the time would be too long), "exponent", "weight", "share", the weight of
         all members of its family, and "log score", the mean over rows left out. Its ``attrs`` have the "log loss" to
