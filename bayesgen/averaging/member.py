@@ -269,8 +269,8 @@ class FittedMembers(Record, abc.ABC):
 
         A factor has a "kind", an array for each of its names, and "columns", the entries that it looks at: those that
         are given, or what is derived of one, such as {"of": entry, "bend": [location, scale, power]}, {"of": entry,
-        "values": [...]}, the place among some values, {"of": entry, "level": l}, 1 at a category, or {"of": [...], "low":
-        [...], "span": [...], "centre": [...], "weights": [...]}, a weighted sum of entries. Kinds are those of
+        "values": [...]}, the place among some values, {"of": entry, "level": l}, 1 at a category, or {"of": [...],
+        "low": [...], "span": [...], "centre": [...], "weights": [...]}, a weighted sum of entries. Kinds are those of
         `Leaf.written`, the arrays with an axis of alternatives in front, and
 
         - "vector" and "gaussian" with a "view", moments of groups, in place of location and scale: they follow from
