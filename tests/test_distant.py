@@ -40,8 +40,11 @@ def equal(a, b):
         np.testing.assert_allclose(a.predict(own, return_std=True), b.predict(X, return_std=True), rtol=1e-10)
 
 
+REPEATED = ("softmax ml", "as they are", "line ml")  # by the sums and programs of others
+
+
 @pytest.mark.compiles
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [pytest.param(c, marks=[pytest.mark.slow] * (c in REPEATED)) for c in CASES])
 def test_batches_and_partitions_teach_what_the_rows_would(case, tmp_path):
     estimator, y = CASES[case]
     table = X.assign(y=y, w=WEIGHT)

@@ -134,6 +134,7 @@ def cells():
             again = name.startswith("gda") and name != "gda, full" and (points or "shared" in name)
             again |= name in ("naive Bayes, binomial", "naive Bayes, Gaussian mean")
             again |= inference == "map" and name in ("gda, full", "naive Bayes, Gaussian")  # seconds; "ml" has them
+            slow |= again and inference == "map"  # whose search is that of "ml" and a prior
             yield pytest.param(name, gaps, inference, marks=[pytest.mark.slow] * slow + [pytest.mark.compiles] * again)
 
 

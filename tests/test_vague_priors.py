@@ -100,7 +100,7 @@ def shares_below(draws, exact):
 
 
 # Programs like another line's: leaves alone stand among those together, and a structure is shared or is not.
-AGAIN = (*FEW, "line", "full, shared", "diagonal, shared", "isotropic", "naive Bayes")
+AGAIN = (*FEW, "vector of one row", "line", "full", "full, shared", "diagonal, shared", "isotropic", "naive Bayes")
 
 
 def cases():

@@ -1,5 +1,6 @@
 """Members that the user chooses, and classifiers of the user's among them: pools, settings, folds, failures, files."""
 
+import functools
 from contextlib import contextmanager
 
 import joblib
@@ -170,6 +171,11 @@ def test_what_later_rows_cannot_give_back_is_refused(told):
         clone(classifier).set_params(features={"when": "date"}).fit(dated, y)
 
 
+@functools.cache
+def gaussians():
+    return AveragedClassifier(members=["gaussian"]).fit(X[FIT], NAMES[FIT])
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -185,10 +191,9 @@ def test_probabilities_that_are_none_leave_a_member_out(told, change, words):
         def predict_proba(self, X):
             return change(super().predict_proba(X))
 
-    alone = AveragedClassifier(members=["gaussian"]).fit(X[FIT], NAMES[FIT])
     with pytest.warns(UserWarning, match=f"'odd' failed and takes no part: ValueError: .*member 'odd' {words}"):
         classifier = AveragedClassifier(members=["gaussian", ("odd", Wrong())]).fit(X[FIT], NAMES[FIT])
-    np.testing.assert_array_equal(classifier.predict_proba(X), alone.predict_proba(X))
+    np.testing.assert_array_equal(classifier.predict_proba(X), gaussians().predict_proba(X))
 
 
 def test_probabilities_of_float32_are_taken_and_later_faults_named(told):
@@ -216,9 +221,13 @@ def test_without_a_column_that_varies_the_class_prior_is_the_answer(members):
     assert np.isfinite(AveragedClassifier(members=members).fit(rare, y).predict_proba(rare)).all()
 
 
-def test_folds_of_the_users_members_are_fitted_side_by_side():
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])  # it begins processes
+def test_folds_of_the_users_members_are_fitted_side_by_side(backend):
     line = ("line", LogisticRegression(max_iter=500))
-    alone, both = (AveragedClassifier(members=["gaussian", line], n_jobs=n).fit(X[FIT], NAMES[FIT]) for n in (None, 2))
+    with joblib.parallel_config(backend):
+        alone, both = (
+            AveragedClassifier(members=["gaussian", line], n_jobs=n).fit(X[FIT], NAMES[FIT]) for n in (None, 2)
+        )
     np.testing.assert_array_equal(both.predict_proba(X), alone.predict_proba(X))
     for wrong in (0, 1.5, "all"):
         with pytest.raises(ValueError, match="n_jobs must be a whole number other than 0"):
@@ -328,9 +337,8 @@ def test_a_member_that_says_nothing_gets_no_weight_and_one_that_is_right_does(to
 
 def test_a_member_that_fails_leaves_the_rest_standing(told):
     with pytest.warns(UserWarning, match="member 'told' failed and takes no part: RuntimeError: no such device"):
-        classifier = AveragedClassifier(members=["gaussian", ("told", told(fails=True))]).fit(X[FIT], Y[FIT])
-    alone = AveragedClassifier(members=["gaussian"]).fit(X[FIT], Y[FIT])
-    np.testing.assert_array_equal(classifier.predict_proba(X), alone.predict_proba(X))
+        classifier = AveragedClassifier(members=["gaussian", ("told", told(fails=True))]).fit(X[FIT], NAMES[FIT])
+    np.testing.assert_array_equal(classifier.predict_proba(X), gaussians().predict_proba(X))
 
 
 def test_a_class_of_one_row_and_weights_that_nobody_takes():

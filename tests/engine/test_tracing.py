@@ -74,7 +74,13 @@ def test_predictive_of_traced_hyperparameters(case):
     np.testing.assert_allclose(traced, case.model.update(statistics).log_predictive(asked(new)), rtol=1e-9, atol=1e-9)
 
 
-@each
+KINDS = ("coin", "gauge", "gaussian plane")  # of one number, of moments, of a matrix
+few = pytest.mark.parametrize(
+    "case", [pytest.param(c, marks=[pytest.mark.slow] * (c.name not in KINDS), id=c.name) for c in EXACT]
+)
+
+
+@few
 def test_many_priors_at_once(case):
     """Evidences mapped over a stack of hyperparameters equal the single ones."""
     statistics = case.model.statistics(*case.data(12))
@@ -86,7 +92,7 @@ def test_many_priors_at_once(case):
     np.testing.assert_allclose(values, [m.log_evidence(statistics) for m in (case.model, other)], rtol=1e-11)
 
 
-@each
+@few
 def test_single_precision(case):
     """In a float32 program the evidence is float32, right to 1e-4 of the sum of its terms' sizes."""
     statistics = case.model.statistics(*case.data(12))
