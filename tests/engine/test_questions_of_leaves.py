@@ -189,7 +189,7 @@ def test_what_is_loaded_is_what_was_saved(fitted, tmp_path):
         (lambda leaves: None, "leaves are a NoneType"),
         (lambda leaves: replace(leaves, single=()), "entries of another shape"),
         (
-            lambda leaves: replace(leaves, model=leaves.model.revised(features={"wait": Waiting()})),
+            lambda leaves: replace(leaves, model=leaves.model.revised(features={"wait": Waiting(1.0, 1.0)})),
             "other columns than schema_",
         ),
     ],
