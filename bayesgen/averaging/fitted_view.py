@@ -31,6 +31,7 @@ from bayesgen.core.errors import DataError
 from bayesgen.core.shapes import check_array, require_fit
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import pieces, taken
+from bayesgen.numerics.special import log_sum_groups
 from bayesgen.numerics.yeo_johnson import FAR
 from bayesgen.posterior.leaf_factor import LeafFactor
 
@@ -322,6 +323,4 @@ class FittedView(FittedFactors):
             top = density.max(2)
             density -= top[:, :, None]
             return top + np.log(np.exp(density, out=density).sum(2))
-        top = np.maximum.reduceat(density, first, axis=axis)
-        density -= top.take(self.view.owner, axis)
-        return top + np.log(np.add.reduceat(np.exp(density, out=density), first, axis=axis))
+        return log_sum_groups(density, first, axis)

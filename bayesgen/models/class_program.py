@@ -242,8 +242,7 @@ class ClassProgram(Model):
         Return the class codes (n,), and the rows by leaf.
         """
         rng = np.random.default_rng(seed)
-        cumulative = np.cumsum(params[f"{self.CLASSES}.probability"], axis=-1)[:, :-1]
-        t = (rng.random((len(cumulative), 1)) > cumulative).sum(1)
+        t = self.classes.draw(self.site(params, self.CLASSES), rng)
         x = {name: leaf.draw(self.site(params, name), rng) for name, leaf in self.leaves.items()}
         return t, {name: rows[np.arange(len(t)), t] for name, rows in x.items()}
 

@@ -177,16 +177,6 @@ class LineStatistics(Statistics):
 
     The distance between the means of two sums is rounded to float64. Columns whose offset is large beside their spread
     are better read in one call, which subtracts the first row from all.
-
-    Examples
-    --------
-    >>> x, t = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([1.0, 3.0, 5.0, 8.0])
-    >>> whole, part = LineStatistics.of(x, t, np.ones(4)), LineStatistics.of(x[:2], t[:2], np.ones(2))
-    >>> (whole.factor.T @ whole.factor).round(2)  # sums of squares and products
-    array([[ 5.  , 11.5 ],
-           [11.5 , 26.75]])
-    >>> bool(np.allclose((part + LineStatistics.of(x[2:], t[2:], np.ones(2))).factor, whole.factor))
-    True
     """
 
     n: np.ndarray = field(metadata=shaped(""))  # sum of weights

@@ -37,12 +37,12 @@ from bayesgen.core.program import static
 from bayesgen.models.categorical import Dice, labels, log_evidence_of_counts, shares
 from bayesgen.models.leaf import LOG_ZERO, Hyperparameter, hyperparameter
 from bayesgen.models.model import check_total
-from bayesgen.models.sequences import ChainStatistics, Contexts, earlier, log_sum_by_row, sequence_distribution
+from bayesgen.models.sequences import ChainStatistics, Contexts, earlier, sequence_distribution
 from bayesgen.models.symbols import END, Symbols
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.newton import fixed_point
 from bayesgen.numerics.pieces import pieces
-from bayesgen.numerics.special import namespace
+from bayesgen.numerics.special import log_sum_groups, namespace
 
 _LARGEST = 1_000_000  # entries of the transition matrix
 _STILL = 1e-12  # distance from the maximum at the end of expectation-maximisation
@@ -340,8 +340,8 @@ class MarkovChain(Dice):
         for piece in pieces(len(x), x.shape[1] * max(1, math.prod(groups))):
             rows, owner = self._completed(codes[piece])
             terms = self._log_predictive_of(rows)
-            count = len(codes[piece])
-            result.append(terms if len(rows) == count else log_sum_by_row(terms, owner, count))
+            first = np.searchsorted(owner, np.arange(len(codes[piece])))
+            result.append(terms if len(rows) == len(first) else log_sum_groups(terms, first))
         xp = namespace(self.alpha)
         return xp.concatenate(result or [np.zeros((0, math.prod(groups)))]).reshape(len(x), *groups)
 

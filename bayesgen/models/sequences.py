@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from bayesgen.core import program
 from bayesgen.core.errors import DataError, NoClosedForm
@@ -252,12 +251,6 @@ class ChainStatistics(PlainSums):
                     times = np.bincount(place.ravel(), np.repeat(times, len(counts)))
             result.append((sums, times))
         return result
-
-
-def log_sum_by_row(values, owner, count: int) -> np.ndarray:
-    """Return the log of the sum of exp(values) (ways, groups) over the ways of each row, (count, groups)."""
-    starts = np.searchsorted(owner, np.arange(count + 1))
-    return np.array([logsumexp(values[a:b], axis=0) for a, b in itertools.pairwise(starts)])
 
 
 def earlier(codes) -> np.ndarray:

@@ -207,6 +207,17 @@ def _scaled(z, axis):
     return 2 * xp.log(level) + xp.log1p((parts * parts).sum(axis) + ((1 / level) ** 2 - 1))
 
 
+def log_sum_groups(log_terms, first, axis: int = 0) -> np.ndarray:
+    """Return the log of the sums of terms, given by their logarithms, over groups that stand side by side on an axis.
+
+    ``first`` are the places where the groups begin. Where all terms are 0 the logarithm is -inf.
+    """
+    top = np.maximum(np.maximum.reduceat(log_terms, first, axis), -1e300)
+    with np.errstate(under="ignore", divide="ignore"):
+        terms = log_terms - np.repeat(top, np.diff(first, append=log_terms.shape[axis]), axis)
+        return np.log(np.add.reduceat(np.exp(terms, out=terms), first, axis)) + top
+
+
 def log_mixture(log_terms, weights) -> np.ndarray:
     """Return the log of the sum over members of weights (M,) times terms given by their logarithms (M, ...).
 

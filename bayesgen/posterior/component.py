@@ -27,6 +27,7 @@ from scipy.special import softmax
 
 from bayesgen.numerics.draws import choose
 from bayesgen.numerics.pieces import count_rows, select_rows
+from bayesgen.numerics.special import log_sum_groups
 from bayesgen.posterior.conditional import Conditional, pieces_of_line, summed_by_class
 
 Rows = Mapping[str, np.ndarray]  # name of a block -> its entries (n, ...) as floats, NaN where missing
@@ -123,11 +124,7 @@ class Factor(abc.ABC):
         shape = self.alternatives, self.classes, density.shape[1]
         if len(density) == shape[0] * shape[1]:
             return density.reshape(shape)
-        first, terms = self.first, density + self.log_share[:, None]
-        top = np.maximum.reduceat(terms, first)
-        with np.errstate(under="ignore"):
-            terms -= np.repeat(top, np.diff(first, append=len(terms)), axis=0)
-            return (np.log(np.add.reduceat(np.exp(terms, out=terms), first)) + top).reshape(shape)
+        return log_sum_groups(density + self.log_share[:, None], self.first).reshape(shape)
 
     @abc.abstractmethod
     def conditionals(self, rows: Rows, block: str) -> Iterator[tuple[Gap, Conditional]]:

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import special, stats
 
-from bayesgen.numerics.special import log_gamma_ratio
+from bayesgen.numerics.special import log_gamma_ratio, log_sum_groups
 
 _SQUARE = 1e300  # largest square of a distance: a node that is farther from every group still has class probabilities
 _LEVELS = np.array([1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35])
@@ -172,22 +172,9 @@ def pieces_of_line(cutting, classes: int) -> int:
 
 
 def summed_by_class(log_terms, owner) -> np.ndarray:
-    """Return the log of the sum over the groups of each class, (K, ...), from the logs of terms of groups, (G, ...).
-
-    Examples
-    --------
-    >>> summed_by_class(np.log([[1.0], [3.0], [2.0]]), np.array([0, 1, 0])).round(3)
-    array([[1.099],
-           [1.099]])
-    """
-    classes = int(owner.max()) + 1
-    if len(owner) == classes and (owner == np.arange(classes)).all():
+    """Return the log of the sum over the groups of each class, (K, ...), from the logs of terms of groups, (G, ...)."""
+    classes = np.arange(int(owner.max()) + 1)
+    if np.array_equal(owner, classes):
         return log_terms
-    result = np.empty((classes, *log_terms.shape[1:]))
-    with np.errstate(divide="ignore", under="ignore"):
-        for k in range(classes):
-            terms = log_terms[owner == k]
-            top = np.maximum(terms.max(0), -1e300)  # finite, where all are -inf
-            terms -= top
-            result[k] = np.log(np.exp(terms, out=terms).sum(0)) + top
-    return result
+    order = np.argsort(owner, kind="stable")
+    return log_sum_groups(log_terms[order], np.searchsorted(owner[order], classes))
