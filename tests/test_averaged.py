@@ -1,7 +1,6 @@
 """The averaged classifier: its laws, at home in scikit-learn, any table, bad input."""
 
 import copy
-import pickle
 from dataclasses import replace
 
 import arviz_plots as azp
@@ -88,13 +87,6 @@ def checks():
 @pytest.mark.parametrize(("estimator", "check"), list(checks()))
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
-
-
-@pytest.mark.compiles
-def test_pickle_keeps_every_bit(fitted_mixed):
-    X, _ = mixed(9, seed=1)
-    again = pickle.loads(pickle.dumps(fitted_mixed))
-    np.testing.assert_array_equal(again.predict_proba(X), fitted_mixed.predict_proba(X))
 
 
 @pytest.mark.compiles

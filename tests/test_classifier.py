@@ -14,7 +14,6 @@ from sklearn.base import clone
 from bayesgen import NUTS, AveragedClassifier, GaussianDiscriminantClassifier, NaiveBayesClassifier
 from bayesgen.inference import Exact
 from bayesgen.models import BetaBernoulli, DirichletCategorical, NormalInverseGamma, SeparationPrior
-from bayesgen.tables.table import Table
 
 SAMPLER = NUTS(num_samples=500, num_warmup=400, num_chains=2)
 FAST = ["ml", "map", "exact"]
@@ -122,20 +121,6 @@ def test_evidence_is_that_of_the_model(exact):
 
 
 # -- the shapes in which data comes
-
-
-def test_a_row_with_a_gap_is_a_row_without_the_column(exact):
-    X, _ = mixed()
-    rows = X.iloc[:5].copy()
-    rows[["leaf", "soil"]] = None
-    rows = rows.astype({"leaf": X["leaf"].dtype})
-    blocks = [b for b in exact.schema_.blocks if not {"leaf", "soil"} & set(b.columns)]
-    read = exact.schema_.read(Table(rows))
-    joint = np.log(exact.posterior_.model.classes.mean)
-    for block in blocks:
-        joint = joint + exact.posterior_.model.leaves[block.name].log_predictive(read[block.name])
-    want = np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
-    np.testing.assert_allclose(exact.predict_proba(rows), want, rtol=1e-12)
 
 
 @pytest.mark.parametrize("inference", FAST)

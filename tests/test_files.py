@@ -175,6 +175,10 @@ def array(name):
     return {"array": name}
 
 
+def other(name):
+    return {"object": name, "own": False, "fields": {}}
+
+
 def labels(*items, dtype="O", shape=None):
     return {"labels": list(items), "dtype": dtype, "shape": [len(items)] if shape is None else shape}
 
@@ -189,6 +193,19 @@ def nested(depth):
 MODEL = ("fitted", "model_", "fields")
 LEAF = (*MODEL, "gaussian", "fields")
 CRAFTED = {
+    "another format": (
+        put("version", value=3),
+        r"written in format 3 by bayesgen .*; this version reads format 5: read it with",
+    ),
+    "another estimator": (put("estimator", value="os.system"), "no estimator of bayesgen"),
+    "no parameters": (put("parameters", value=[]), "no estimator of bayesgen"),
+    "a parameter more": (put("parameters", "gravity", value=9.81), "no estimator of bayesgen"),
+    "a parameter that is no array": (
+        put("parameters", "inference", value=array("nothing")),
+        "no estimator of bayesgen",
+    ),
+    "another class": (put("parameters", "inference", value=other("system")), "the class system"),
+    "a leaf for an inference": (put("parameters", "inference", value=other("Louder")), "the class Louder"),
     "an attribute": (put("fitted", "predict", value=1), "has no attribute 'predict'"),
     "a special attribute": (put("fitted", "__class__", value=1), "has no attribute '__class__'"),
     "an attribute less": (lambda s: s["fitted"].pop("model_"), "needs the attribute 'model_'"),
@@ -226,10 +243,7 @@ CRAFTED = {
     ),
     "a schema that is none": (put("fitted", "schema_", value="columns"), "schema_ is a str"),
     "statistics that are none": (put("fitted", "statistics_", value="sums"), "no estimator of bayesgen does"),
-    "a class in another place": (
-        put("fitted", "model_", value={"object": "Exact", "own": False, "fields": {}}),
-        "model_ is a Exact",
-    ),
+    "a class in another place": (put("fitted", "model_", value=other("Exact")), "model_ is a Exact"),
     "a field less": (lambda s: s["fitted"]["model_"]["fields"].pop("shared"), "GaussianDiscriminant has the fields"),
     "a field more": (put(*MODEL, "power", value=2), "GaussianDiscriminant has the fields"),
     "a field of another type": (put(*MODEL, "covariance", value=7), "covariance a value of the wrong type"),

@@ -195,9 +195,7 @@ def test_linear_terms_add_to_the_log_odds(gap):
 
 
 @pytest.mark.compiles
-def test_arviz_groups_with_rows(tmp_path):
-    import xarray as xr
-
+def test_arviz_groups_with_rows():
     classifier = bg.NaiveBayesClassifier(random_state=0).fit(TABLE, SPECIES)
     data = classifier.to_arviz(TABLE[:40], SPECIES[:40])
     assert set(data.children) == {
@@ -219,29 +217,6 @@ def test_arviz_groups_with_rows(tmp_path):
         error = (drawn == k).mean(0) - share[:, k].mean(0)
         assert (np.abs(error) < 5 * np.sqrt(share[:, k].mean(0) / len(drawn)) + 1e-9).all()
     assert set(data.prior_predictive.data_vars) == {"t", *TABLE.columns}
-    path = tmp_path / "posterior.nc"
-    data.to_netcdf(path)
-    again = xr.open_datatree(path)
-    np.testing.assert_array_equal(again.log_likelihood["joint"], data.log_likelihood["joint"])
-
-
-def test_arviz_takes_rows_with_their_classes():
-    classifier = bg.GaussianDiscriminantClassifier().fit(X, Y)
-    refuses(lambda: classifier.to_arviz(X), "X and y together")
-    refuses(lambda: classifier.to_arviz(X[:2], [0, 7]), "labels")
-
-
-@pytest.mark.compiles
-@pytest.mark.filterwarnings("default:The inplace keyword")  # of pandas, about its use in arviz_stats
-def test_loo_compares_models():
-    import arviz_stats as azs
-
-    trees = {
-        name: bg.GaussianDiscriminantClassifier(covariance, random_state=0).fit(X, Y).to_arviz(X, Y)
-        for name, covariance in (("full", "full"), ("round", "isotropic"))
-    }
-    table = azs.compare(trees)
-    assert list(table.index) == ["full", "round"]
 
 
 # -- evidence ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from scipy.special import expit, log_expit, log_ndtr, log_softmax, ndtr
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import LogisticRegression as ScikitLearn
-from sklearn.utils.estimator_checks import check_estimator
 
 from bayesgen import LogisticClassifier, ProbitClassifier, fit
 from bayesgen.models import LogisticRegression, ProbitRegression
@@ -266,11 +265,6 @@ def test_draws_are_told_of_the_columns_as_given():
     np.testing.assert_allclose(model.predict_proba(frame)[:, 1], p, rtol=1e-9)
     again = clone(model).fit(frame, t)
     np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
-
-
-@pytest.mark.parametrize("estimator", [LogisticClassifier(inference="map"), ProbitClassifier(inference="map")], ids=str)
-def test_scikit_learn_contract(estimator):
-    check_estimator(estimator, on_skip=None)
 
 
 def ml(x, t):

@@ -43,6 +43,8 @@ SCORES = {
     "left out of other labels": (lambda: CLASSIFIER.leave_one_out(X, np.roll(Y, 1)), "rows of the fit: column 'u'"),
     "left out of fewer rows": (lambda: CLASSIFIER.leave_one_out(X[:-1], Y[:-1]), "must be the rows of the fit"),
     "left out of a point": (lambda: GD(inference="ml").fit(X, Y).leave_one_out(X, Y), "needs inference='exact'"),
+    "rows without classes to ArviZ": (lambda: CLASSIFIER.to_arviz(X), "X and y together"),
+    "other classes to ArviZ": (lambda: CLASSIFIER.to_arviz(X[:2], ["a", "z"]), "labels"),
     "draws beyond memory": (
         lambda: CLASSIFIER.predict_proba_draws(X, 10**12),
         "of 8 rows' probabilities of 2 classes would take 128000 GB of memory, and there are .*: take fewer draws",

@@ -26,14 +26,6 @@ def test_integer_column_names():
     )
 
 
-def test_unused_categories_count():
-    levels = pd.Categorical(["u", "v"] * 4, categories=["w", "u", "v"])
-    classifier = bg.NaiveBayesClassifier().fit(pd.DataFrame({"c": levels}), Y)
-    assert classifier.schema_.blocks[0].categories == ("w", "u", "v")
-    unseen = pd.DataFrame({"c": pd.Categorical(["w"], categories=["w", "u", "v"])})
-    np.testing.assert_allclose(classifier.predict_proba(unseen), [[0.5, 0.5]])
-
-
 @pytest.mark.parametrize("gap", [None, np.nan, pd.NA])
 def test_a_gap_of_any_kind_drops_out(gap):
     X = pd.DataFrame({"c": ["u", "v"] * 4, "x": np.arange(8.0)})
@@ -150,13 +142,6 @@ def test_a_slash_in_a_column_name_survives_arviz():
     X = pd.DataFrame({"a/b": ["u", "v"] * 4})
     tree = bg.NaiveBayesClassifier(random_state=0).fit(X, Y).to_arviz()
     assert tree.posterior["a_b.probability"].dims == ("chain", "draw", "class", "a_b.category")
-
-
-def test_an_all_missing_row_gets_the_class_prior():
-    X = pd.DataFrame({"c": ["u", "v"] * 4, "x": np.arange(8.0)})
-    nothing = pd.DataFrame({"c": [None], "x": [np.nan]})
-    y = np.array(["a"] * 6 + ["b"] * 2)
-    np.testing.assert_allclose(bg.NaiveBayesClassifier().fit(X, y).predict_proba(nothing), [[7 / 10, 3 / 10]])
 
 
 # -- one table, every kind of container

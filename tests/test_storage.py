@@ -187,7 +187,7 @@ def test_the_file_is_open(tmp_path):
     with safe_open(tmp_path / "model.safetensors", "np") as file:
         words, mean = file.metadata(), file.get_tensor("posterior_.model.gaussian.mean")
     told = json.loads(words["bayesgen"])
-    assert (told["format"], told["version"], told["library"]) == ("estimator", 4, bg.__version__)
+    assert (told["format"], told["version"], told["library"]) == ("estimator", 5, bg.__version__)
     assert told["estimator"] == "GaussianDiscriminantClassifier"
     np.testing.assert_array_equal(mean, fitted.posterior_.model.gaussian.mean)
     save_file(load_file(tmp_path / "model.safetensors"), tmp_path / "again.safetensors", words)
@@ -282,27 +282,6 @@ def put(*keys, value):
         inner[keys[-1]] = value
 
     return change
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (put("estimator", value="os.system"), "no estimator of bayesgen"),
-        (put("parameters", "inference", value={"object": "system", "own": False, "fields": {}}), "the class system"),
-        (put("parameters", "inference", value={"object": "Louder", "own": False, "fields": {}}), "the class Louder"),
-        (put("parameters", "inference", value={"array": "nothing"}), "no estimator of bayesgen"),
-        (put("parameters", "gravity", value=9.81), "no estimator of bayesgen"),
-        (put("parameters", value=[]), "no estimator of bayesgen"),
-    ],
-)
-def test_a_file_names_only_what_is_known(saved, change, words):
-    forge(saved, change)
-    refuses(lambda: bg.load(saved), rf"model\.safetensors: .*{words}")
-
-
-def test_another_format(saved):
-    forge(saved, put("version", value=3))
-    refuses(lambda: bg.load(saved), r"written in format 3 by bayesgen .*; this version reads format 5: read it with")
 
 
 @pytest.mark.parametrize(
