@@ -58,11 +58,7 @@ def predict(
         decide = _decisions(estimator, loss, reject_cost, reading)
 
         def predicted(X, others):
-            found = decide(predictions(estimator, X))
-            headings = formats.apart(names, ["row", *found.columns])
-            for place, (name, called) in enumerate(headings.items()):
-                found.insert(place, called, others[name].to_numpy())
-            return found
+            return formats.named(decide(predictions(estimator, X)), others[names])
 
         with said(out):
             warnings.filterwarnings("ignore", "X has feature names", UserWarning)  # fitted on an array: x0, x1, ...
@@ -119,9 +115,7 @@ def explain(
         if output:
             inputs.keep_inputs(output, file, model)
             formats.check_picture(output)
-        classifier = inputs.load(model)
-        if not hasattr(classifier, "classes_"):
-            raise ValueError(f"{model}: {type(classifier).__name__} has no classes, and no odds to explain")
+        classifier = inputs.with_classes(model, inputs.load(model), ", and no odds to explain")
         read, X = inputs.columns_of_fit(classifier, file, csv.later(classifier))
         if not 0 <= row < len(X):
             raise ValueError(f"--row {row}: the file has the rows 0 to {len(X) - 1}")

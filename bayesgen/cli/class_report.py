@@ -1,15 +1,15 @@
 """`bayesgen classes`: classes that nobody named in a table: how many, what they are, and the class of each row."""
 
-import io
 from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
 import typer
 
-from bayesgen.cli import folders, inputs, shell
+from bayesgen.cli import folders, formats, inputs, shell
 from bayesgen.cli.report import terminal
 from bayesgen.cli.report.elements import Html, bullets, document, image, section, tag, wide
+from bayesgen.cli.report.pictures import drawn, picture
 from bayesgen.cli.shell import said
 from bayesgen.comparison import compare_classes
 from bayesgen.core.errors import counted
@@ -59,8 +59,8 @@ def classes(
         best = found.fits[found.best]
         member = pd.DataFrame(best.predict_proba(prepared.X), columns=[f"P({c})" for c in best.classes_])
         member.insert(0, "class", best.predict(prepared.X))
-        names = prepared.names.reset_index(drop=True)
-        member = pd.concat([names, member], axis=1) if names.shape[1] else member.rename_axis("row").reset_index()
+        of = prepared.names
+        member = formats.named(member, of) if of.shape[1] else member.rename_axis("row").reset_index()
         profiles = best.class_profiles()
         contents = {
             "report.html": _page(file, found, best, profiles),
@@ -103,9 +103,4 @@ def _table(frame: pd.DataFrame) -> Html:
 
 
 def _picture(draw, subject, seen: str) -> Html:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 4.2), layout="constrained")
-    draw(subject, ax=figure.add_subplot())
-    figure.savefig(content := io.BytesIO(), format="png", dpi=110)
-    return image(content.getvalue(), seen)
+    return image(picture(drawn(8, 4.2, draw, subject), "", seen).png, seen)

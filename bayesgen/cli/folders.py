@@ -236,12 +236,8 @@ class Cleaned(Source):
         self._dates, self._missing = self.reading.dates, self.reading.missing
         text = [column for column in X if column in self._dates or X[column].dtype.kind not in "biuf"]
         numeric = [c for c in text if hasattr(X[c], "cat") and X[c].cat.categories.dtype.kind in "iuf"]
-        kinds = (
-            {c: "b" if X[c].dtype.kind == "b" else "f" for c in X}
-            | dict.fromkeys(set(text) - set(numeric), "O")
-            | {target: "O"}
-        )
-        self._source.declare(kinds)
+        kinds = {c: "b" if X[c].dtype.kind == "b" else "f" for c in X}
+        self._source.declare(kinds | dict.fromkeys([*set(text).difference(numeric), target], "O"))
         self.paths = self._source.paths
 
     def types(self, target, weight):
@@ -269,12 +265,8 @@ class Cleaned(Source):
         for name in batch.schema.names:
             kind = batch.schema.field(name).type
             same = name == self._target or (name not in self._dates and kind_of_type(kind) == _kind(self._X[name]))
-            if (
-                not same
-                or pa.types.is_decimal(kind)
-                or pa.types.is_dictionary(kind)
-                or hasattr(self._X.get(name), "cat")
-            ):
+            other = pa.types.is_decimal(kind) or pa.types.is_dictionary(kind) or hasattr(self._X.get(name), "cat")
+            if not same or other:
                 return None
         table: Any = arrow_of(batch)
         for place, (name, values) in enumerate(zip(table.column_names, table.columns, strict=True)):

@@ -53,15 +53,14 @@ def write(frames: Iterable[Any], output: Path) -> tuple[int, list[str]]:
     return count, columns
 
 
-def apart(names: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
-    """Return the heading of each column that names the rows: its name, behind "id_" where another column has that."""
-    taken, called = set(taken), {}
-    for name in names:
-        called[name] = name
-        while called[name] in taken:
-            called[name] = f"id_{called[name]}"
-        taken.add(called[name])
-    return called
+def named(found, names, place: int = 0):
+    """Insert the columns that name the rows at a place: a name stands behind "id_" where another column has it."""
+    for j, name in enumerate(names, place):
+        heading = name
+        while heading in ("row", *found.columns):
+            heading = f"id_{heading}"
+        found.insert(j, heading, names[name].to_numpy())
+    return found
 
 
 @contextlib.contextmanager

@@ -36,6 +36,13 @@ def load(path):
     return estimator.set_params(missing="mean") if hasattr(estimator, "missing") else estimator
 
 
+def with_classes(path: Path, estimator, what: str):
+    """Return a saved estimator, or raise where it has no classes, in words that say what is asked of them."""
+    if not hasattr(estimator, "classes_"):
+        raise ValueError(f"{path}: {type(estimator).__name__} has no classes{what}")
+    return estimator
+
+
 def keep_inputs(output: Path, *inputs: str | Path | None) -> None:
     """Raise an error if writing would fail, or replace an input, by whatever name; called before anything is read.
 

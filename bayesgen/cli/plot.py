@@ -45,9 +45,7 @@ def plot(
             raise ValueError(f"--of {of} needs --target, the column of {file} that holds the classes")
         inputs.keep_inputs(output, model, file, loss)
         formats.check_picture(output)
-        classifier = inputs.load(model)
-        if not hasattr(classifier, "classes_"):
-            raise ValueError(f"{model}: {type(classifier).__name__} has no classes to draw")
+        classifier = inputs.with_classes(model, inputs.load(model), " to draw")
         reading = csv.later(classifier)
         used = classifier.schema_.used().columns
         chosen = split(columns) or list(used)

@@ -27,10 +27,7 @@ _ENDINGS = {Dialect.JAVASCRIPT: "js", Dialect.DUCKDB: "sql"}
 
 def _classifier(model: Path):
     """Return a saved classifier, or raise where the model has no classes."""
-    found = storage.load(model)
-    if not hasattr(found, "classes_"):
-        raise ValueError(f"{model}: {type(found).__name__} has no classes, whose probabilities a program or page tells")
-    return found
+    return inputs.with_classes(model, storage.load(model), ", whose probabilities a program or page tells")
 
 
 def export(

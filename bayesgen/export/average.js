@@ -123,7 +123,7 @@ function predictives(f) {
   for (const [rho, kappa, shrinkage] of f.strengths) {
     const delta = (g, r) => (view.n[g] ? mean[g * D + r] - view.centre[r] : 0);
     const squares = (g, r, c) => S[g * size + place(r, c)] + ((kappa * view.n[g]) / (kappa + view.n[g])) * delta(g, r) * delta(g, c);
-      const about = (g, r, c) => (f.shared ? view.n.reduce((sum, _, o) => sum + squares(o, r, c), 0) : squares(g, r, c));
+    const about = (g, r, c) => (f.shared ? view.n.reduce((sum, _, o) => sum + squares(o, r, c), 0) : squares(g, r, c));
     for (let g = 0; g < G; g++) {
       const [rows, dof] = [kappa + view.n[g], rho + 2 + (f.shared ? total : view.n[g])];
       for (let i = 0; i < (matrix ? 1 : D); i++) {

@@ -62,11 +62,8 @@ class Discriminant:
         if absent:
             raise ValueError(f"{absent[0]!r} is not one of the classes {listed(self.classes)}")
         a, b = self.classes.index(first), self.classes.index(second)
-        return Boundary(
-            self.quadratic[..., a, :, :] - self.quadratic[..., b, :, :],
-            self.weights[..., a, :] - self.weights[..., b, :],
-            self.intercept[..., a] - self.intercept[..., b],
-        )
+        parts = (self.quadratic, -3), (self.weights, -2), (self.intercept, -1)
+        return Boundary(*(part.take(a, axis) - part.take(b, axis) for part, axis in parts))
 
 
 @dataclass(frozen=True)

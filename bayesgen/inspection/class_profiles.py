@@ -143,12 +143,8 @@ def typical_rows(classifier, X, count: int = 3) -> pd.DataFrame:
         order = np.argsort(-np.where(member.argmax(1) == k, density[:, k], -np.inf), kind="stable")
         taken += [(k, row) for row in order[: min(count, (member.argmax(1) == k).sum())]]
     codes, places = np.array(taken, int).reshape(-1, 2).T
-    index = [classifier.classes_[codes], table.index[places]]
-    return (
-        table.iloc[places]
-        .set_axis(pd.MultiIndex.from_arrays(index, names=["class", "row"]))
-        .assign(membership=member[places, codes])
-    )
+    index = pd.MultiIndex.from_arrays([classifier.classes_[codes], table.index[places]], names=["class", "row"])
+    return table.iloc[places].set_axis(index).assign(membership=member[places, codes])
 
 
 def separating_columns(classifier, X) -> pd.Series:

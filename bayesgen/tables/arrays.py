@@ -55,18 +55,17 @@ def _of(schema: Schema, families) -> list[Block]:
 
 def levels(schema: Schema) -> list[int]:
     """Return the number of categories of each column of `categories`."""
-    count = {block.name: 2 if block.categories is None else len(block.categories) for block in schema.blocks}
-    return [count[block.name] for block in _of(schema, _CATEGORIES) for _ in block.columns]
+    return [len(_levels(block)) for block in _of(schema, _CATEGORIES) for _ in block.columns]
 
 
 def level_names(schema: Schema) -> list[str]:
     """Return the names of all levels of all columns of `categories`, each with its column."""
-    return [
-        f"{name} = {level}"
-        for block in _of(schema, _CATEGORIES)
-        for name in block.columns
-        for level in ((False, True) if block.categories is None else block.categories)
-    ]
+    pairs = ((name, _levels(block)) for block in _of(schema, _CATEGORIES) for name in block.columns)
+    return [f"{name} = {level}" for name, levels in pairs for level in levels]
+
+
+def _levels(block: Block) -> tuple:
+    return (False, True) if block.categories is None else block.categories
 
 
 def learned(table: Table, features) -> tuple[Schema, dict[str, np.ndarray]]:

@@ -106,14 +106,9 @@ def read(
         account = replace(account, sep=reading.sep or fields.sep, plain=reading.plain, **signs)
     account = replace(account, missing=reading.missing, date_order=reading.date_order, sheet=reading.sheet)
     notes += [] if content is not None else _misnamed(path, file)
-    rows = len(table[0][1]) if table else 0
-    return TableFile(
-        pd.DataFrame({name: values.array for name, values in columns.items()}, index=pd.RangeIndex(rows)),
-        source,
-        gaps,
-        tuple(notes),
-        account,
-    )
+    rows = pd.RangeIndex(len(table[0][1]) if table else 0)
+    frame = pd.DataFrame({name: values.array for name, values in columns.items()}, index=rows)
+    return TableFile(frame, source, gaps, tuple(notes), account)
 
 
 def _csv(fields: Fields) -> list[tuple[str, "pa.Array"]]:

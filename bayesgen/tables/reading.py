@@ -218,12 +218,9 @@ def changed_after(rows: Any) -> tuple[str, ...]:
     if Reading.of(rows) is _PLAIN:
         return ()
     marks = rows.attrs[_ATTRIBUTE].get(_MARKS)
-    known = {str(name): name for name in rows.columns}
-    return tuple(
-        name
-        for name, kept in (marks.items() if isinstance(marks, Mapping) else ())
-        if name in known and not holds(kept, rows[known[name]])
-    )
+    marks = marks if isinstance(marks, Mapping) else {}
+    there = {str(name): rows[name] for name in rows.columns if str(name) in marks}
+    return tuple(name for name, kept in marks.items() if name in there and not holds(kept, there[name]))
 
 
 class _Kept(dict):

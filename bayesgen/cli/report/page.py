@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bayesgen.cli.formats import apart
+from bayesgen.cli import formats
 from bayesgen.cli.report import words
 from bayesgen.cli.report.elements import Html, bullets, document, image, section, tabled, tag
 from bayesgen.cli.report.pictures import Picture, pictures
@@ -75,11 +75,7 @@ def predictions(account: Account):
         best[~np.isfinite(probability.sum(1))] = None  # of a fold that could not be learned
         columns[f"{name}_class"] = best
         columns |= {f"{name}_p_{c}": p for c, p in zip(result.classes.tolist(), probability.T, strict=True)}
-    called = apart(prepared.names, columns)
-    found = pd.DataFrame(columns)
-    for place, (name, heading) in enumerate(called.items(), 1):
-        found.insert(place, heading, prepared.names[name].to_numpy())
-    return found
+    return formats.named(pd.DataFrame(columns), prepared.names, 1)
 
 
 def page(account: Account, drawn: Mapping[str, Picture]) -> str:

@@ -54,7 +54,7 @@ def pictures(account) -> dict[str, Picture]:
 
 def draw_evidence(told):
     """Draw the effect of each value of a row on the odds of a class."""
-    return _drawn(6.4, 1.3 + 0.3 * (1 + len(told.terms)), plot.evidence, told)
+    return drawn(6.4, 1.3 + 0.3 * (1 + len(told.terms)), plot.evidence, told)
 
 
 def save_figure(figure, file, path: Path) -> None:
@@ -72,14 +72,14 @@ def _figure(width: float, height: float):
     return figure
 
 
-def _drawn(width: float, height: float, draw: Callable[..., Any], *given, **options):
+def drawn(width: float, height: float, draw: Callable[..., Any], *given, **options):
     """Return a figure that holds what one function draws."""
     figure = _figure(width, height)
     draw(*given, **options, ax=figure.subplots())
     return figure
 
 
-def _picture(figure: Any, caption: str, seen: str) -> Picture:
+def picture(figure: Any, caption: str, seen: str) -> Picture:
     """Return a figure as a picture, whole and cut into its panels."""
     from matplotlib.image import imsave
 
@@ -129,9 +129,9 @@ def _probabilities(result) -> Picture:
         ax.set_title(_title(result, name, rows), fontsize=10)
     caption = "The probability that each held-out row gave to its true class"
     if reference is None:
-        return _picture(figure, f"{caption}.", f"{caption}, in log odds, by rank: {', '.join(others)}.")
+        return picture(figure, f"{caption}.", f"{caption}, in log odds, by rank: {', '.join(others)}.")
     apart = _listed({name: result.difference(name).max(initial=0.0) for name in others})
-    return _picture(
+    return picture(
         figure,
         f"{caption}, against that under the exact posterior. Off the diagonal the two differ.",
         f"{caption}, in log odds, against the same under exact, a panel each for {', '.join(others)}. The largest "
@@ -159,7 +159,7 @@ def _calibration(result, name: str) -> Picture:
     right.set_title("ROC, with the area below it", fontsize=10)
     if areas:
         right.legend(loc="lower right", fontsize=8)
-    return _picture(
+    return picture(
         figure,
         f"{name}. Left or above: how often the most probable class is the true one, against its probability: points "
         "in bins, with 95 % intervals and numbers of rows, and a line without bins. On the dashed diagonal both are "
@@ -172,8 +172,8 @@ def _calibration(result, name: str) -> Picture:
 
 def _models(models) -> Picture:
     above = models.table["difference"].drop(index=models.best).dropna()
-    return _picture(
-        _drawn(_WIDTH, 0.8 + 0.42 * len(models.probability), plot.models, models),
+    return picture(
+        drawn(_WIDTH, 0.8 + 0.42 * len(models.probability), plot.models, models),
         f"By how much the log loss of each model is above that of {models.best}, row by row, with two standard errors "
         "of the difference on either side. Beside the names stand the log losses.",
         f"Log loss of models above that of {models.best}: {_listed(above.to_dict())}.",
@@ -183,8 +183,8 @@ def _models(models) -> Picture:
 def _net_benefit(benefits) -> Picture:
     first = next(iter(benefits.values()))
     half = {name: found.model[49] for name, found in benefits.items()}
-    return _picture(
-        _drawn(_WIDTH, 4.0, plot.net_benefit, benefits),
+    return picture(
+        drawn(_WIDTH, 4.0, plot.net_benefit, benefits),
         f"What acting on held-out probabilities is worth in a row, {first.unit}, by the {first.varied}, beside acting "
         "on all rows and on none. A curve is faint where fewer than 20 rows are acted on, or fewer than 20 are not.",
         f"Net benefit at a threshold of 0.5: {_listed(half)}; of acting on all {first.single['all'][49]:.4f}.",
@@ -193,7 +193,7 @@ def _net_benefit(benefits) -> Picture:
 
 def _columns(worth) -> Picture:
     mean = worth.mean().sort_values(ascending=False)
-    return _picture(
+    return picture(
         _importance_figure(worth, _WIDTH),
         "By how much the log loss of held-out rows grows where a column is missing, with two standard errors on either "
         "side: to the right of 0 a column helps beside all the others.",
@@ -202,7 +202,7 @@ def _columns(worth) -> Picture:
 
 
 def _importance_figure(worth, width: float):
-    return _drawn(width, 1.0 + 0.32 * min(worth.shape[1], 20), plot.importance, worth)
+    return drawn(width, 1.0 + 0.32 * min(worth.shape[1], 20), plot.importance, worth)
 
 
 def _times(result) -> Picture:
@@ -213,7 +213,7 @@ def _times(result) -> Picture:
     best = result.best_first()[0]
     table = over_time(result, best)
     losses, right = (", ".join(f"{v:.3f}" for v in table[name]) for name in ("log_loss", "frequency"))
-    return _picture(
+    return picture(
         figure,
         "Above: the log loss of rows that were predicted from earlier ones, a mean for each period with two standard "
         "errors on either side; grey lines stand where the models were learned anew. Below: how often the predicted "
@@ -255,7 +255,7 @@ def _distributions(asked: Asked):
 def _members(asked: Asked):
     if not hasattr(asked.classifier, "members_"):
         raise ValueError(f"{type(asked.classifier).__name__} is one model: averaged classifiers alone have members")
-    return _drawn(6.4, 4.8, plot.members, asked.classifier)
+    return drawn(6.4, 4.8, plot.members, asked.classifier)
 
 
 def _of_truth(draw: Callable[..., Any]) -> Callable[[Asked], Any]:
@@ -273,7 +273,7 @@ def _confusion(asked: Asked):
     classes, loss, reject_cost = asked.classifier.classes_, asked.loss, asked.reject_cost
     taken = decision.act(asked.classifier.predict_proba(asked.X), loss, classes, reject_cost=reject_cost)["action"]
     width, height = 2.4 + 1.2 * (loss.shape[1] + (reject_cost is not None)), 1.6 + 0.7 * len(loss)
-    return _drawn(width, height, plot.confusion, asked.y, taken, loss, reject_cost=reject_cost)
+    return drawn(width, height, plot.confusion, asked.y, taken, loss, reject_cost=reject_cost)
 
 
 def _importance(asked: Asked):
@@ -285,7 +285,7 @@ def _regions(asked: Asked):
         raise ValueError("--of decision_regions draws two columns: name them by --columns, with a comma between")
     if found := [column for column in asked.columns if asked.classifier.schema_.block_of[column].categories]:
         raise ValueError(f"--of decision_regions draws two columns of numbers, and {quoted(found[0])} has categories")
-    return _drawn(6.4, 4.8, plot.decision_regions, asked.classifier, asked.X[list(asked.columns)], asked.y)
+    return drawn(6.4, 4.8, plot.decision_regions, asked.classifier, asked.X[list(asked.columns)], asked.y)
 
 
 # The function that draws each, and True if it needs rows with their classes.
