@@ -247,10 +247,8 @@ class BetaBernoulli(BetaPrior, Bernoulli):
     def written(self, params=None):
         return self._written(self.mean, self.a + self.b) if params is None else super().written(params)
 
-    def log_predictive(self, x):
+    def fast_predictive(self, x):
         """Return log p(x): for one trial the plug-in of the mean is exact."""
-        if not self._concrete:
-            return super().log_predictive(x)
         x = self.check(x)
         result, groups = self._row_product(*self._logs, x, x.ndim - 1)
         return result.T.reshape(x.shape[0], *groups)
@@ -396,9 +394,7 @@ class BetaBinomial(BetaPrior):
             refuse_first(x, bad, "is more than the tosses")
         return x
 
-    def log_predictive(self, x):
-        if not self._concrete:
-            return super().log_predictive(x)
+    def fast_predictive(self, x):
         x = self.check(x)
         gone, (heads, tosses) = self.missing(x), self._tosses(x)
         groups = self._groups(x)

@@ -368,7 +368,7 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
     """A leaf with a conjugate prior: prior, posterior and both predictives are one class.
 
     In addition to the methods of an `ExponentialFamily`, a subclass must write `update`, `log_evidence_terms` and
-    `sample_parameters`. It may write `predictive`, `mode`, and `log_predictive` where there is a faster way.
+    `sample_parameters`. It may write `predictive`, `mode`, and `fast_predictive`.
     """
 
     @abc.abstractmethod
@@ -380,10 +380,15 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
         return self.log_evidence_terms(statistics).sum() + statistics.base
 
     def log_predictive(self, x) -> Any:
-        """Return log p(row) with the parameters integrated out, (n, groups...), summed over the observed features.
+        """Return log p(row) with the parameters integrated out, (n, groups...), summed over the observed features."""
+        return self.fast_predictive(x) if self._concrete else self.row_evidence(x)
 
-        It is the evidence of a single row, so it needs no formula of its own.
-        """
+    def fast_predictive(self, x) -> Any:
+        """Return `log_predictive` of NumPy hyperparameters, where there is a faster way than by `row_evidence`."""
+        return self.row_evidence(x)
+
+    def row_evidence(self, x) -> Any:
+        """Return `log_predictive` as the evidence of single rows, which needs no formula of its own."""
         x = np.asarray(self.check(x), float)
         missing = self.missing(x)
         features = x.ndim - 1 - self.event_dim

@@ -153,9 +153,7 @@ class LogNormal(NormalInverseGammaPrior, LogGaussian):
         """Return the evidence terms of the logarithms, less the sum of the logarithms."""
         return super().log_evidence_terms(statistics) - statistics.n * statistics.mean
 
-    def log_predictive(self, x):
-        if not self._concrete:
-            return super().log_predictive(x)
+    def fast_predictive(self, x):
         z = self.logarithm(self.check(x))
         density = self.of_logarithm.log_predictive(z)
         jacobian = np.nansum(z.reshape(len(z), -1), axis=1)

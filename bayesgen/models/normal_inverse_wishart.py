@@ -226,10 +226,8 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
             raise DataError(f"rows have {x.shape[-1]} entries where the prior mean has {self.mean.shape[-1]}")
         return x
 
-    def log_predictive(self, x):
+    def fast_predictive(self, x):
         """Return the log density of the Student-t; gaps leave its marginal t with the same degrees of freedom."""
-        if not self._concrete:
-            return self._traced_predictive(self.check(x))
         x = self.shaped(x)
         if finite(x):
             density = np.empty((len(self.group_means), len(x)))
@@ -305,13 +303,13 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         unit = np.broadcast_to(1 + 1 / self.kappa, self.batch_shape).reshape(groups, 1)
         return SharedWhitener.of(self.group_means, root, unit, self.dof.reshape(1))
 
-    def _traced_predictive(self, x):
-        """Return `log_predictive` for JAX hyperparameters: evidences of single rows, by marginal models for gaps."""
-        result = program.jnp.zeros((len(x), *self.batch_shape))
+    def row_evidence(self, x):
+        """Return evidences of single rows, by marginal models for gaps."""
+        x, result = self.check(x), program.jnp.zeros((len(x), *self.batch_shape))
         for seen, rows in patterns(~np.isnan(x)):
             if len(seen):
-                density = super(NormalInverseWishart, self.marginal(seen)).log_predictive(x[np.ix_(rows, seen)])
-                result = result.at[rows].set(density)
+                evidence = super(NormalInverseWishart, self.marginal(seen)).row_evidence(x[np.ix_(rows, seen)])
+                result = result.at[rows].set(evidence)
         return result
 
     def expected(self):

@@ -196,13 +196,11 @@ class GammaPoisson(Poisson, ConjugateFamily):
     def _ways(self) -> dict:  # tables of the terms of counts, kept between predictions
         return {}
 
-    def log_predictive(self, x):
+    def fast_predictive(self, x):
         """Return the log probability of the negative binomial.
 
         Terms linear in x are a matrix product; gammas are computed where x > 0.
         """
-        if not self._concrete:
-            return super().log_predictive(x)
         x = self.check(x)
         groups = self._groups(x)
         a, b = (over_rows(v, groups, x) for v in (self.concentration, self.rate))
