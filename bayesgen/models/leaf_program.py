@@ -85,14 +85,12 @@ class LeafProgram(Model):
 
         Within plates of the user, axes of the event take their place; see `program.axes`.
         """
-        labels = [(f"{name}{label}", size) for label, size in self._feature_labels()]
+        shape = self.features
+        labels = [(f"{name}{label}", size) for label, size in zip(_feature_names(shape), shape, strict=True)]
         if groups is not None:
             labels.insert(0, (f"{name}class" if labels else "class", groups))  # a plate keeps one dim in a program
         with program.axes(labels):
             yield
-
-    def _feature_labels(self):
-        return zip(_feature_names(self.features), self.features, strict=True)
 
     def select_class(self, params: Params, group) -> Params:
         """Return the parameters of each row's class: ``params`` lead with the classes, ``group`` holds codes (n,)."""

@@ -80,7 +80,8 @@ class RowLeaf(Leaf):
         """Return the rows, or raise; vectors must be whole, or missing as a whole, unless the leaf takes gaps."""
         x = super().check(x)
         features = x.shape[1 : x.ndim - self.event_dim]
-        if len(features) != len(self.features) and self._has_prior:
+        has_prior = any("rank" in field.metadata for field in dataclasses.fields(self))
+        if len(features) != len(self.features) and has_prior:
             raise DataError(f"rows have {features} features where the model has {self.features}")
         if self.event_dim and not self.takes_gaps:
             gone = np.isnan(x)
@@ -91,10 +92,6 @@ class RowLeaf(Leaf):
                     feature=int(gone[partly][0].argmax()),
                 )
         return x
-
-    @property
-    def _has_prior(self) -> bool:
-        return any("rank" in field.metadata for field in dataclasses.fields(self))
 
     def sum_rows(self, x, rows) -> Any:
         return RowsByGroup.of(self.check(x), rows.codes, rows.weight, rows.lead, self.event_dim == 1)
