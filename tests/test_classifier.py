@@ -281,6 +281,9 @@ NB, GD = NaiveBayesClassifier, GaussianDiscriminantClassifier
 GAP = NUMBERS.assign(v=[1.0, np.nan, 2.0, 4.0, 7.0, 5.0])
 
 WAYS = [  # that rows or priors do not allow; what no inference takes is in `test_refused_fits`
+    (NB(exponent=0.0), NUMBERS, LABELS, ValueError, "finite number > 0"),
+    (NB(exponent="best"), NUMBERS, LABELS, ValueError, "number > 0 or 'loo'"),
+    (NB(exponent=None), NUMBERS, LABELS, TypeError, "a number"),
     (NB(inference="mcmc"), NUMBERS, LABELS, ValueError, "inference must be one of .*'mcmc'"),
     (NB(inference=NUTS), NUMBERS, LABELS, ValueError, "inference must be one of"),
     (NB(inference="ml"), NUMBERS, ["a"] * 5 + ["b"], ValueError, "class 'b', column 'u': maximum likelihood"),

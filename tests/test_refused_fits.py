@@ -200,21 +200,6 @@ def test_fit_refuses_before_any_inference(kind):
     assert not hasattr(estimator, "classes_")
 
 
-@pytest.mark.parametrize(
-    "kind", ["infinite", "fewer labels", "missing label", "negative weight", "priors not of sum 1"]
-)
-@pytest.mark.parametrize("step", ["fit", "partial_fit"])
-def test_a_failed_fit_leaves_the_fit_before(kind, step):
-    bad, table, y, weight, error, words = FIT[kind]
-    estimator = GD().fit(X, Y)
-    before, want = dict(vars(estimator)), estimator.predict_proba(X)
-    estimator.set_params(priors=getattr(bad, "priors", None))
-    refuses(lambda: getattr(estimator, step)(table, y, sample_weight=weight), words.replace("class 'b', ", ""), error)
-    estimator.set_params(priors=None)
-    assert vars(estimator).keys() == before.keys()
-    np.testing.assert_array_equal(estimator.predict_proba(X), want)
-
-
 DISCRIMINATIVE = {
     "gap": (put(NAN), Y, ValueError, "column 'v': the value in row 3 is NaN"),
     "infinite": (put(INF), Y, ValueError, "column 'v': the value in row 3 is infinite"),

@@ -179,13 +179,6 @@ MODELS = {
         "no exact posterior",
         TypeError,
     ),
-    "ml of nothing": (lambda: bg.fit(NIG, [NAN], "ml"), "no observed value"),
-    "ml of one value": (lambda: bg.fit(NIG, [1.0, 1.0], "ml"), "fewer than two distinct values"),
-    "ml of an empty class": (lambda: bg.fit(NAIVE, ({"u": [1.0, 2.0]}, [0, 0]), "ml"), "class 1.*no observed"),
-    "ml of few vectors": (lambda: bg.fit(NIW, [[1.0, 2.0]], "ml"), "degrees of freedom"),
-    "ml on a line": (lambda: bg.fit(NIW, np.outer(np.arange(6.0), [1, 2]), "ml"), "linearly dependent"),
-    "no mode of a coin": (lambda: bg.fit(models.BetaBernoulli(0.5, 0.5), [1], "map"), "no mode where a or b"),
-    "no mode of a die": (lambda: bg.fit(models.DirichletCategorical(0.5, 3), [1], "map"), "no mode where"),
     "statistics that do not add": (
         lambda: NIG.statistics([1.0]) + TWO.statistics([1]),
         "unsupported operand",

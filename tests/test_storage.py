@@ -74,6 +74,7 @@ BINARY = T > 1
 
 CASES = {
     **{f"naive Bayes, {how}": (NB(FEATURES, inference=how), *table()) for how in ("exact", "map", "ml")},
+    "naive Bayes, a chosen exponent": (NB(exponent="loo"), SHIFTED, T),
     "naive Bayes, given priors": (NB(priors=[0.2, 0.3, 0.5], unseen="missing", random_state=3), *table()),
     "naive Bayes, objects": (
         NB({0: NormalKnownVariance(0.0, 2.0, 1.0)}),

@@ -76,13 +76,6 @@ def test_correlated_columns_are_counted_once():
     assert classifier.exponent_ < 0.7 and loss["loo"] < loss[1.0]
 
 
-def test_a_weight_of_two_is_two_rows():
-    weight = np.arange(len(X)) % 3
-    weighted = NB(exponent="loo").fit(X, Y, weight)
-    repeated = NB(exponent="loo").fit(np.repeat(X, weight, 0), np.repeat(Y, weight))
-    assert weighted.exponent_ == pytest.approx(repeated.exponent_, rel=1e-9)
-
-
 @pytest.mark.compiles
 def test_many_rows_are_sampled(monkeypatch):
     rng = np.random.default_rng(0)
@@ -93,31 +86,10 @@ def test_many_rows_are_sampled(monkeypatch):
     assert part == pytest.approx(NB(exponent="loo").fit(x, y).exponent_, rel=0.1)
 
 
-@pytest.mark.parametrize("exponent", [0.4, "loo"])
-def test_saved_and_loaded(tmp_path, exponent):
-    fitted = NB(exponent=exponent).fit(X, Y)
-    fitted.save(tmp_path / "model.safetensors")
-    again = bg.load(tmp_path / "model.safetensors")
-    assert again.exponent == exponent and again.exponent_ == fitted.exponent_
-    np.testing.assert_array_equal(again.predict_proba(IRIS), fitted.predict_proba(IRIS))
-
-
 def test_a_plug_in_that_rules_classes_out_is_tempered_too():
     classifier = NB({"x0": DirichletCategorical(1.0, ["a", "b"])}, inference="ml", exponent=0.5)
     classifier.fit(np.array([["a"], ["a"], ["b"], ["a"]], object), [0, 0, 1, 1])
     np.testing.assert_allclose(classifier.predict_proba(np.array([["b"]], object)), [[0, 1]])
-
-
-@pytest.mark.parametrize(
-    ("exponent", "error", "words"),
-    [
-        (0.0, ValueError, "finite number > 0"),
-        ("best", ValueError, "number > 0 or 'loo'"),
-        (None, TypeError, "a number"),
-    ],
-)
-def test_bad_exponents_are_named(exponent, error, words):
-    refuses(lambda: NB(exponent=exponent).fit(X, Y), words, error)
 
 
 def test_where_rows_are_not_there_they_cannot_be_left_out():
