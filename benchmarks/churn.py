@@ -12,7 +12,7 @@ import warnings
 from itertools import product
 from math import inf
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 import pandas as pd
@@ -61,16 +61,16 @@ def measure(kept: Kept, lines, models, until: float) -> None:
         if (model := contenders(X, y).get(name)) is None:
             continue
         fit, test = split(y, "3-fold", third)
-        start = perf_counter()
+        start = process_time()
         model.fit(X.iloc[fit], y[fit])
-        seconds = perf_counter() - start
+        seconds = process_time() - start
         p = model.predict_proba(X.iloc[test])[np.arange(len(test)), y[test]]
         kept.add(key, {"log_loss": -np.log(np.clip(p, FLOOR, None)).mean(), "seconds": seconds})
         print(*key.values(), f"{-np.log(np.clip(p, FLOOR, None)).mean():.4f}", f"{seconds:.1f}", flush=True)
 
 
 def means(frame: pd.DataFrame) -> pd.DataFrame:
-    """Mean log losses of each table and list, over the thirds that all models have, and median seconds of a fit."""
+    """Mean log losses of each table and list, over the thirds that all models have, and median CPU seconds of a fit."""
     wide = frame.pivot(index=["table", "third"], columns="model", values="log_loss").dropna()
     loss = wide.groupby("table").mean()
     for name, lines in (("six that choose", CHOOSE), ("seven that judge", JUDGE)):
