@@ -29,7 +29,6 @@ from bayesgen.numerics.trees import Ranks
 _BOUNDS = 0.005, 0.995  # quantiles of a column between which its entries count
 _LEAVES, _SMALLEST = 4, 50  # leaves of the tree that parts the rows, and rows of a leaf
 _LEAST = 25  # distinct rows of the rarer class below which a node has no sum
-_ROWS = 5000  # rows, and up to twice as many, from which sums are learned
 _HALF = float(np.finfo(float).max) / 2  # of the distance between quantiles, at most
 _RIDGE = 0.1  # λ, in variances of a column
 
@@ -67,8 +66,6 @@ class Directions(Record):
         import sklearn
         from sklearn.tree import DecisionTreeRegressor
 
-        every = slice(None, None, max(1, len(rows) // _ROWS))
-        rows, ranks = rows.take(every), Ranks(columns[every]).turned(order, turned)
         weight, seen, self = rows.weight / rows.weight.sum(), ~np.isnan(rows.x), cls.none(rows.x.shape[1])
         for j in np.flatnonzero(seen.any(0)):
             column = np.sort(rows.x[seen[:, j], j])
@@ -82,6 +79,7 @@ class Directions(Record):
         scale = np.sqrt(weight @ z**2)
         used = scale > 1e-9
         z, t = z[:, used] / scale[used], (rows.ranks == rows.ranks.max()).astype(float)
+        ranks = Ranks(columns).turned(order, turned)
         tree: Any = DecisionTreeRegressor(max_leaf_nodes=_LEAVES, min_samples_leaf=_SMALLEST, random_state=0)
         with sklearn.config_context(skip_parameter_validation=True):
             tree.fit(ranks, t, rows.weight)

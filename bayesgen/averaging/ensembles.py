@@ -205,6 +205,7 @@ _LEAVES = 6, 24  # of a tree: little capacity, and much
 _MOST = 255  # bins of a column, and levels of one of categories; more are taken as numbers
 _SHARES = np.arange(1, _MOST) / _MOST
 _LARGEST = float(np.finfo(float).max)
+_SUMMED = 5000  # rows, and up to twice as many, from which sums are learned
 _DIGITS = 9  # of a sum of numbers, whose standard deviation is 1
 _ABSENT = 7.0  # log odds of a class without rows against the rarest of the others: a thousand times rarer
 
@@ -272,7 +273,8 @@ class BoostedMembers(FittedMembers):
         order = np.concatenate([columns[sets[columns]], columns[~sets[columns]]])  # scikit-learn puts categories first
         sums = Directions.none(dim)
         if any(member.sums for member in members):
-            sums = Directions.of(rows, together(rows.x, rows.c, rows.levels), *in_order(rows.order))
+            few = rows if len(rows) < 2 * _SUMMED else rows.take(slice(None, None, len(rows) // _SUMMED))
+            sums = Directions.of(few, together(few.x, few.c, few.levels), *in_order(few.order))
         more = len(sums.weight)
         # Rounded, since the last digits of a sum depend on the order of its terms.
         z = np.concatenate([z, np.round(sums.sums(rows.x), _DIGITS)], axis=1)
