@@ -27,7 +27,7 @@ import numpy as np
 from bayesgen.core import program
 from bayesgen.core.errors import refuse_where
 from bayesgen.models.gaussian import LOG_2PI, Gaussian, mean_variance
-from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter
+from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter, over_rows
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
 
 
@@ -95,10 +95,12 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
 
     def fast_predictive(self, x):
         x = self.check(x)
-        alpha, spread = self._beside(self.alpha, x), 2 * self._beside(self.beta, x)
-        z = (x - self._beside(self.mean, x)) / np.sqrt(spread)
+        groups = self._groups(x)
+        mean, alpha, spread = (over_rows(v, groups, x)[:, None] for v in (self.mean, self.alpha, 2 * self.beta))
+        z = (x.reshape(len(x), -1) - mean) / np.sqrt(spread)
         level = log_gamma_ratio(alpha, 0.5) - 0.5 * np.log(np.pi * spread)
-        return self._over_features(level - (alpha + 0.5) * log1p_sum_squares(np.nan_to_num(z), ()), x)
+        terms = level - (alpha + 0.5) * log1p_sum_squares(np.nan_to_num(z), ())
+        return np.where(np.isnan(z), 0.0, terms).sum(2).T.reshape(len(x), *groups)
 
     def _student(self):
         return self.mean, (self.beta / self.alpha) ** 0.5, 2 * self.alpha
@@ -180,9 +182,10 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
 
     def fast_predictive(self, x):
         x = self.check(x)
-        variance = self._beside(self.sd**2 + self.noise_sd**2, x)
-        terms = -0.5 * (LOG_2PI + np.log(variance) + (x - self._beside(self.mean, x)) ** 2 / variance)
-        return self._over_features(terms, x)
+        groups = self._groups(x)
+        mean, variance = (over_rows(v, groups, x)[:, None] for v in (self.mean, self.sd**2 + self.noise_sd**2))
+        terms = -0.5 * (LOG_2PI + np.log(variance) + (x.reshape(len(x), -1) - mean) ** 2 / variance)
+        return np.nansum(terms, axis=2).T.reshape(len(x), *groups)
 
     def _student(self):
         return self.mean, (self.sd**2 + self.noise_sd**2) ** 0.5, np.inf

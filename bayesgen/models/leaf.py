@@ -418,19 +418,6 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
         """Return the axes of the hyperparameters in front of the features of rows ``x``."""
         return self.batch_shape[: max(len(self.batch_shape) - (x.ndim - 1 - self.event_dim), 0)]
 
-    def _over_features(self, terms, x):
-        """Sum predictive terms (groups..., n, features...) over the observed features: (n, groups...)."""
-        missing = self.missing(x)
-        if missing.any():
-            terms = np.where(missing, 0.0, terms)
-        axes = tuple(range(-(x.ndim - 1 - self.event_dim), 0))
-        return np.moveaxis(terms.sum(axes) if axes else terms, -1, 0)
-
-    def _beside(self, value, x):
-        """Give a hyperparameter (groups..., features...) an axis for the rows, before the features of ``x``."""
-        features = x.ndim - 1 - self.event_dim
-        return np.expand_dims(value, value.ndim - features) if value.ndim > features else value
-
 
 def log_or_floor(p):
     """Return log p, or the finite `LOG_ZERO` where p is 0, with a gradient that is finite too. NumPy or JAX."""
