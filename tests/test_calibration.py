@@ -33,7 +33,7 @@ LEVEL = 1e-3  # at which a right posterior fails once in a thousand seeds; these
 # -- posteriors that are right
 
 
-# Worlds like another; the second command has them.
+# Worlds like another: the slow tests have them, and `python tests/calibrate.py exact` with more simulations.
 AGAIN = ("gaussian space", "gaussian line", "counts with gaps", "heads of six", "gauges")
 AGAIN += ("counts", "chain", "weather stations", "normals", "dice", "skewed from 0", "linear regression through 0")
 AGAIN += (
@@ -46,7 +46,7 @@ AGAIN += ("naive Bayes with gaps", "normals with gaps", "dice with gaps", "naive
 
 
 @pytest.mark.parametrize(
-    "world", [pytest.param(w, id=w.name, marks=[pytest.mark.compiles] * (w.name in AGAIN)) for w in calibrate.EXACT]
+    "world", [pytest.param(w, id=w.name, marks=[pytest.mark.slow] * (w.name in AGAIN)) for w in calibrate.EXACT]
 )
 def test_exact_posteriors_are_calibrated(world):
     result = world.check(100)

@@ -77,18 +77,21 @@ PROGRAMS = {
     "probit": lambda inference: regress(bg.ProbitClassifier(inference=inference), Y % 2),
 }
 INEXACT = {"separation", "lasso", "logistic", "softmax", "probit"}
+KINDS = ["naive Bayes", "categories", "full shared", "line", "softmax"]
 QUICK = {"full", "counts"}  # programs that are sampled in every run of the tests
 
 
 @pytest.mark.compiles
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("inference", ["map", "exact"])
-def test_closed_forms_under_a_users_settings(setting, inference):
+@pytest.mark.parametrize("names", [KINDS, pytest.param([*PROGRAMS], marks=pytest.mark.slow)], ids=["kinds", "all"])
+def test_closed_forms_under_a_users_settings(setting, inference, names):
+    """A program of each kind, and the slow tests all: without a compiler every operation takes its time."""
     with SETTINGS[setting](), warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* effective draws")
-        for name, program in PROGRAMS.items():
+        for name in names:
             if name != "separation" and (inference != "exact" or name not in INEXACT):
-                program(inference)
+                PROGRAMS[name](inference)
 
 
 @pytest.mark.compiles
