@@ -11,7 +11,7 @@ from sklearn.base import clone
 from test_fit_statistics import CASES, WEIGHT, Y, rows
 
 import bayesgen as bg
-from bayesgen.models import BetaBinomial
+from bayesgen.models import BetaBinomial, NormalInverseGamma
 
 NB, GD = bg.NaiveBayesClassifier, bg.GaussianDiscriminantClassifier
 ORDER = np.random.default_rng(1).permutation(60)
@@ -81,6 +81,13 @@ def test_statistics_without_some_rows_are_those_of_the_others(case):
                     *(getattr(s.leaves[name], field) for s in (found, left)), rtol=1e-9, atol=1e-9
                 )
     refuses(lambda: gone.without(left, signed), "not among those of the fit")
+
+
+def test_a_difference_of_moments_has_no_dust_and_refuses_rows_of_others():
+    leaf, x, weight = NormalInverseGamma(0.0, 1.0, 1.0, 1.0), [1.0, 2.0, 3.0], [0.1, 0.2, 0.3]
+    parts = [leaf.statistics([value], weight=[w]) for value, w in zip(x, weight, strict=True)]
+    assert (leaf.statistics(x, weight=weight) - parts[0] - parts[1] - parts[2]).n == 0  # not 5.6e-17
+    refuses(lambda: parts[0] - parts[1], "not among those of the fit")
 
 
 def refused(fitted, act, message, kind=ValueError):
