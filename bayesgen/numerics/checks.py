@@ -1,7 +1,6 @@
 """Checks of arguments, and of the rows that models take.
 
-Rows become arrays of numbers or
-canonical CSR, and the first entry that a model cannot take is refused by its place.
+Rows become arrays of numbers or canonical CSR, and the first entry that a model cannot take is refused by its place.
 """
 
 import math
