@@ -30,8 +30,7 @@ def require_fit(right, problem: str) -> None:
 def check_array(where: str, value, axes: str, sizes: dict[str, Any], kind: str = "f") -> None:
     """Raise unless a value is finite floats, or whole numbers of ``kind`` "i", of these axes, see `shaped`.
 
-    ``where`` names the value in the message; ``sizes`` has known lengths of axes, to which those of other names are
-    added.
+    ``where`` names the value in the message; ``sizes`` has known lengths of axes, and gets those of other names.
     """
     array = np.asarray(value) if isinstance(value, np.ndarray | float | int) else np.empty(0, object)
     fitting = (_lengths(choice.split(), array.shape, sizes) for choice in axes.split(" or "))

@@ -320,8 +320,7 @@ class GaussianLine(Discriminative):
     def statistics(self, x, t, weight=None) -> Any:
         """Return the `LineStatistics` of (x, t): one pass, additive over pieces of the data, free of hyperparameters.
 
-        Columns x (n, D) and target t (n,) have no gaps; ``weight`` (n,) is >= 0, and an integer weight is a row
-        repeated.
+        Columns x (n, D) and target t (n,) have no gaps; a whole ``weight`` (n,) >= 0 is a row repeated.
         """
         x, t, w = self.check_rows(x, t, weight)
         statistics = LineStatistics.of(x, target(t), w)

@@ -31,8 +31,7 @@ class Bordered:
     """Positive definite matrices A = U'U bordered by vectors v, so that one factorisation whitens them.
 
     See `bordered`. All A have the part ``fixed`` (B, G, D, D) in common; ``vectors`` (B, G, R, D) are R for each
-    matrix, any numbers in missing entries. More vectors than columns, none of them with gaps, are whitened by
-    themselves.
+    matrix, any numbers in missing entries. More than D vectors, none of them with gaps, are whitened by themselves.
 
     An entry that is not ``seen`` (B, D) gets a diagonal entry so large that its row of U vanishes beside it, and its
     entries of U'⁻¹ v are 0 to all digits: the others are those of the seen block.
