@@ -49,7 +49,7 @@ import numpy as np
 from bayesgen.core import program
 from bayesgen.core.program import static
 from bayesgen.core.statistics import Statistics
-from bayesgen.models.model import Hyperparameter, Hyperparameters, Params, hyperparameter
+from bayesgen.models.model import Hyperparameter, Hyperparameters, Params, hyperparameter, of_part
 from bayesgen.numerics.draws import log_gammas
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.student import triangular_inverse
@@ -172,10 +172,7 @@ class LogGammas(LeafCoordinates):
 
     total: Hyperparameter = hyperparameter(positive=True)  # shape A + N of the gamma distribution of T
 
-    @property
-    def categories(self) -> tuple:
-        """Labels of the categories."""
-        return self.leaf.categories
+    categories = of_part("leaf", "categories")
 
     def latents(self, groups=None, name=""):
         alpha = self.leaf.alpha

@@ -156,25 +156,14 @@ class PartlyLabelled(Statistics):
     # (starts,): where the searches from all starts ended, by likelihood or by the bound of `latent_classes`
     heights: Any = None
 
-    @property
-    def classes(self):
-        """Counts of the labels."""
-        return self.recorded.classes
-
-    @property
-    def leaves(self):
-        """Statistics of the rows that weak priors follow."""
-        return self.about.leaves
+    classes = of_part("recorded", "classes")  # counts of the labels
+    squares = of_part("recorded", "squares")  # sums of squared weights of the rows with a label
+    leaves = of_part("about", "leaves")  # statistics of the rows that weak priors follow
 
     @property
     def sizes(self):
         """Counts of the labels, and of other rows by their probabilities where the search begins at such."""
         return self.classes.total() + (0.0 if self.start is None else self.weight @ self.start)
-
-    @property
-    def squares(self):
-        """Sums of squared weights of the rows with a label."""
-        return self.recorded.squares
 
     def expected(self, model: ClassConditional, labels) -> ClassStatistics:
         """Return statistics of all rows; a row of unknown class counts in every class by its probability (m, K)."""
