@@ -153,7 +153,7 @@ def test_folds_are_as_many_as_the_smallest_class_has_rows():
     [
         ({"y": ["a"] * 4}, "at least two classes"),
         ({"y": ["a", "b", "b", "b"]}, "class a has 1"),
-        ({"folds": 1}, "folds must be an integer >= 2, got 1"),
+        ({"folds": 1}, "folds must be a whole number >= 2, got 1"),
         ({"inferences": ["vb"]}, "inference must be one of"),
         ({"inferences": []}, "at least one of ml, map, exact, nuts"),
         ({"model": "lda"}, "model must be one of nb, gda, full, shared; got 'lda'"),

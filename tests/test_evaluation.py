@@ -321,8 +321,8 @@ def test_errors_name_the_argument(function, args, kwargs, kind, message):
 @pytest.mark.parametrize(
     ("kwargs", "message"),
     [
-        ({"bins": 0}, "bins must be an integer of at least 1"),
-        ({"bins": 2.5}, "bins must be an integer"),
+        ({"bins": 0}, "bins must be a whole number >= 1"),
+        ({"bins": 2.5}, "bins must be a whole number"),
         ({"strategy": "kmeans"}, "strategy must be"),
     ],
 )

@@ -129,18 +129,16 @@ def candidates(X, models, seed, features=None) -> tuple[dict[str, Candidate], di
 
     Arguments are as for `bayesgen.compare_models`.
     """
-    if models is not None and not isinstance(models, str) and hasattr(models, "items"):
+    if models is not None and not len(models):
+        raise ValueError("models must name at least one model")
+    if models is not None and hasattr(models, "items"):
         result = {str(name): c if isinstance(c, Candidate) else Candidate(c, X) for name, c in models.items()}
         if unfit := [name for name, c in result.items() if not isinstance(c.classifier, BaseEstimator)]:
             raise ValueError(f"models: {unfit[0]!r} is no scikit-learn estimator, but {result[unfit[0]].classifier!r}")
-        if not result:
-            raise ValueError("models must name at least one model")
         return result, {}
     names = list(CANDIDATES) if models is None else [models] if isinstance(models, str) else list(models)
     if unknown := [name for name in names if name not in CANDIDATES]:
         raise ValueError(f"no model {unknown[0]!r}; there are: {', '.join(CANDIDATES)}")
-    if not names:
-        raise ValueError("models must name at least one model")
     parts, result, without = _Parts(X, features), {}, {}
     for name in names:
         try:

@@ -32,8 +32,7 @@ _Result = TypeVar("_Result", bound=Comparison)
 
 def usable_folds(y, folds: int) -> int:
     """Return ``folds``, or the size of the smallest class if that is less; raise ValueError if it is 1."""
-    if not isinstance(folds, int | np.integer) or folds < 2:
-        raise ValueError(f"folds must be an integer >= 2, got {folds!r}")
+    check_count("folds", folds, 2)
     classes, codes = two_classes(y)
     counts = np.bincount(codes)
     if counts.min() < 2:

@@ -10,6 +10,7 @@ from sklearn.metrics import make_scorer
 
 from bayesgen.decision.losses import decide
 from bayesgen.decision.outcomes import Codes, Floats, Labels, mean, truth_and_probability, weights
+from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import pieces
 from bayesgen.tables.groups import group_codes
 
@@ -227,8 +228,7 @@ def _table(
 ) -> ReliabilityTable:
     """Tabulate events (n, m), true or false, against their probabilities p (n, m), in m rows of bins."""
     w, m = weights(sample_weight, len(p)), p.shape[1]
-    if not isinstance(bins, int | np.integer) or bins < 1:
-        raise ValueError(f"bins must be an integer of at least 1; got {bins!r}.")
+    check_count("bins", bins)
     levels = np.arange(bins + 1) / bins  # linspace gives 0.30000000000000004
     edges = np.tile(levels, (m, 1))
     if strategy == "quantile":

@@ -26,7 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.models import latent_classes
 from bayesgen.models.beside_constants import varying
 from bayesgen.models.unknown_labels import PartlyLabelled
-from bayesgen.numerics.checks import check_count
+from bayesgen.numerics.checks import check_count, check_level
 from bayesgen.numerics.draws import LARGEST_K, pareto_shape, systematic
 from bayesgen.numerics.pieces import DENSITIES, split_rows
 
@@ -75,8 +75,7 @@ def class_profiles(classifier, level: float = 0.95) -> pd.DataFrame:
     >>> profiles.xs("mean", axis=1, level=1).loc[("x0", "mean")].round(0).tolist()
     [0.0, 10.0]
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}")
+    check_level("level", level)
     draws, model, values = _draws(classifier), classifier.model_, {}
     count = len(next(iter(draws.values())))
     values["class", "probability"] = draws[f"{model.CLASSES}.probability"]

@@ -44,7 +44,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.core.errors import warn
 from bayesgen.inspection.fitted import FittedDensity
 from bayesgen.inspection.probabilities import FewDrawsWarning, more_draws
-from bayesgen.numerics.checks import check_flag
+from bayesgen.numerics.checks import check_count, check_flag
 from bayesgen.numerics.draws import generator, rounds_apart
 from bayesgen.numerics.pieces import CELLS, DENSITIES, count_rows, pieces, select_rows, taken
 from bayesgen.posterior.component import Along, Components, Entry, Gap, Given, Rows
@@ -292,8 +292,7 @@ def impute(classifier, X, y=None, draws: int = 0, joint: bool = False):
     [4.9, 4.6]
     """
     density = joint_of(classifier, "impute()")
-    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 0:
-        raise ValueError(f"draws must be a whole number >= 0, got {draws!r}")
+    check_count("draws", draws, 0)
     check_flag("joint", joint)
     if joint and not draws:
         raise ValueError("joint=True is about draws: give draws=, the number of tables")

@@ -4,11 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from scipy.special import log_softmax, logsumexp
 
 from bayesgen.core.errors import NoClosedForm
-from bayesgen.core.memory import check_memory
 from bayesgen.inspection.leave_one_out import check_rows
 from bayesgen.inspection.missing import Joint, gibbs
 from bayesgen.inspection.probabilities import tempered
@@ -17,6 +15,7 @@ from bayesgen.models.model import Params
 from bayesgen.numerics.draws import choose, generator
 from bayesgen.posterior.component import Components, Rows
 from bayesgen.posterior.leaf_factor import leaf_factors
+from bayesgen.tables.arrays import made_dense
 from bayesgen.tables.schema import Schema
 
 
@@ -33,9 +32,7 @@ class JointOfModel(Joint):
 
     def read(self, X):
         rows = self.posterior.model.check(self.classifier.read(X))
-        cells = sum(float(np.prod(v.shape)) for v in rows.values() if sparse.issparse(v))
-        check_memory("the rows of a sparse matrix, made dense,", int(8 * cells), "give fewer rows at a time")
-        return {name: np.asarray(v.toarray() if sparse.issparse(v) else v, float) for name, v in rows.items()}
+        return {name: made_dense(v) for name, v in rows.items()}
 
     def nothing(self):
         return {name: np.asarray(v, float) for name, v in self.classifier.schema_.nothing().items()}

@@ -25,7 +25,7 @@ from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.categorical import DirichletPrior
 from bayesgen.models.leaf import LOG_ZERO, Hyperparameter, hyperparameter
-from bayesgen.numerics.checks import require
+from bayesgen.numerics.checks import check_count, require
 from bayesgen.numerics.counts import LogWays, filled, lengths, log_factorial, small, spectrum, stored_gaps, whole
 from bayesgen.numerics.pieces import pieces, row_pieces
 from bayesgen.numerics.special import log_multichoose
@@ -67,8 +67,7 @@ class DirichletMultinomial(DirichletPrior):
 
     def __post_init__(self):
         super().__post_init__()
-        if not isinstance(self.length, (int, np.integer)) or self.length < 0:
-            raise ValueError(f"DirichletMultinomial: length must be a whole number >= 0, got {self.length!r}")
+        check_count("DirichletMultinomial: length", self.length, 0)
 
     def likelihood(self, params):
         return program.dist.Multinomial(params.get("length", self.length), probs=params["probability"])

@@ -17,10 +17,10 @@ _OFF, _EXACT = 1e-6, 1e-12  # by which a sum of shares may miss 1, and does wher
 LARGEST_COUNT = 2.0**53  # up to here float64 represents every whole number
 
 
-def check_count(name: str, value) -> None:
-    """Raise ValueError unless ``value`` is a whole number >= 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number >= 1, got {value!r}")
+def check_count(name: str, value, least: int = 1) -> None:
+    """Raise ValueError unless ``value`` is a whole number, ``least`` or more."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
 
 
 def check_flag(name: str, value) -> None:

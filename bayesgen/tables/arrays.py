@@ -6,6 +6,7 @@ All others have leaves of their own: those that the user gave, and the families 
 """
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -132,12 +133,16 @@ def numbers_and_codes(schema: Schema, blocks, left_out=(), largest=_FINITE) -> t
 
 def entries(schema: Schema, blocks) -> np.ndarray | None:
     """Return the entries of the blocks with own leaves side by side, (n, E), NaN where missing; None without such."""
-    parts = [blocks[block.name] for block in leaves(schema)]
-    for j, values in enumerate(parts):
-        if sparse.issparse(values):
-            check_memory("the rows of a sparse matrix, made dense,", 8 * int(np.prod(values.shape)), "give fewer rows")
-            parts[j] = values.toarray()
-    return np.concatenate([_matrix(values) for values in parts], axis=1) if parts else None
+    parts = [_matrix(made_dense(blocks[block.name])) for block in leaves(schema)]
+    return np.concatenate(parts, axis=1) if parts else None
+
+
+def made_dense(rows) -> np.ndarray:
+    """Return rows as floats; those of a sparse matrix are written out where memory holds them."""
+    if sparse.issparse(rows):
+        check_memory("the rows of a sparse matrix, made dense,", 8 * math.prod(rows.shape), "give fewer rows at a time")
+        rows = rows.toarray()
+    return np.asarray(rows, float)
 
 
 def columns(schema: Schema, blocks, names) -> np.ndarray:

@@ -397,12 +397,13 @@ def _value(value) -> str:
 def _labels(target: str, column) -> np.ndarray:
     """Return class labels, or raise an error where they are none, or of one class."""
     y = np.asarray(column.tolist())
-    if y.dtype.kind == "f":
-        if (y % 1 != 0).any():
-            raise ValueError(f"{quoted(target)} holds {len(np.unique(y))} distinct real numbers, not classes")
-        y = y.astype(int)
-    y = y if y.dtype.kind in "biuU" else y.astype(str)
+    y = y if y.dtype.kind in "biufU" else y.astype(str)
+    y = y.astype(int) if y.dtype.kind == "f" and (y % 1 == 0).all() else y
     _check_classes(target, y)
+    found: list[Any] = np.unique(y).tolist()
+    found = (numbers(found) or []) if y.dtype.kind == "U" else found
+    if any(isinstance(number, float) and number % 1 for number in found):
+        raise ValueError(f"{quoted(target)} holds {len(found)} distinct real numbers, not classes")
     return y
 
 
@@ -440,7 +441,3 @@ def _check_classes(target, y):
         raise ValueError(
             f"{quoted(target)} holds one class only, {y[0]}, in the {counted(len(y), 'row')} that can be used"
         )
-    if y.dtype.kind == "U":
-        found = numbers(np.unique(y).tolist()) or []
-        if any(isinstance(number, float) and number % 1 for number in found):
-            raise ValueError(f"{quoted(target)} holds {len(found)} distinct real numbers, not classes")

@@ -241,8 +241,6 @@ class Asked:
 
 
 def _distributions(asked: Asked):
-    if not hasattr(asked.classifier, "sample"):
-        raise ValueError(f"{type(asked.classifier).__name__} learns nothing of how its columns are distributed")
     shown = asked.columns[:_PANELS]
     if len(shown) < len(asked.columns):
         warnings.warn(f"the first {_PANELS} of {len(asked.columns)} columns; --columns names others", stacklevel=2)
