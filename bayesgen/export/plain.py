@@ -292,23 +292,17 @@ def _factor(factor, schema, entries: Entries) -> dict[str, Any]:
     if "shift" in said:
         shift = said.pop("shift")
         result["columns"] = [entries.add({"of": j, "shift": shift}, density=True) for j in result["columns"]]
-    lead = (len(factor.owner),)
-    shape = (*lead, *(leaf.features or (1,)))
+    groups, classes = len(factor.owner), len(factor.classes_of)
+    drawn = () if factor.params is None else (groups // classes,)
     for name, value in said.items():
         if isinstance(value, np.ndarray):
-            rank = _TRAILING.get((result["kind"], name), 0)
-            event = value.shape[value.ndim - rank :]
-            full = (len(factor.classes_of), *leaf.features, *event)
-            if factor.params is not None:
-                full = (len(factor.owner) // len(factor.classes_of), *full)
-            result[name] = written(np.broadcast_to(value, full).reshape(*shape, *event))
-        else:
-            result[name] = value
+            event = value.shape[value.ndim - _TRAILING.get((result["kind"], name), 0) :]
+            whole = np.broadcast_to(value, (*drawn, classes, *leaf.features, *event))
+            value = written(whole.reshape(groups, *(leaf.features or (1,)), *event))
+        result[name] = value
     if result["kind"] == "list":
         result["size"] = said["mass"].shape[-1]
-    if len(factor.owner) != len(factor.classes_of):
-        result["groups"] = len(factor.owner)
-    return result
+    return result | ({"groups": groups} if groups != classes else {})
 
 
 _TRAILING = {("list", "mass"): 1, ("bag", "mass"): 1, ("vector", "location"): 1, ("vector", "scale"): 2}  # axes
@@ -354,7 +348,7 @@ def _described(joint, entries: Entries) -> dict[str, Any]:
             low, high = np.interp(_USUAL, level, values[order]).tolist()
             digits = 1 - math.floor(math.log10(high - low)) if high > low else 3  # two of the width: 2005 to 2011
             column["range"] = [round(low, digits), round(high, digits)]
-    rng, made = generator(0), {}
+    rng = generator(0)
     codes = rng.choice(len(joint.log_prior), _ROWS, p=np.exp(joint.log_prior) / np.exp(joint.log_prior).sum())
     if not joint.totals():
         rows = joint.blocks(joint.components(even=True).draw(joint.nothing(), codes, rng))
@@ -366,8 +360,7 @@ def _described(joint, entries: Entries) -> dict[str, Any]:
         factors = [valued.factors[f] for f in valued.used(block) if isinstance(valued.factors[f], LeafFactor)]
         for dof, cuts in zip(_dofs(factors), valued.cutting(block) if factors else (), strict=True):
             dofs |= set(dof) if cuts else set()
-    made["quantiles"] = [[dof, stats.t.ppf(_LEVELS, dof).tolist()] for dof in sorted(dofs)]
-    return made
+    return {"quantiles": [[dof, stats.t.ppf(_LEVELS, dof).tolist()] for dof in sorted(dofs)]}
 
 
 def _coded(values, above: float | None) -> list[Any]:
@@ -385,11 +378,9 @@ def _coded(values, above: float | None) -> list[Any]:
 def _dofs(factors) -> Iterator[list[float]]:
     """Yield the degrees of freedom that an unknown entry may have under each group of some factors."""
     for factor in factors:
-        said = factor.leaf.written(factor.params)
-        dof = np.broadcast_to(
-            said.get("dof", np.inf),
-            (len(factor.owner) // len(factor.classes_of), len(factor.classes_of), *factor.leaf.features),
-        )
+        said, classes = factor.leaf.written(factor.params), len(factor.classes_of)
+        shape = (len(factor.owner) // classes, classes, *factor.leaf.features)
+        dof = np.broadcast_to(said.get("dof", np.inf), shape)
         joint = said["kind"] == "vector" or said.get("joint")
         more = np.arange(np.shape(said["location"])[-1]) if joint else np.zeros(1)
         for each in dof.reshape(len(factor.owner), -1):
