@@ -165,7 +165,7 @@ def test_profiles_hold_the_truth_within_their_intervals(fitted):
     wide = fitted.class_profiles(0.99)
     for label in "ab":
         assert (wide[label, "high"] - wide[label, "low"] >= profiles[label, "high"] - profiles[label, "low"]).all()
-    refuses(lambda: fitted.class_profiles(95), "level must be between 0 and 1, got 95")
+    refuses(lambda: fitted.class_profiles(95), "level must lie between 0 and 1, got 95")
 
 
 def test_a_summary_has_the_intervals_of_the_profiles(fitted):
