@@ -364,7 +364,10 @@ def test_every_exported_leaf_is_here():
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.compiles if name == "BetaBernoulli" else pytest.mark.slow) for name in LEAVES],
+    [
+        pytest.param(name, marks=pytest.mark.compiles if name == "BetaBernoulli" else pytest.mark.slow)
+        for name in LEAVES
+    ],
 )
 def test_a_leaf_runs_in_every_program(name):
     leaf, rows = LEAVES[name]
