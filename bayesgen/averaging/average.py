@@ -319,16 +319,10 @@ class Roster:
         return np.all([*each], axis=0)
 
     def combined(self, shape: tuple[int, int], density_of, leaf=None) -> np.ndarray:
-        """Return the log densities of all members, (M, n, K).
+        """Return the log densities of all members, (M, n, K), of the ``shape`` (n, K).
 
-        Parameters
-        ----------
-        shape : tuple of int
-            (n, K).
-        density_of : callable (fitted) -> array, shape (m, n, K)
-            Those of the members of a part.
-        leaf : array, shape (n, K), optional
-            Log density of the leaves.
+        They are made of ``density_of(fitted)``, those of the members of a part, (m, n, K), and the log density of the
+        leaves (n, K), if any.
         """
         result = np.zeros((len(self.members), *shape))
         for slot in self.slots:

@@ -95,21 +95,7 @@ class CategoryMembers(FittedFactors):
 
     @classmethod
     def of(cls, x, levels, codes, classes: int, weight) -> "CategoryMembers":
-        """Count rows.
-
-        Parameters
-        ----------
-        x : int array, shape (n, F)
-            The category of each column, -1 where missing.
-        levels : int array, shape (F,)
-            Number of categories of each column.
-        codes : int array, shape (n,)
-            Classes.
-        classes : int
-            K.
-        weight : array, shape (n,)
-            Weights.
-        """
+        """Count rows x (n, F), categories of so many ``levels`` (F,), -1 where missing, by class code, with weights."""
         few, levels = few_pairs(levels, classes), np.asarray(levels)
         total, hot = int(levels.sum()), _hot(x, levels)
         single, pairs = np.zeros((classes, total)), np.zeros((classes, total, total)) if few else None

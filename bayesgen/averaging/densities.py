@@ -147,15 +147,8 @@ class Rotations(Engine):
     def of_members(cls, members, statistics: Moments, reference: Reference) -> "tuple[np.ndarray, Rotations | None]":
         """Return the places of the members that rotations serve, and the rotations, or None if they serve none.
 
-        They serve full covariances whose power magnifies no rounding.
-
-        Parameters
-        ----------
-        members : list of GroupsMember
-        statistics : Moments
-            Of the groups, (G,), with scatter matrices.
-        reference : Reference
-            The statistics that the priors follow.
+        They serve full covariances whose power magnifies no rounding. The moments are those of the groups, with scatter
+        matrices; the priors follow the reference.
         """
         n, mean, dim = statistics.n, reference.mean[0], statistics.mean.shape[1]
         full = [place for place, member in enumerate(members) if member.structure == "full"]
@@ -248,12 +241,7 @@ class Marginals(Engine):
     def of_models(cls, models, reference: Reference) -> "tuple[np.ndarray, Marginals | None]":
         """Return the places of the models whose densities keep their digits, and these, or None if none does.
 
-        Parameters
-        ----------
-        models : list of NormalInverseWishart
-            Posteriors of members, of the same groups.
-        reference : Reference
-            The statistics of the groups with all rows.
+        The models are `NormalInverseWishart` posteriors of members, of the same groups as the reference of all rows.
         """
         V, (groups, dim) = reference.covariance[0], reference.mean[0].shape
         lower = np.linalg.cholesky(V)

@@ -80,16 +80,8 @@ class Engines:
     def plan(self, seen, count: int, used) -> Iterator[tuple[Any, Iterable[tuple[np.ndarray, Iterable[Engine]]]]]:
         """Yield rows, and for them the places among ``used`` of members with the engines that are tried in turn.
 
-        Rows without an entry are left out: all their densities are 1.
-
-        Parameters
-        ----------
-        seen : bool array, shape (n, D), or None
-            True where an entry is not missing.
-        count : int
-            Number of rows, n.
-        used : int array, shape (m,)
-            Places of the members that are asked.
+        Rows without an entry are left out: all their densities are 1. Of ``count`` rows the entries that are there are
+        ``seen`` (n, D), None where none is missing; ``used`` are the places of the members that are asked.
         """
         if seen is None or self._by_column:
             yield slice(None), self._complete(used)

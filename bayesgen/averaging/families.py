@@ -30,14 +30,9 @@ def pairs(members) -> tuple[tuple[str, Any], ...]:
 
 
 def chosen(members, reserved=()) -> list[type[Member]]:
-    """Return the families that the argument ``members`` names, in the order of the list, or raise an error.
+    """Return the families that ``members`` of `AveragedClassifier` names, in the order of the list, or raise an error.
 
-    Parameters
-    ----------
-    members : str or list
-        See `AveragedClassifier`.
-    reserved : sequence of str
-        Names that no classifier may have.
+    No classifier may have a ``reserved`` name.
     """
     named = {name_of(family): family for family in FAMILIES if family is not OutsideMember}
     pools = {

@@ -21,35 +21,16 @@ _ORDER = 5000  # rows, and up to twice as many, from which the order of columns 
 
 @dataclass(frozen=True)
 class Rows:
-    """A table with its classes.
+    """A table with its classes."""
 
-    Attributes
-    ----------
-    x : array, shape (n, D)
-        Numbers, NaN where missing.
-    c : int array, shape (n, F)
-        Categories, -1 where missing.
-    codes : int array, shape (n,)
-        Classes.
-    weight : array, shape (n,)
-        Weights > 0.
-    levels : tuple of int
-        Number of categories of each of the F columns.
-    classes : int
-        K.
-    group : int array, shape (n,), or None
-        The group that each row belongs to; None where every row stands for itself.
-    e : array, shape (n, E), or None
-        Entries of the columns that have a leaf of their own, NaN where missing; None if there are none.
-    """
-
-    x: np.ndarray
-    c: np.ndarray
-    codes: np.ndarray
-    weight: np.ndarray
-    levels: tuple[int, ...]
+    x: np.ndarray  # (n, D): numbers, NaN where missing
+    c: np.ndarray  # int (n, F): categories, -1 where missing
+    codes: np.ndarray  # int (n,): classes
+    weight: np.ndarray  # (n,): weights > 0
+    levels: tuple[int, ...]  # number of categories of each of the F columns
     classes: int
-    group: np.ndarray | None = None
+    group: np.ndarray | None = None  # int (n,): the group of each row; None where every row stands for itself
+    # (n, E): entries of the columns that have a leaf of their own, NaN where missing; None if there are none
     e: np.ndarray | None = None
 
     def __len__(self):

@@ -85,18 +85,10 @@ class Reference:
 
     @classmethod
     def without(cls, statistics: Moments, gone: Moments, rows) -> "Reference":
-        """Return the reference without the rows of each of B departures, which may be of several groups.
+        """Return the reference without the rows ``gone`` of each of B departures, which may be of several groups.
 
-        If what leaves makes up nearly all of the squares of some column, the other rows are summed anew.
-
-        Parameters
-        ----------
-        statistics : Moments
-            Moments of all rows, by group.
-        gone : Moments
-            Moments of the rows that leave, by departure and group, (B, G, D, D).
-        rows : callable
-            ``rows(b)`` returns the `Moments` of all rows but those of departure b, summed anew.
+        If what leaves makes up nearly all of the squares of some column, the other rows are summed anew: ``rows(b)``
+        returns the `Moments` of all rows but those of departure b.
         """
         every = zip((statistics.n, statistics.mean, statistics.scatter), (gone.n, gone.mean, gone.scatter), strict=True)
         whole = Moments(*(np.broadcast_to(a, b.shape) for a, b in every))
@@ -237,16 +229,7 @@ def log_density_far(members, reference: Reference, sign, size, seen=None) -> np.
     With z = s u and s that large, log(1 + z'A⁻¹z) is 2 log s + log(1 + u'A⁻¹u) to all digits. So rows are scaled down
     by s: a t of all columns falls by f + D times log s, and each t of one column by f + 1 times its own log s.
 
-    Parameters
-    ----------
-    members, reference, seen
-        As in `log_density`.
-    sign, size : array, shape (n, D)
-        Signs and log sizes, from `YeoJohnson.polar`.
-
-    Returns
-    -------
-    array, shape (M, n, G)
+    Signs and log sizes (n, D) come from `YeoJohnson.polar`.
     """
     beyond = np.maximum(size - np.log(FAR), 0.0)
     farthest = beyond.max(1, keepdims=True)
@@ -334,22 +317,10 @@ def log_student(square, log_det, dof, kappa, width, gamma):
 
 
 def log_density_without(posteriors, x, group, removed) -> np.ndarray:
-    """Return the log density of rows of the fit under each group, without a part of their weight in their own.
+    """Return the log density of rows x (n, D) of the fit under each group, (M, n, G), each without its own part.
 
-    Parameters
-    ----------
-    posteriors : list of NormalInverseWishart
-        M posteriors with all rows, which all share their matrices, or none.
-    x : array, shape (n, D)
-        Rows.
-    group : int array, shape (n,)
-        Their groups.
-    removed : array, shape (n,)
-        The weight that leaves with each.
-
-    Returns
-    -------
-    array, shape (M, n, G)
+    The weight ``removed`` (n,) leaves with each in its ``group`` (n,). The M ``posteriors`` have all rows; all of them
+    share their matrices, or none does.
     """
     names, (every, dim) = ("mean", "kappa", "nu", "scale"), x.shape
     mean, kappa, nu, scale = (np.stack([getattr(model, name) for model in posteriors]) for name in names)

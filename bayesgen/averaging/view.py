@@ -87,15 +87,7 @@ class Filling(Record):
         return Filling(reference.mean[0], covariance)
 
     def complete(self, x, seen, codes) -> "tuple[np.ndarray, Missing]":
-        """Return the completed rows, and the covariances of their missing entries.
-
-        Parameters
-        ----------
-        x, seen : array, shape (n, D)
-            Rows, any number where missing; True where not missing.
-        codes : int array, shape (n,)
-            Classes.
-        """
+        """Return the rows x (n, D) completed where they are not ``seen`` (n, D), and these entries' covariances."""
         dim, mean = x.shape[1], self.mean[codes]
         if dim > WIDE:
             rows, columns = np.nonzero(~seen)

@@ -235,16 +235,8 @@ def gated(weights, alone: int, gain: float) -> np.ndarray:
 
     With e^gain the ratio of what the average and the base rate give to these rows, the average keeps the share
     σ(gain + 1.5), its probability against the base rate after odds of e^1.5 before the rows. Where columns are no sign
-    of the class, weights chosen by few rows would make too much of chance.
-
-    Parameters
-    ----------
-    weights : array, shape (M,)
-        Weights by stacking.
-    alone : int
-        Place of the base rate, which gets the rest.
-    gain : float
-        Log score that the average gained on the base rate, summed over independent rows.
+    of the class, weights chosen by few rows would make too much of chance. The base rate, ``alone`` at its place, gets
+    what the others lose; the gain is a log score summed over independent rows.
     """
     trust = expit(gain + _TRUSTED)
     result = trust * weights
