@@ -282,6 +282,7 @@ GAP = NUMBERS.assign(v=[1.0, np.nan, 2.0, 4.0, 7.0, 5.0])
 
 WAYS = [  # that rows or priors do not allow; what no inference takes is in `test_refused_fits`
     (NB(exponent=0.0), NUMBERS, LABELS, ValueError, "finite number > 0"),
+    (NB(exponent=0.0, inference="nuts"), NUMBERS, LABELS, ValueError, "finite number > 0"),
     (NB(exponent="best"), NUMBERS, LABELS, ValueError, "number > 0 or 'loo'"),
     (NB(exponent=None), NUMBERS, LABELS, TypeError, "a number"),
     (NB(inference="mcmc"), NUMBERS, LABELS, ValueError, "inference must be one of .*'mcmc'"),
@@ -297,7 +298,7 @@ WAYS = [  # that rows or priors do not allow; what no inference takes is in `tes
 
 
 @pytest.mark.parametrize(("classifier", "X", "y", "kind", "words"), WAYS)
-def test_inferences_that_do_not_go(classifier, X, y, kind, words):
+def test_inferences_that_do_not_go(classifier, X, y, kind, words, no_sampling):
     refuses(lambda: clone(classifier).fit(X, y), words, kind)
 
 

@@ -112,14 +112,15 @@ class NaiveBayesClassifier(LabelledClassifier):
         return self.prior == "weak"
 
     def template(self, schema):
+        if isinstance(self.exponent, str) and self.exponent != "loo":
+            raise ValueError(f"exponent must be a number > 0 or 'loo', got {self.exponent!r}")
+        if self.exponent != "loo":
+            check_positive("exponent", self.exponent)
         leaves = {block.name: leaf_of(block, self.prior) for block in schema.blocks}
         return NaiveBayes(class_prior(self), leaves, columns={b.name: b.columns for b in schema.blocks})
 
     def _temper(self, *rows):
         if self.exponent != "loo":
-            if isinstance(self.exponent, str):
-                raise ValueError(f"exponent must be a number > 0 or 'loo', got {self.exponent!r}")
-            check_positive("exponent", self.exponent)
             self.exponent_ = float(self.exponent)
         elif not rows or isinstance(rows[1], Shares):
             raise ValueError(
