@@ -45,15 +45,15 @@ ALONE = (("full shared", "map_maximises"), ("separation", "prior_program_is_the_
 
 
 def marks(case, law):
-    """Leave programs like another line's to the tests that compile."""
-    if law in case.slow:
+    """Leave what repeats a program of another line to the slow tests, and long laws of a kind to those that compile."""
+    name = law.__name__
+    again = name in COMPILED and case.name in AGAIN
+    again |= name in AGAINST_ROWS and case.name not in KINDS
+    again |= name in IN_SHAPES and case.name in SHAPES
+    if law in case.slow or (again and (case.name, name) not in ALONE):
         return pytest.mark.slow
-    again = law.__name__ in COMPILED and case.name in AGAIN
-    again |= law.__name__ in AGAINST_ROWS and case.name not in KINDS
-    again |= law.__name__ in IN_SHAPES and case.name in SHAPES
-    again |= law.__name__ in IN_LOOPS and case.name in (*laws.LIKE_ANOTHER, "outliers", "ordered, probit")
-    again |= case.name in SEARCHED.get(law.__name__, ())
-    return pytest.mark.compiles if again and (case.name, law.__name__) not in ALONE else ()
+    long = name in IN_LOOPS and case.name in (*laws.LIKE_ANOTHER, "outliers", "ordered, probit")
+    return pytest.mark.compiles if long or case.name in SEARCHED.get(name, ()) else ()
 
 
 PAIRS = [
