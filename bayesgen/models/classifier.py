@@ -26,7 +26,7 @@ import math
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -139,9 +139,9 @@ class ClassConditional(ClassProgram, Conjugate):
 
         return density
 
-    conjugate = _of_every_leaf("conjugate")
-    proper = _of_every_leaf("proper")
-    bounded = _of_every_leaf("bounded")
+    conjugate: ClassVar[bool] = _of_every_leaf("conjugate")
+    proper: ClassVar[bool] = _of_every_leaf("proper")
+    bounded: ClassVar[bool] = _of_every_leaf("bounded")
 
     def update(self, statistics: ClassStatistics) -> Self:
         leaves = self.leafwise(lambda name, leaf: leaf.update(statistics.leaves[name]).marked_per_class())
