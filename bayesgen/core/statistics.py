@@ -38,9 +38,18 @@ class Statistics(Record):
     def without(self, gone, signed: Any = False) -> Self:
         """Return the statistics without the rows of ``gone``: ``self - gone``, checked.
 
-        ``signed`` is True if plain sums may be negative, False if they are counts; for `ClassStatistics` it holds the
-        names of the leaves whose sums may be negative. Raise ValueError if it shows that the rows are not among these,
-        or if the subtraction loses the digits of what is left.
+        Parameters
+        ----------
+        gone : Statistics
+            Statistics of some of the rows.
+        signed : bool
+            True if plain sums may be negative; False if they are counts. For `ClassStatistics`: the names of the leaves
+            whose sums may be negative.
+
+        Raises
+        ------
+        ValueError
+            If it shows that the rows are not among these, or if the subtraction loses the digits of what is left.
         """
         return self - gone
 

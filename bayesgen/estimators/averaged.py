@@ -207,13 +207,17 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
         ----------
         X : DataFrame or array, shape (n, columns)
             Numbers, bools and categories; NaN, None or NA where missing.
-        y, sample_weight, classes, label_weight
-            Classes, or the share of each class, and weights; see `NaiveBayesClassifier.fit`. A row leaves with all its
-            shares, so that none predicts its own other half.
+        y : array, shape (n,), or array or DataFrame, shape (n, K)
+            Class labels; or the share of each class, of raters, votes or another model, that sum to 1 in a row.
+        sample_weight : array, shape (n,), optional
+            Row weights >= 0; an integer weight is a row repeated.
         groups : array, shape (n,), optional
             Label of what a row belongs to, where rows belong together: a patient, a batch, a day. Rows of one group are
             left out together, so that exponents and weights suit rows of new groups. A row whose label is missing
             stands for itself. Without groups, copies of rows are (see Notes); ``range(n)`` says that there are none.
+        classes, label_weight : optional
+            Class of each column of shares, and the votes that a row is worth; see `NaiveBayesClassifier.fit`. A row
+            leaves with all its shares, so that none predicts its own other half.
         """
         averaged_settings.check_settings(self)
         return self._told(X, *for_fit(y, classes, sample_weight, label_weight), groups)

@@ -55,11 +55,15 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
         ----------
         X : DataFrame or array, shape (n, columns)
             Numbers, bools and categories.
-        y, sample_weight, label_weight
-            Classes, or the share of each class, and weights; see `NaiveBayesClassifier.fit`.
+        y : array, shape (n,), or array or DataFrame, shape (n, K)
+            Class labels; or the share of each class, of raters, votes or another model, that sum to 1 in a row.
+        sample_weight : array, shape (n,), optional
+            Row weights >= 0; an integer weight is a row repeated.
         classes : array, shape (K,), optional
             Every class label there can be, two or more, where ``y`` may lack some; default: the labels in ``y``. Of
             ordered classes from lowest to highest; default: their ``order``. Columns of shares are in this order, too.
+        label_weight : float or array, shape (n,), optional
+            How many votes the shares of a row are worth; default 1. With the number of raters it is one row a vote.
         """
         with self._whole():
             inference, y = resolve(self.inference), labels_or_shares(y, classes, getattr(self, "order", None))

@@ -24,15 +24,27 @@ _NEVER = -1e30  # log probability of a class that a row cannot have: sums over c
 
 @dataclass(frozen=True, eq=False)
 class ClassStatistics(Statistics):
-    """Statistics of a classifier: class counts, and each leaf's statistics by class."""
+    """Statistics of a classifier: class counts, and each leaf's statistics by class.
 
-    classes: SumStatistics  # sum of weights of each class
-    leaves: dict[str, Statistics]  # by name of the leaf
-    squares: np.ndarray  # (K,): sum of squared weights of each class; (Σw)²/Σw² is Kish's effective number of rows
-    # fingerprint of the columns, categories and classes that were summed, where known. Statistics of two schemas
-    # cannot be added: one code would stand for two categories.
+    Attributes
+    ----------
+    classes : SumStatistics
+        Sum of weights of each class.
+    leaves : dict
+        Statistics by name of the leaf.
+    squares : array, shape (K,)
+        Sum of squared weights of each class: (Σw)²/Σw² is Kish's effective number of rows.
+    schema : str
+        Fingerprint of the columns, categories and classes that were summed, where known. Statistics of two schemas
+        cannot be added: one code would stand for two categories.
+    decayed : bool
+        True if the weight of some rows was lowered after they were summed, or their labels were shares.
+    """
+
+    classes: SumStatistics
+    leaves: dict[str, Statistics]
+    squares: np.ndarray
     schema: str = static(default="")
-    # True if the weight of some rows was lowered after they were summed, or their labels were shares
     decayed: bool = static(default=False)
 
     @property

@@ -90,16 +90,33 @@ class WeakStudentVector(WeakPrior, _Rows):
 
 @dataclass(frozen=True)
 class Structure:
-    """A structure of the covariance matrix."""
+    """A structure of the covariance matrix.
 
-    name: str  # that users give
-    family: type[WeakPrior]  # that sums the rows before there is a prior
-    weak: Callable[[Any], Leaf]  # the weak prior that follows statistics
-    # the leaf that each class of accepted priors makes: (prior, shared) -> leaf; shared: one covariance for all classes
+    Attributes
+    ----------
+    name : str
+        Name that users give.
+    family : class of `WeakPrior`
+        Family that sums the rows before there is a prior.
+    weak : callable (statistics) -> leaf
+        Weak prior.
+    leaves : mapping from class of prior to callable (prior, shared) -> leaf
+        The accepted priors, and the leaf that each makes, with a covariance shared by the classes or not.
+    count : callable (D) -> int
+        Number of free parameters of one covariance matrix of D columns.
+    reference : leaf, optional
+        Reference prior.
+    made : tuple of classes
+        Leaves that a prior has made before, as those of a posterior; `leaf` returns them as they are.
+    """
+
+    name: str
+    family: type[WeakPrior]
+    weak: Callable[[Any], Leaf]
     leaves: Mapping[type, Callable[[Any, bool], Leaf]]
-    count: Callable[[int], int]  # number of free parameters of one covariance matrix of D columns
-    reference: Leaf | None = None  # the reference prior
-    made: tuple[type[Leaf], ...] = ()  # leaves that a prior has made before; `leaf` returns them as they are
+    count: Callable[[int], int]
+    reference: Leaf | None = None
+    made: tuple[type[Leaf], ...] = ()
 
     def template(self, shared: bool) -> WeakPrior:
         """Return the family that sums the rows which the weak prior follows."""
