@@ -294,7 +294,7 @@ class CategoryMembers(FittedFactors):
         place = np.where(seen, x + np.cumsum(self.levels) - self.levels, 0)
         hot = _hot(x, self.levels).toarray()
         gone = removed[:, None] * hot
-        single, result = added(self.single[codes], gone, -1), np.empty((len(self.members), len(x)))
+        single, result = (self.single[codes] - gone).clip(0), np.empty((len(self.members), len(x)))
         for row, alpha in enumerate(ALPHAS):
             level = self._level(alpha, single)
             result[row] = (np.log(np.take_along_axis(level, place, 1)) * seen).sum(1)
