@@ -25,8 +25,8 @@ NOISE = pd.DataFrame(RNG.normal(size=(100, 5)).round(3), columns=list("abcde"))
 CODES = RNG.integers(0, 2, 100)
 
 
-def found(X, y, weight=None):
-    return repeats(columns_of(X), np.unique(y, return_inverse=True)[1], weight)
+def found(X, y):
+    return repeats(columns_of(X), np.unique(y, return_inverse=True)[1])
 
 
 def bools(n, seed):
@@ -95,15 +95,6 @@ def test_copies_are_what_chance_and_dependence_do_not_explain(case):
         rows = pd.DataFrame(np.asarray(X, object)).assign(y=y)
         assert len(np.unique(told.copies)) == len(rows.drop_duplicates()) == len(rows) - told.count
         assert len(rows.assign(copy=told.copies).drop_duplicates()) == len(np.unique(told.copies))
-
-
-def test_whole_weights_say_how_often_a_row_is_there_and_others_do_not():
-    twice = found(pd.concat([NOISE, NOISE]), np.r_[CODES, CODES])
-    weighted = found(NOISE, CODES, np.full(100, 2.0))
-    assert (weighted.rows, weighted.count, weighted.chance) == (twice.rows, twice.count, twice.chance)
-    assert "of 200 rows by weight repeat" in weighted.told("groups=")
-    for weight in (np.full(100, 1.5), np.full(100, 500)):
-        assert found(NOISE, CODES, weight).count == 0
 
 
 def test_the_order_of_the_rows_changes_no_number():

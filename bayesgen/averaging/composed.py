@@ -284,7 +284,7 @@ class CodedMember(ComposedMember):
     @classmethod
     def propose(cls, rows: Rows, setting):
         """Propose codes where a number has few values, each of them in some rows."""
-        most = min(_MOST, len(rows) // _ROWS)
+        most = min(_MOST, rows.worth // _ROWS)
         values = [_values(column) for column in rows.x.T] if rows.x.shape[1] <= WIDE else []
         columns = tuple(j for j, distinct in enumerate(values) if 2 < len(distinct) <= most)
         if not columns:

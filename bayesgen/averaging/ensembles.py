@@ -1,7 +1,7 @@
 r"""Members of trees: forests of trees on draws of the rows, and boosted trees, for classes that follow rules.
 
 **Forests.** Each tree is grown on rows drawn with replacement within each class, or on groups of rows that belong
-together. Identical rows are one row, with the sum of their weights. With q the mean over k trees of the shares of the
+together. With q the mean over k trees of the shares of the
 classes in the leaf that a row reaches,
 
 .. math:: f_k(x) = \log \frac{k\, q_k(x) + 1/2}{k + K/2} - \log \pi_k
@@ -119,7 +119,7 @@ class ForestMembers(FittedMembers):
         metadata=shaped("categories", same="levels of each")
     )  # categories of each categorical column
     log_prior: np.ndarray = field(metadata=shaped("classes"))  # log class frequencies
-    rows: int  # distinct rows that the trees were grown on
+    rows: int  # rows that the trees were grown on
 
     @property
     def members(self) -> tuple[ForestMember, ...]:  # type: ignore[override]  # always the same
@@ -158,7 +158,7 @@ class ForestMembers(FittedMembers):
 
 
 def grown(rows: Rows, seed):
-    """Return a forest grown on distinct rows, and which rows each tree drew, (T, n)."""
+    """Return a forest grown on rows, and which of them each tree drew, (T, n)."""
     import sklearn
     from sklearn.tree import DecisionTreeRegressor
 
@@ -169,7 +169,7 @@ def grown(rows: Rows, seed):
     most = int(np.clip(total / len(rows), *_GROWN))
     share = min(1.0, total / most / len(rows))
     trees, drawn, size = [], [], 0
-    unit, codes = rows.units()
+    unit, codes = rows.departing()
     places = [np.flatnonzero(codes == k) for k in np.argsort(rows.order.classes)]
     order, turned = in_order(rows.order)
     seen = ranks.turned(order, turned)
@@ -197,7 +197,7 @@ def grown(rows: Rows, seed):
     return ForestMembers(Trees.joined(trees), levels, log_prior, len(rows)), np.array(drawn)
 
 
-_FEWEST, _ENOUGH = 100, 1000  # distinct rows: from the first on trees of little capacity, from the second on of much
+_FEWEST, _ENOUGH = 100, 1000  # rows: from the first on trees of little capacity, from the second on of much
 _WIDEST = 2000  # columns of numbers: 50 s of 1,000 rows, as they look at every column in every node
 _ROUNDS, _TREES = 100, 180  # trees of a score, and of all
 _EACH = 25  # rows of each round, 20 rounds at least: few rows are learned in larger steps
@@ -230,10 +230,10 @@ class BoostedMember(Member):
         Few rows tell steps over columns (if this, then that) as well as many do: one tree of 6 leaves after the other
         finds them in 150 rows, where a forest, whose trees see some of the columns, does not.
         """
-        enough = len(rows) >= _FEWEST and (np.bincount(rows.codes) > 1).sum() > 1
+        enough = rows.worth >= _FEWEST and (np.bincount(rows.codes) > 1).sum() > 1
         if not enough or rows.x.shape[1] > _WIDEST:
             return []
-        if len(rows) < _ENOUGH:
+        if rows.worth < _ENOUGH:
             return [(cls(_LEAVES[0]),)]
         sums = rows.classes == 2 and 2 <= rows.x.shape[1] <= WIDE
         return [(cls(_LEAVES[0], sums), cls(_LEAVES[1]))]
@@ -255,7 +255,7 @@ class BoostedMembers(FittedMembers):
     )  # the class to which each adds; of two one score says all
     start: np.ndarray = field(metadata=shaped("classes"))  # what the trees add to
     log_prior: np.ndarray = field(metadata=shaped("classes"))  # log class frequencies
-    rows: int  # distinct rows that the trees were grown on
+    rows: int  # rows that the trees were grown on
 
     @classmethod
     def of(cls, members, rows: Rows) -> "BoostedMembers":
@@ -264,7 +264,7 @@ class BoostedMembers(FittedMembers):
 
         log_prior, present = log_frequencies(rows.codes, rows.weight, rows.classes), np.unique(rows.codes)
         scored = present[1:] if len(present) == 2 else present
-        rounds = int(np.clip(min(_TREES // len(scored), len(rows) // _EACH), 20, _ROUNDS))
+        rounds = int(np.clip(min(_TREES // len(scored), rows.worth // _EACH), 20, _ROUNDS))
         columns, sign = rows.order.columns, rows.order.signs
         z, trees, start = numbered(rows.x, rows.c) * sign, [], log_prior
         dim = rows.x.shape[1]
@@ -291,7 +291,7 @@ class BoostedMembers(FittedMembers):
                 "learning_rate": min(0.3, 9 / rounds),
                 "max_iter": rounds,
                 "max_leaf_nodes": member.leaves,
-                "min_samples_leaf": int(np.clip(len(rows) / 15, 5, 20)),
+                "min_samples_leaf": int(np.clip(rows.worth / 15, 5, 20) / rows.each),
                 "early_stopping": False,
                 "categorical_features": np.arange(sets.sum()) if sets.any() else None,
             }

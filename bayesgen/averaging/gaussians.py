@@ -96,7 +96,7 @@ class GroupsMember(Member):
     def seconds(cls, group, rows: Rows) -> float:
         """Estimate the seconds to leave out a row: one factorisation for every group and prior covariance."""
         count, dim = group[0].components, rows.x.shape[1]
-        groups = np.bincount(rows.codes, minlength=rows.classes) // 3
+        groups = (np.bincount(rows.codes, minlength=rows.classes) * rows.each // 3).astype(int)
         full = len({(m.rho, m.shrinkage) for m in group if m.structure == "full"})
         shared = sum(m.structure == "shared" for m in group)
         return (full * groups.clip(1, count).sum() + shared) * (3e-6 + 1.6e-10 * (dim + 2) ** 3)

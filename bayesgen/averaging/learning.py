@@ -4,13 +4,14 @@ Views (bends, components, means and covariance to complete gaps) are learned wit
 out; sums (moments, counts) subtract the row. One set of folds serves all views; it is always
 the same for the same rows, so that a seed has no part in what is learned from them.
 
-A row leaves by one unit of its weight, min(1, weight), so a weight of 2 is two rows, one of which stays. Where a class
-has fewer than _EVEN rows for each number, one row of each other class leaves with it (`HeldOut.balanced`). A row that
-belongs to a group leaves with the whole group, and no fold parts a group. The exponents to expect and the strength of
-the prior on weights follow the number of rows, or (Σ w_g)²/Σ w_g² of the weights of groups. Beyond _FOLDED rows, views
-are learned once, since a row moves them by no more than its share, and beyond _LEARN from a stratified sample of so
-many; the statistics are sums over all rows. If leaving out all rows takes too long, exponents and weights come from a
-stratified sample of rows left out, each class weighted back to its part.
+Weights that are whole say how often a row is there: it is written out, and each of these rows leaves by itself, even
+where they agree. If any weight is not whole, every row leaves with all of its weight. Where a class has fewer than
+_EVEN rows for each number, one row of each other class leaves with it (`HeldOut.balanced`). A row that belongs to a
+group leaves with the whole group, and no fold parts a group. Numbers of rows that decide, the exponents to expect and
+the strength of the prior on weights follow what the rows are worth, (Σ w)²/Σ w², or (Σ w_g)²/Σ w_g² of groups. Beyond
+_FOLDED rows, views are learned once, since a row moves them by no more than its share, and beyond _LEARN from a
+stratified sample of so many; the statistics are sums over all rows. If leaving out all rows takes too long, exponents
+and weights come from a stratified sample of rows left out, each class weighted back to its part.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +33,7 @@ from bayesgen.numerics import folds
 from bayesgen.numerics.pieces import one_blas_thread
 
 FOLDS = 10
-_HALF = 1000  # distinct rows, from which on half as many folds do
+_HALF = 1000  # rows, from which on half as many folds do
 _FOLDED = 5000  # rows; of more, views are learned once and not in each fold
 _LEARN = 20_000  # rows that views are learned from
 _LEARN_TREES = 100_000  # rows that members learn from that are no sums
@@ -47,20 +48,26 @@ _SECONDS, _EACH, _LONGEST = 3.0, 1e-3, 15.0  # about how long leaving out may ta
 class Sample:
     """The rows to learn from."""
 
-    rows: Rows  # the distinct rows of a table, or a stratified sample of many
-    summed: Rows  # the rows to sum: the distinct rows, or all of many
-    places: np.ndarray | None  # (s,), or None: places of a sample in the table; None for the distinct rows
-    which: np.ndarray | None  # (n,), or None: the distinct row that each row of the table is; None for a sample
+    rows: Rows  # the rows in order of content, or a stratified sample of many
+    summed: Rows  # the rows to sum: the same, or all of many
+    places: np.ndarray  # (s,): their places in the table
+    few: bool  # True if the sample are all rows
 
     @classmethod
     def of(cls, data: Rows, rng) -> "Sample":
         """Choose the rows to learn from."""
-        if len(data) <= _FOLDED:
-            distinct, which = data.distinct()
-            return cls(distinct, distinct, None, which)
-        places = folds.sample(data.ranks, _LEARN, rng)
-        sample = data.take(places)
-        return cls(sample.take(slice(None), weighted_back(sample, data)), data, places, None)
+        if len(data) <= _FOLDED and not data.counted:
+            places = data.by_content()
+            rows = data.take(places)
+            return cls(rows, rows, places, True)
+        places = _drawn(data, _LEARN, rng)
+        sample = data.units(places)
+        return cls(sample.take(slice(None), weighted_back(sample, data)), data, places, False)
+
+
+def _drawn(data: Rows, size: int, rng) -> np.ndarray:
+    """Draw places of rows, stratified by class; a row that is there several times by its weight may come as often."""
+    return folds.sample(data.ranks, size, rng, folds.times(data.weight) if data.counted else None)
 
 
 class Proposal(NamedTuple):
@@ -82,12 +89,11 @@ class Split:
     out: np.ndarray  # (n,): places of the rows held out in the sample
     fold: np.ndarray | None  # (s,), or None: fold of each row of the sample; None where views are learned once
     seeds: np.ndarray  # (FOLDS + 1,): seeds of the folds, and of all rows
-    distinct: Rows  # distinct rows for the members that are no sums to learn from
-    # the place among these of each row, of the table or of a large sample; -1 for a row that takes no part
-    which: np.ndarray
-    # distinct_out, distinct_fold: (n,): places of the rows held out among the distinct ones, and their folds
-    distinct_out: np.ndarray
-    distinct_fold: np.ndarray
+    learned: Rows  # rows for the members that are no sums to learn from, in order of content
+    places: np.ndarray  # (m,): their places in the table
+    # learned_out, learned_fold: (n,): places of the rows held out among these, and their folds
+    learned_out: np.ndarray
+    learned_fold: np.ndarray
 
     def folds(self) -> Iterator[tuple[np.ndarray, np.ndarray, Any]]:
         """Yield for each fold a mask of its rows among those held out, the places of the others, and a seed."""
@@ -103,11 +109,6 @@ class Split:
         """Return the rows held out, as they leave the sums of a family."""
         return self.even if NUMBERS in family.blocks else self.held
 
-    @property
-    def repeats(self) -> float:
-        """Share of the rows that repeat another."""
-        return float(1 - len(self.distinct) / max((self.which >= 0).sum(), 1))
-
 
 @dataclass(frozen=True)
 class Fit:
@@ -115,7 +116,7 @@ class Fit:
 
     proposal: Proposal
     parts: Sequence[FittedMembers]  # the fitted members
-    learned: int  # number of distinct rows that they learned from
+    learned: int  # number of rows that they learned from
     # (M, n, K), or None: log p(x_i | k) without row i, an array for each part; None until rows are left out of sums
     density: Sequence[np.ndarray] | None = None
 
@@ -181,7 +182,7 @@ def fit_average(
     result, scores = weigh(fits, split, leaves, concentration, method)
     learned = {member: fit.learned for fit in fits for fitted in fit.parts for member in fitted.members}
     learned = [min([learned[m] for m in member.factors], default=len(sample.rows)) for member in result.members]
-    return result, scores | {"learned": np.array(learned), "repeats": split.repeats}
+    return result, scores | {"learned": np.array(learned)}
 
 
 def _announced(proposals: Sequence[Proposal], split: Split, stage) -> Iterator[None]:
@@ -212,25 +213,31 @@ def propose(sample: Rows, families: Sequence[type[Member]], setting: Setting) ->
 
 def split_rows(sample: Sample, proposals: Sequence[Proposal], leaves: ColumnModels | None, rng) -> Split:
     """Choose folds and the rows to leave out, as many as time allows."""
-    learn, data = sample.rows, sample.summed
-    seeds, few = rng.integers(1 << 32, size=FOLDS + 1), sample.places is None
-    fold = learn.folds(FOLDS if len(learn) < _HALF else FOLDS // 2) if few else None
+    learn, data, few = sample.rows, sample.summed, sample.few
+    seeds = rng.integers(1 << 32, size=FOLDS + 1)
+    fold = learn.folds(FOLDS if learn.worth < _HALF else FOLDS // 2) if few else None
     seconds = 0.0 if leaves is None else leaves.seconds()
     seconds += sum(family.seconds(group, learn) for family, groups in proposals for group in groups)
-    places = np.arange(len(learn)) if sample.places is None else sample.places
+    places = np.arange(len(learn)) if few else sample.places
     most = min(len(learn), _most_left_out(data, proposals, seconds))
     out = folds.sample(learn.ranks, most, rng) if len(learn) else np.empty(0, np.intp)
     held, predicted = HeldOut.of(data, places[out]), learn.take(out)
-    even, count = held, np.bincount(data.codes, data.weight, data.classes)
-    if data.group is None and data.classes > 1 and count.min() < _EVEN * data.x.shape[1]:
+    even, count = held, data.count
+    if (data.group is None or data.shared) and data.classes > 1 and _worth(data).min() < _EVEN * data.x.shape[1]:
         even = HeldOut.balanced(data, places[out], None if fold is None else fold[out])
-    drawn = as_drawn(count)
+    drawn = as_drawn(count if data.counted else count * (data.worth / count.sum()))
     scored = predicted.weight if few and len(predicted) == len(data) else weighted_back(predicted, data)
-    if fold is not None and sample.which is not None:
-        distinct = learn, sample.which, out, fold[out]
-    else:
-        distinct = _distinct(data, places[out], rng)
-    return Split(held, even, drawn, learn, scored, out, fold, seeds, *distinct)
+    scored = scored * (predicted.worth / scored.sum())
+    if few:
+        return Split(held, even, drawn, learn, scored, out, fold, seeds, learn, sample.places, out, fold[out])
+    return Split(held, even, drawn, learn, scored, out, fold, seeds, *_for_trees(data, places[out], rng))
+
+
+def _worth(data: Rows) -> np.ndarray:
+    """Return the number of rows of each class, (K,), by what their weights are worth."""
+    if data.counted:
+        return data.count
+    return data.count**2 / np.bincount(data.codes, data.weight**2, data.classes)
 
 
 def as_drawn(count) -> bool:
@@ -250,22 +257,23 @@ def _most_left_out(data: Rows, proposals: Sequence[Proposal], seconds: float) ->
         blocks = family.blocks if family.blocks in count else ()
         count[blocks] += sum(map(len, groups))
     fit = _DENSITIES // (data.classes * (count[NUMBERS,] * count[CATEGORIES,] + count[()]))
-    done = min(_SECONDS + _EACH * len(data), _LONGEST) / max(seconds, 1e-9)
+    rows = data.weight.sum() if data.counted else len(data)
+    done = min(_SECONDS + _EACH * rows, _LONGEST) / max(seconds, 1e-9)
     return min(_MOST, max(_LEAST, int(min(fit, done))))
 
 
-def _distinct(data: Rows, out, rng) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the distinct rows of many, the one that each row is, and the places and folds of the rows held out."""
-    places = np.arange(len(data))
-    if len(places) > _LEARN_TREES:
-        places = np.union1d(folds.sample(data.ranks, _LEARN_TREES, rng), out)
-        out = np.searchsorted(places, out)
-    sample = data.take(places)
-    learned, which = sample.take(slice(None), weighted_back(sample, data)).distinct()
-    of_all = np.full(len(data), -1)
-    of_all[places] = which
-    held, turn = np.unique(which[out], return_inverse=True)
-    return learned, of_all, which[out], learned.take(held).folds(FOLDS // 2)[turn]
+def _for_trees(data: Rows, out, rng) -> tuple[Rows, np.ndarray, np.ndarray, np.ndarray]:
+    """Return rows of many in order of content, their places, and among them those of the rows held out, and folds."""
+    times = np.bincount(_drawn(data, _LEARN_TREES, rng), minlength=len(data))
+    times = np.maximum(times, np.bincount(out, minlength=len(data)))
+    places = np.repeat(np.arange(len(data)), times)
+    place_out = (np.cumsum(times) - times)[out] + np.arange(len(out)) - np.searchsorted(out, out)
+    sample = data.units(places)
+    sample = sample.take(slice(None), weighted_back(sample, data))
+    order = sample.by_content()
+    learned, rank = sample.take(order), np.argsort(order)
+    held, turn = np.unique(rank[place_out], return_inverse=True)
+    return learned, places[order], rank[place_out], learned.take(held).folds(FOLDS // 2)[turn]
 
 
 # -- stage 3: fit ------------------------------------------------------------------------------------------------------
@@ -275,9 +283,9 @@ def fit(proposals: Sequence[Proposal], split: Split, whole: Training, given: Giv
     """Fit each family to all rows; those that are no sums leave rows out as they are fitted."""
     next(tell)
     summed = [Fit(p, p.family.fit(p.groups, whole), len(split.sample)) for p in proposals if p.family.subtracts]
-    as_given = None if given is None else replace(given, which=split.which).rows(np.arange(len(split.distinct)))
-    bends = whole.bends if split.distinct is split.sample else {}
-    training = Training(split.distinct, split.distinct, whole.bend, whole.seed, as_given, bends, jobs=jobs)
+    as_given = None if given is None else given.rows(split.places)
+    bends = whole.bends if split.learned is split.sample else {}
+    training = Training(split.learned, split.learned, whole.bend, whole.seed, as_given, bends, jobs=jobs)
     return summed + [_learn(p, split, training, tell) for p in proposals if not p.family.subtracts]
 
 
@@ -285,8 +293,8 @@ def _learn(proposal: Proposal, split: Split, training: Training, tell) -> Fit:
     """Fit members that are no sums, to all rows and without the rows that are held out."""
     next(tell)
     family, groups = proposal
-    few, places = training.at_most(family.most_rows(split.distinct), split.distinct_out)
-    parts, density = family.fit_and_leave_out(groups, few, places, split.distinct_fold)
+    few, places = training.at_most(family.most_rows(split.learned), split.learned_out)
+    parts, density = family.fit_and_leave_out(groups, few, places, split.learned_fold)
     return Fit(proposal, parts, len(few.rows), density)
 
 
@@ -353,8 +361,9 @@ def weigh(
         "rows": len(predicted.codes),
         "classes": "drawn" if split.drawn else "chosen",
     }
-    count = np.bincount(data.codes, data.weight, data.classes)
-    return Average(parts, count, concentration, exponents, weights, density_weights, sharpening, leaves=leaves), scores
+    return Average(
+        parts, data.count, concentration, exponents, weights, density_weights, sharpening, leaves=leaves
+    ), scores
 
 
 def _left_out(fits: Sequence[Fit], split: Split, roster: Roster, leaves: ColumnModels | None, concentration) -> LeftOut:
@@ -383,6 +392,5 @@ def _told_prior(split: Split, concentration) -> np.ndarray | None:
         return None
     if split.drawn:
         return split.held.log_class_prior(concentration)
-    data = split.held.data
-    count = np.bincount(data.codes, data.weight, data.classes) + concentration
+    count = split.held.data.count + concentration
     return np.tile(np.log(count / count.sum()), (len(split.held), 1))

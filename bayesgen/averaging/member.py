@@ -85,7 +85,7 @@ class Member(Record, abc.ABC):
 
     @classmethod
     def most_rows(cls, rows: Rows) -> int:
-        """Return the number of distinct rows that members which do not subtract learn from at most."""
+        """Return the number of rows that members which do not subtract learn from at most."""
         return len(rows)
 
     @classmethod
@@ -99,7 +99,7 @@ class Member(Record, abc.ABC):
         groups : sequence of tuple
             The proposed members.
         training : Training
-            Distinct rows, of which the weight is the sum over those that are identical.
+            The rows.
         out : int array, shape (n,)
             Places of the rows that are left out.
         fold : int array, shape (n,)

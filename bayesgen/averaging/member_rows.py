@@ -1,9 +1,10 @@
-"""Rows as members take them: distinct rows in order of content, folds, and rows that are held out.
+"""Rows as members take them: in order of content, in folds, and held out.
 
-Folds are dealt, and trees drawn, over the distinct rows in sorted order, so that neither the order of the rows or
-columns, nor the names of classes and categories, nor the units and signs of the columns, nor the way a weight is
-written (2, or two rows) changes a fit. What two columns, classes or categories share, and beyond 5,000 rows the order
-of the rows, may still move which rows a fold holds.
+Rows that agree are rows: each leaves, is dealt to a fold and is drawn by trees as any other, so that what is right
+where many rows agree is seen to be right. Folds are dealt, and trees drawn, over the rows in sorted order, so that
+neither the order of the rows or columns, nor the names of classes and categories, nor the units and signs of the
+columns changes a fit. What two columns, classes or categories share, and beyond 5,000 rows the order of the rows, may
+still move which rows a fold holds.
 """
 
 import functools
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bayesgen.numerics.content_order import Order, by_content, distinct
+from bayesgen.numerics.content_order import Order, by_content, sorted_rows
 from bayesgen.numerics.folds import folds
 from bayesgen.numerics.pieces import taken
 
@@ -32,6 +33,10 @@ class Rows:
     group: np.ndarray | None = None  # int (n,): the group of each row; None where every row stands for itself
     # (n, E): entries of the columns that have a leaf of their own, NaN where missing; None if there are none
     e: np.ndarray | None = None
+    shared: bool = False  # True if the rows of a group are the classes that share one row
+    counted: bool = False  # True if a weight says how often a row is there; else a row leaves whole, whatever it weighs
+    # rows that each is worth, (Σ w)²/Σ w² over their number: of copies by what was measured, of shares by rows
+    each: float = 1.0
 
     def __len__(self):
         return len(self.codes)
@@ -48,15 +53,21 @@ class Rows:
         """Places of the classes of the rows in the order by content, (n,)."""
         return self.order.classes[self.codes]
 
-    def distinct(self) -> "tuple[Rows, np.ndarray]":
-        """Return the distinct rows, with the sums of their weights, in order of content, and which each row is."""
+    @property
+    def worth(self) -> float:
+        """The number of rows that these are worth."""
+        return self.each * len(self)
+
+    @property
+    def count(self) -> np.ndarray:
+        """Weight of each class, (K,)."""
+        return np.bincount(self.codes, self.weight, self.classes)
+
+    def by_content(self) -> np.ndarray:
+        """Return the places of the rows in order of content, (n,): by class, entries, leaves, group and weight."""
         columns = numbered(*self.order.applied(self.x, self.c))[:, self.order.columns]
-        more = [
-            column for column in (self.e, self.group) if column is not None
-        ]  # equal rows of two groups stay two rows
-        columns = np.column_stack([columns, *more])
-        first, total, which = distinct(columns, self.ranks, self.weight)
-        return self.take(first, total), which
+        more = [column for column in (self.e, self.group, self.weight) if column is not None]
+        return sorted_rows(np.column_stack([columns, *more]), self.ranks)
 
     def take(self, places, weight=None) -> "Rows":
         """Return some of the rows."""
@@ -64,15 +75,20 @@ class Rows:
         arrays = {name: getattr(self, name) for name in ("x", "c", "codes", "group", "e")}
         return replace(self, weight=weight, **{name: taken(v, places) for name, v in arrays.items()})
 
+    def units(self, places) -> "Rows":
+        """Return the rows at some places; of rows that are there several times by their weights, one of these each."""
+        return self.take(places, np.ones(len(places)) if self.counted else None)
+
     def columns(self, numbers, categories) -> "Rows":
         """Return some columns of numbers and of categories, without entries of leaves."""
         levels = tuple(self.levels[j] for j in categories)
         return replace(self, x=self.x[:, numbers], c=self.c[:, categories], levels=levels, e=None)
 
-    def units(self) -> tuple[np.ndarray, np.ndarray]:
+    def departing(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the place of each row, (n,), among the rows or groups in order, and the class of each of these.
 
-        Groups come in the order of their first rows: their names have no part in it.
+        Groups come in the order of their first rows: their names have no part in it. They have the class of that row,
+        and rows that classes share that of the largest share.
         """
         if self.group is None:
             return np.arange(len(self)), self.codes
@@ -80,6 +96,9 @@ class Rows:
         order = np.argsort(first)
         rank = np.empty(len(first), np.intp)
         rank[order] = np.arange(len(first))
+        if self.shared:
+            largest = np.argsort(self.weight, kind="stable")
+            first[place[largest]] = largest
         return rank[place], self.codes[first[order]]
 
     def without(self, places) -> np.ndarray:
@@ -98,7 +117,7 @@ class Rows:
 
     def folds(self, count: int) -> np.ndarray:
         """Return the fold of each row, (n,); see `folds`. A group is dealt as a whole, by its first row."""
-        place, codes = self.units()
+        place, codes = self.departing()
         return folds(self.order.classes[codes], count)[place]
 
 
@@ -117,12 +136,11 @@ class HeldOut:
 
     @classmethod
     def of(cls, data: Rows, places) -> "HeldOut":
-        """Hold out the rows at some places: one unit of the weight of each, min(1, weight), or its whole group."""
-        rows = data.take(places)
+        """Hold out the rows at some places: each whole, or one of as many as its weight counts, or its whole group."""
+        rows = data.units(places)
         if data.group is None:
             alone = np.arange(len(rows))
-            gone = rows.take(slice(None), np.minimum(1.0, rows.weight))
-            return cls(data, rows, gone, np.asarray(places), alone, alone, True)
+            return cls(data, rows, rows, np.asarray(places), alone, alone, True)
         groups, without = np.unique(data.group[places], return_inverse=True)
         leaving = np.flatnonzero(np.isin(data.group, groups))
         gone_with = np.searchsorted(groups, data.group[leaving])
@@ -136,22 +154,35 @@ class HeldOut:
         weak prior, of fewer rows than columns, every new row is then more probable, whatever it holds: members would
         tell the class by what is missing, and know nothing of new rows. A class of one row leaves only when that
         row is predicted. Rows come by their folds, if they have any: those of equal classes then leave with rows of
-        their own fold, which is predicted at once.
+        their own fold, which is predicted at once. A row that classes share leaves with all its shares, and is of the
+        class of the largest.
         """
-        rows, places = data.take(places), np.asarray(places)
-        shuffled = np.random.default_rng(0).permutation(len(rows))
-        order = np.lexsort((shuffled, np.zeros(len(rows)) if fold is None else fold, rows.codes))
-        count = np.bincount(rows.codes, minlength=data.classes)
-        first, every = np.cumsum(count) - count, np.bincount(data.codes, minlength=data.classes)
-        several = (every > 1) | (np.bincount(data.codes, data.weight, data.classes) >= 2)  # weights may sum to 1
-        without = np.empty(len(rows), np.intp)
-        without[order] = np.arange(len(rows)) - first[rows.codes[order]]
+        rows, places = data.units(places), np.asarray(places)
+        unit, codes = rows.departing()
+        dealt = np.zeros(len(codes))
+        dealt[unit] = 0.0 if fold is None else fold
+        shuffled = np.random.default_rng(0).permutation(len(codes))
+        order, count = np.lexsort((shuffled, dealt, codes)), np.bincount(codes, minlength=data.classes)
+        first, largest = np.cumsum(count) - count, np.zeros(data.classes)
+        np.maximum.at(largest, rows.codes, rows.weight)
+        several = data.count > largest * (1 + 1e-9)  # a class keeps something
+        without = np.empty(len(codes), np.intp)
+        without[order] = np.arange(len(codes)) - first[codes[order]]
         most = int(count.max(initial=0))
         turns = {k: np.arange(most if several[k] else 1) for k in np.flatnonzero(count)}
-        gone_rows = np.concatenate([order[first[k] + turn % count[k]] for k, turn in turns.items()] or [without])
+        gone = np.concatenate([order[first[k] + turn % count[k]] for k, turn in turns.items()] or [without])
         gone_with = np.concatenate([*turns.values()] or [without])
-        gone = rows.take(gone_rows, np.minimum(1.0, rows.weight[gone_rows]))
-        return cls(data, rows, gone, places[gone_rows], gone_with, without, False)
+        leaving, unit_of = places, unit
+        if data.group is not None:
+            leaving = np.flatnonzero(np.isin(data.group, rows.group))
+            group, place = np.unique(rows.group, return_index=True)
+            unit_of = unit[place[np.searchsorted(group, data.group[leaving])]]
+        by_unit, size = np.argsort(unit_of, kind="stable"), np.bincount(unit_of, minlength=len(codes))
+        last = np.cumsum(size[gone])  # all rows of each unit that leaves, one after the other
+        shift = np.repeat((np.cumsum(size) - size)[gone] - last + size[gone], size[gone])
+        gone_rows, gone_with = by_unit[shift + np.arange(len(shift))], gone_with.repeat(size[gone])
+        leaves = rows if data.group is None else data.take(leaving)
+        return cls(data, rows, leaves.take(gone_rows), leaving[gone_rows], gone_with, without[unit], False)
 
     def __len__(self):
         return len(self.rows)
@@ -180,8 +211,7 @@ class HeldOut:
         """Return the log class probabilities without each row and what leaves with it, (n, K), under a Dirichlet."""
         data = self.data
         leaving = self.sums(self.gone.weight[:, None] * np.eye(data.classes)[self.gone.codes])
-        whole = np.bincount(data.codes, data.weight, data.classes)
-        remaining = (whole - leaving[self.without]).clip(0) + concentration
+        remaining = (data.count - leaving[self.without]).clip(0) + concentration
         return np.log(remaining / remaining.sum(1, keepdims=True))
 
     def sums(self, values) -> np.ndarray:
@@ -209,6 +239,6 @@ def log_frequencies(codes, weight, classes: int) -> np.ndarray:
 
 def weighted_back(sample: Rows, data: Rows) -> np.ndarray:
     """Return weights of a sample under which each class has its share of all rows."""
-    sampled, whole = (np.bincount(r.codes, r.weight, r.classes) for r in (sample, data))
-    weight = sample.weight * (whole / np.where(sampled > 0, sampled, 1.0))[sample.codes]
+    sampled = sample.count
+    weight = sample.weight * (data.count / np.where(sampled > 0, sampled, 1.0))[sample.codes]
     return weight * (sample.weight.sum() / weight.sum())

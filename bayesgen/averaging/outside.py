@@ -43,19 +43,24 @@ class Given:
     weight: np.ndarray | None  # (n,), or None: their weights, where the user gave any
     schema: Schema  # types and categories of the columns
     constant: tuple[str, ...]  # numeric columns that the other members do not see
-    which: Any = None  # (n,): the place of each row among the distinct rows, or -1 for a row that takes no part
+    places: np.ndarray | None = None  # (m,), or None: places of the rows to learn from; None for all, in order
 
     def rows(self, places) -> "Given":
-        """Return the rows that are at some places among the distinct ones."""
-        kept = np.isin(self.which, places)
-        table, weight = self.table.rows(kept), taken(self.weight, kept)
-        return replace(self, table=table, labels=self.labels[kept], weight=weight, which=self.which[kept])
+        """Return those at some places among the rows to learn from."""
+        return replace(self, places=places if self.places is None else self.places[places])
+
+    def chosen(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
+        """Return the rows to learn from as a table of the user's kind, with labels and weights, in the order given."""
+        if self.places is None:
+            return self.table.native, self.labels, self.weight
+        places = np.sort(self.places)
+        return self.table.rows(places).native, self.labels[places], taken(self.weight, places)
 
     def shape(self) -> "Shape":
         """Return what other rows are rebuilt by."""
         x, _ = arrays.numbers_and_codes(self.schema, self.schema.read(self.table))
         held = dict(zip(arrays.numbers(self.schema), np.fmax.reduce(x, 0), strict=True))
-        first = self.table.rows(np.arange(len(self.table)) < 1).native
+        first = self.table.rows(np.arange(1)).native
         return Shape(self.schema, {name: float(held[name]) for name in self.constant}, first)
 
 
@@ -201,7 +206,7 @@ class OutsideMembers(FittedMembers):
     # numbers (D,) and categories (F,) in place of gaps, if the classifier takes none
     middle: tuple[np.ndarray, np.ndarray] | None
     log_prior: np.ndarray  # (K,): log class frequencies
-    rows: int  # distinct rows of the fit
+    rows: int  # rows of the fit
 
     @classmethod
     def of(cls, member: OutsideMember, rows: Rows, given: Any, seed: int) -> "OutsideMembers":
@@ -210,12 +215,13 @@ class OutsideMembers(FittedMembers):
         for key, value in estimator.get_params().items():
             if value is None and key.split("__")[-1] == "random_state":
                 estimator.set_params(**{key: int(seed) % (1 << 31)})
-        weighs = given.weight is not None and _weighs(estimator)
-        estimator.fit(given.table.native, given.labels, **({"sample_weight": given.weight} if weighs else {}))
+        table, labels, weight = given.chosen()
+        weighs = weight is not None and _weighs(estimator)
+        estimator.fit(table, labels, **({"sample_weight": weight} if weighs else {}))
         code = {label: k for k, label in enumerate(given.classes.tolist())}
         place = np.array([code[label] for label in np.asarray(estimator.classes_).tolist()])
-        codes = [code[label] for label in given.labels.tolist()]
-        log_prior = log_frequencies(codes, given.weight if weighs else None, len(code))
+        codes = [code[label] for label in labels.tolist()]
+        log_prior = log_frequencies(codes, weight if weighs else None, len(code))
         shape = given.shape()
         gap = np.full((1, rows.x.shape[1]), np.nan), np.full((1, rows.c.shape[1]), -1)
         try:

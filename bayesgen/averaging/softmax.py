@@ -56,7 +56,7 @@ class SoftmaxMember(Member):
     @classmethod
     def propose(cls, rows: Rows, setting):
         """Propose five strengths, and three where rows are enough to choose between them."""
-        return [tuple(map(cls, STRENGTHS if len(rows) < _ENOUGH * rows.classes else STRENGTHS[::2]))]
+        return [tuple(map(cls, STRENGTHS if rows.worth < _ENOUGH * rows.classes else STRENGTHS[::2]))]
 
     @classmethod
     def fit(cls, groups, training):

@@ -65,7 +65,7 @@ class LeftOut:
     @property
     def count(self) -> float:
         """The number of independent rows that these are worth."""
-        return folds.effective(self.weight, self.rows.group)
+        return folds.effective(self.rows.weight if self.rows.group is None else self.weight, self.rows.group)
 
     def take(self, places) -> "LeftOut":
         """Return some of the rows."""
@@ -111,7 +111,8 @@ class LeftOut:
         of_stratum = np.bincount(stratum, share, strata)
         mean = np.bincount(stratum, share * score, strata) / np.where(of_stratum > 0, of_stratum, 1.0)
         apart = share * (score - mean[stratum])
-        found = (apart**2 / share if group is None else count * by_label(group, apart) ** 2).sum()
+        each = self.rows.weight * (count / self.rows.weight.sum())  # rows that each row is worth
+        found = (each * apart**2 / share if group is None else count * by_label(group, apart) ** 2).sum()
         zero, one, square = (share @ (probability * log_probability**power) for power in (0, 1, 2))
         zero, one = (zero, one) if self.chosen else (zero.sum(), one.sum())
         expected = square.sum() - (one**2 / np.maximum(zero, _TINY)).sum()

@@ -27,13 +27,16 @@ from bayesgen.inspection.fitted import FittedDensity
 from bayesgen.inspection.joint_of_average import JointOfAverage, refuse_far
 from bayesgen.inspection.members import averaged_terms, summary, to_arviz
 from bayesgen.models.column_families import sparse_families
+from bayesgen.numerics import folds
 from bayesgen.numerics.draws import generator
+from bayesgen.numerics.pieces import taken
 from bayesgen.tables import arrays, wild
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_codes, class_labels, counted_rows, existing, warn_of_labels, warn_of_weightless
 from bayesgen.tables.schema import warn_of_two
-from bayesgen.tables.shares import check_all_shared, for_fit, most, stacked
+from bayesgen.tables.shares import Shares, check_all_shared, for_fit, most, stacked
 
+_WRITTEN = 1_000_000  # rows by their weights up to which they are written out
 _FROM_ROWS = (
     "bends, components, exponents and weights are learned from rows, not from sums. Of rows that no memory holds give "
     "fit a sample of thousands, stratified by class, and priors=, the frequencies of the classes"
@@ -227,6 +230,12 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
             table, y = self.table(X, reset=True), class_labels(y)
             group = group_codes(groups, len(y), sample_weight)
             labels, (table, y, weight) = y, existing(table, y, sample_weight)
+            places = counted_rows(len(labels), sample_weight)
+            counted = weight is not None and not isinstance(y, Shares) and (times := folds.times(weight)) is not None
+            if counted and times.sum() <= _WRITTEN:
+                written, counted = np.repeat(np.arange(len(y)), times), False
+                table, y, weight, group = table.rows(written), y[written], None, taken(group, written)
+                places = places[written]
             self.classes_, codes = class_codes(y)
             check_all_shared(codes, self.classes_, weight)
             warn_of_weightless(labels, self.classes_, sample_weight)
@@ -249,17 +258,22 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
                 len(self.classes_),
                 np.arange(len(codes)) if group is None and codes.ndim == 2 else group,
                 arrays.entries(self.schema_, blocks),
+                shared=group is None and codes.ndim == 2,
+                counted=counted,
             )
             names = arrays.numbers(self.schema_, self.constant_)
-            places = counted_rows(len(labels), sample_weight)
             if len((far := wild.find(rows.x, rows.codes)).row):
                 said = averaged_settings.of_wild(self.wild, [name for name, _ in pairs])
                 wild.tell(far, rows.x, names, places, self.schema_.dates, *said)
                 rows = rows if self.wild == "keep" else completion.completed(rows, far, self.bend)
-            found = None if groups is not None else averaged_settings.repeats_of(rows, weight)
-            rows = rows if found is None or found.copies is None else replace(rows, group=found.copies)
+            found = averaged_settings.repeats_of(rows)
+            copies = found.copies if groups is None else None
+            if copies is not None:
+                rows = replace(rows, group=copies, shared=False)
             if codes.ndim == 2:
                 rows, places = replace(rows.take(row, votes), codes=code), places[row]
+            worth = folds.effective(rows.weight, rows.group if rows.shared or copies is not None else None)
+            rows = rows if counted else replace(rows, each=worth / len(rows))
             leaves = averaged_settings.learn_leaves(self, rows)
             if leaves is not None and pairs:
                 raise ValueError(
@@ -289,11 +303,12 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
                         jobs=None if self.n_jobs is None else int(self.n_jobs),
                         stage=stage,
                     )
+                    self.scores_["repeats"] = found.count / found.rows
             except (np.linalg.LinAlgError, DataError):
                 completion.refuse_far(rows.x, names, places)
                 raise
         warn_of_labels(self.classes_, most(codes), self.schema_, blocks)
-        averaged_settings.warn_of_fit(self, rows, found)
+        averaged_settings.warn_of_fit(self, rows, found if groups is None else None)
         return self
 
     def check_parts(self):

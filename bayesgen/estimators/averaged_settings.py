@@ -86,10 +86,10 @@ def of_wild(setting: str, given) -> tuple[str, str]:
     )
 
 
-def repeats_of(rows: Rows, weight) -> Repeats:
-    """Return the rows that repeat another, of a table whose user gave no groups; ``weight`` is None or as given."""
+def repeats_of(rows: Rows) -> Repeats:
+    """Return the rows that repeat another."""
     leaves = () if rows.e is None else rows.e.T
-    return repeats((*rows.x.T, *rows.c.T, *leaves), rows.codes, weight)
+    return repeats((*rows.x.T, *rows.c.T, *leaves), rows.codes)
 
 
 def warn_of_fit(classifier, rows: Rows, found: Repeats | None) -> None:

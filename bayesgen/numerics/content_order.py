@@ -34,23 +34,13 @@ class Order(NamedTuple):
         return x * self.sign, np.stack(places, axis=1) if places else c
 
 
-def distinct(columns, codes, weight):
-    """Return places (m,) of the distinct rows, by class and entries, their weights (m,), and which of them each row is.
+def sorted_rows(columns, codes) -> np.ndarray:
+    """Return the order of rows (n,) by class and entries; of rows that agree the first comes first.
 
-    ``columns`` (n, C) are numbers and codes of categories, NaN where missing; beside them classes and weights, (n,).
-    The weight of a distinct row is the sum over the rows that are identical.
+    ``columns`` (n, C) are numbers and codes of categories, NaN where missing; beside them classes (n,). A gap comes
+    before every number, whatever the units; -0 is 0.
     """
-    # A gap comes before every number, whatever the units; -0 is 0.
-    keys = [codes, *np.where(np.isnan(columns), -np.inf, columns + 0.0).T]
-    order = np.lexsort(keys[::-1])
-    new = np.zeros(len(codes), bool)
-    new[:1] = True
-    for key in keys:
-        in_order = key[order]
-        new[1:] |= in_order[1:] != in_order[:-1]
-    which = np.empty(len(codes), np.intp)
-    which[order] = np.cumsum(new) - 1
-    return order[new], np.add.reduceat(weight[order], np.flatnonzero(new)), which
+    return np.lexsort([*np.where(np.isnan(columns), -np.inf, columns + 0.0).T[::-1], codes])
 
 
 @np.errstate(all="ignore")

@@ -4,6 +4,8 @@ import numpy as np
 
 from bayesgen.numerics.sums import by_label
 
+_WHOLE = 1e-9  # relative distance from a whole number within which a weight is one
+
 
 def folds(codes, count: int, seed: int = 0) -> np.ndarray:
     """Return the fold of each row, (n,), by a shuffle that is the same for a seed; each class is dealt out evenly."""
@@ -13,23 +15,35 @@ def folds(codes, count: int, seed: int = 0) -> np.ndarray:
     return result
 
 
-def sample(codes, size: int, rng) -> np.ndarray:
-    """Draw places of rows without replacement: equally many from each class, or all rows of a smaller class."""
-    if size >= len(codes):
-        return np.arange(len(codes))
+def times(weight) -> np.ndarray | None:
+    """Return how often each row is there by its weight (n,), or None: weights that are not all whole say no such thing.
+
+    >>> times(np.array([1.0, 3.0])), times(np.array([0.5, 3.0]))
+    (array([1, 3]), None)
+    """
+    whole = np.rint(weight)
+    return whole.astype(np.int64) if (np.abs(weight - whole) <= _WHOLE * whole).all() else None
+
+
+def sample(codes, size: int, rng, times=None) -> np.ndarray:
+    """Draw places of rows without replacement: equally many from each class, or all rows of a smaller class.
+
+    A row that is there several ``times`` (n,) is drawn up to so often, as if it were written out.
+    """
+    times = np.ones(len(codes), np.int64) if times is None else times
+    if size >= times.sum():
+        return np.repeat(np.arange(len(codes)), times)
     order = np.argsort(codes.astype(np.min_scalar_type(codes.max())), kind="stable")
-    count = np.bincount(codes)
+    end, count = np.cumsum(times[order]), np.bincount(codes, times).astype(np.int64)
     first, remaining, chosen = np.cumsum(count) - count, size, []
     for turn, k in enumerate(np.argsort(count, kind="stable")):
         take = min(count[k], remaining // (len(count) - turn))
         remaining -= take
-        chosen.append(order[first[k] + rng.choice(count[k], take, replace=False, shuffle=False)])
-    return np.sort(np.concatenate(chosen))
+        chosen.append(first[k] + rng.choice(count[k], take, replace=False, shuffle=False))
+    return np.sort(order[np.searchsorted(end, np.concatenate(chosen), side="right")])
 
 
 def effective(weight, group=None) -> float:
-    """Return how many rows some rows are worth: their weight, or (Σ w_g)²/Σ w_g² of the weights w_g of groups."""
-    if group is None:
-        return float(weight.sum())
-    total = by_label(group, weight)
+    """Return how many rows some rows are worth, (Σ w)²/Σ w² of their weights, or of those of groups (Kish 1965)."""
+    total = weight if group is None else by_label(group, weight)
     return float(total.sum() ** 2 / (total**2).sum())

@@ -1,15 +1,25 @@
 r"""Rows that repeat another, class and all: their number, how many chance makes, and which are copies.
 
-**By chance** columns are independent within each class, with the values that they have there. So the values of every
-column are shuffled within the class: a shuffled table has as many repeats as chance makes, and their mean over shuffles
-is unbiased. In tables of few categories chance makes nearly all of them, and rows that agree are rows like any other.
+Rows that agree are rows like any other: four answers of yes and no agree in hundreds of people. Copies, which stand
+twice in a table though they were measured once, are told from these by three signs.
 
-**Copies** are repeats of which chance explains almost none (a twentieth at most), whatever columns depend on each
-other. If row i is drawn anew, and h is the probability that it agrees with row i' in column j where both agree in all
-others, chance makes h/(1 - h) pairs that agree in all columns for each pair that differs in column j alone. Copies come
-without such near twins; coarse columns that depend on each other do not: rows that agree in all but one column, or but
-the class, are many there. So near twins have to be few too. Copies of less than a twentieth of the rows, or of a
-class that is one row and its copies, are told and move no fold.
+**Other classes.** Copies agree in their class. Where pairs of rows that agree in all columns are of different classes
+more than a twentieth as often as of one class, rows are no copies.
+
+**Neighbours.** Let one column of numbers be fine: it has more than twenty values that a tenth of the rows have at most;
+only rows with such values are looked at. Of T pairs of rows of a class that agree in it, t agree in all other columns,
+and of A pairs at neighbouring values a do. Whatever the other columns depend on, they depend on a value as they do on
+the next one, so about T a/A of the t pairs are chance. They are copies where that is a fifth at most. Columns that rise
+or fall with the fine one are the same measure in other units, and are left out. Numbers of a column of more than twenty
+values agree if they differ by 1e-5 of its standard deviation at most (less beyond 5,000 rows).
+
+**Near twins**, where no column is fine. If row i is drawn anew, and h is the probability that it agrees with row i' in
+column j where both agree in all others, chance makes h/(1 - h) pairs that agree in all columns for each pair that
+differs in column j alone. Copies come without such near twins, so these must be few, a twentieth of the repeats at
+most. So must be the repeats in a table whose columns are shuffled within the class, as if they were independent there.
+
+Rows without a rare value in any fine column are not joined. Copies of less than a twentieth of the rows, or of a class
+that is one row and its copies, are told and move no fold.
 
 **Where to look.** A fit of one model takes no longer than its sums, and few tables have such repeats. Equal rows have
 equal sums s_i = Σ_j x_ij sin j, and others do not but by chance; of many rows those are looked at whose s_i lies in
@@ -36,32 +46,37 @@ from bayesgen.tables.table import Table
 
 REPEATS = "repeats"  # kind of the warning of a fit of one model
 _SHUFFLES, _ROWS = 20, 50_000  # of a table, and fewer from so many rows together on
-_FEW = 0.05  # of the rows, and of the repeats: fewer are almost none
-_VALUES = 20  # of a column; where all have fewer, rows may agree for want of values
+_FEW = 0.05  # of the rows, of the repeats, of pairs: fewer are almost none
+_VALUES = 20  # of a column of numbers, beyond which it may be fine
+_OFTEN = 0.1  # of the rows: a value of more, such as no income, is a place where rows agree
+_NEAR = 0.2  # share of the pairs that agree which neighbours may explain
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # hashes one step apart
+_SAME, _SAME_ROWS = 1e-5, 5000  # standard deviations by which numbers that agree differ, up to so many rows
 _LEAST, _MOST, _LOOK = 20, 100_000, 1000  # rows of the fit of one model, and those whose sums are compared
 _PAIRS, _AGREE = 2000, 0.01  # of rows that are drawn; repeats by chance for each row, above which there is no telling
-_TIMES = 20  # as often as rows are, on average, up to which weights are times
 
 
 @dataclass(frozen=True)
 class Repeats:
     """Rows that repeat another, class and all."""
 
-    rows: int  # all rows, each as often as its weight says
+    rows: int  # all rows
     count: int  # those that repeat one before
-    weighted: bool = False  # a weight says how often a row is there
-    chance: float = 0.0  # as many would by chance
-    unlikely: bool = False  # they are not few, chance explains almost none, and they are no want of values
+    chance: float = 0.0  # as many would if columns were independent within the classes
+    beyond: bool = False  # there are more than chance, other classes and neighbours explain
     copies: np.ndarray | None = None  # (n,), or None: which of the distinct rows each is; None if they are no copies
 
     def __bool__(self):
-        """Return True if more rows repeat another than chance makes, by three standard deviations."""
-        return bool(self.count > self.chance + 3 * np.sqrt(self.chance))
+        return self.beyond
+
+    @property
+    def unlikely(self) -> bool:
+        """True if rows beyond chance are not few."""
+        return self.beyond and self.count >= _FEW * self.rows
 
     def __str__(self):
         verb, chance = ("repeats" if self.count == 1 else "repeat"), f"{self.chance:.1f}".removesuffix(".0")
-        rows = counted(self.rows, "row") + " by weight" * self.weighted
-        return f"{self.count} of {rows} {verb} another, class and all; by chance {chance} would"
+        return f"{self.count} of {counted(self.rows, 'row')} {verb} another, class and all; by chance {chance} would"
 
     def told(self, groups: str, split: str = "") -> str:
         """Return the sentence that tells it, and how to give ``groups``, or what splits the rows already, ``split``."""
@@ -70,7 +85,7 @@ class Repeats:
             return f"{text}: copies of one measurement that are not held out together by {split} make scores too good"
         if self.copies is not None:
             return f"{text}: taken for copies, which are held out together unless {groups} says what rows belong to"
-        if self.count < _FEW * self.rows:
+        if not self.unlikely:
             return text
         return f"{text}: if they are copies of one measurement, scores are too good; {groups} holds them out together"
 
@@ -87,12 +102,19 @@ def warn_of_repeats(schema: Schema, blocks, codes) -> None:
         return
     if not _may_repeat(blocks.values()):
         return
-    each = (rows.toarray() if sparse.issparse(rows) else rows.reshape(len(codes), -1) for rows in blocks.values())
-    found = repeats((column for rows in each for column in rows.T), codes)
+    found = repeats(_columns(schema, blocks, len(codes)), codes)
     if found.unlikely:
         cure = "X.drop_duplicates() leaves one of each"
         text = f"{found}: if they are copies of one measurement, its probabilities are too sure; {cure}"
         warn(InputWarning(text, kind=REPEATS))
+
+
+def _columns(schema: Schema, blocks, rows: int) -> Iterator[np.ndarray]:
+    """Yield the columns (n,) of blocks, those of categories as whole numbers."""
+    coded = {block.name for block in schema.blocks if block.categories is not None}
+    for name, block in blocks.items():
+        for column in (block.toarray() if sparse.issparse(block) else block.reshape(rows, -1)).T:
+            yield np.nan_to_num(column, nan=-1.0).astype(np.intp) if name in coded else column
 
 
 def _agreeing(blocks, codes) -> float:
@@ -134,37 +156,90 @@ def columns_of(X) -> Iterator[np.ndarray]:
         yield table.numbers((column,))[:, 0] if numbers else pd.factorize(table.labels(column))[0]
 
 
-def repeats(columns: Iterable[np.ndarray], codes, weight=None) -> Repeats:
-    """Return the repeats among rows of some columns (n,), numbers or codes, of classes with ``codes`` (n,).
-
-    A ``weight`` (n,) of whole numbers, 20 at most on average, says how often a row is there; other weights do not.
+def repeats(columns: Iterable[np.ndarray], codes) -> Repeats:
+    """Return the repeats among rows of some columns (n,), floats if numbers and ints if codes, of classes ``codes``.
 
     >>> x = np.array([0.5, 1.5, 2.5, 3.5, 4.5, 0.5, 1.5])
     >>> repeats([x, 10 - x], np.array([0, 0, 1, 1, 1, 0, 0])).told("groups=")[:43]
     '2 of 7 rows repeat another, class and all; '
     """
-    whole = weight is not None and bool((weight % 1 == 0).all()) and weight.mean() <= _TIMES
-    times = np.asarray(weight).astype(np.intp) if whole else np.ones(len(codes), np.intp)
-    total, salt, one = int(times.sum()), np.random.default_rng(0), np.uint64(1)
-    hashes, sums = [], np.zeros(len(codes), np.uint64)
+    total, salt, one = len(codes), np.random.default_rng(0), np.uint64(1)
+    hashes, sums, measures = [], np.zeros(total, np.uint64), {}
     for number, column in enumerate(itertools.chain([codes], columns)):
-        hashes.append(hash_array(np.asarray(column, float) + 0.0) * (salt.integers(1 << 64, dtype=np.uint64) | one))
+        column, rare = _rare(np.asarray(column)) if number else (np.asarray(column, float), None)
+        if rare is not None:
+            measures[number] = column, rare
+        hashes.append(hash_array(column) * (salt.integers(1 << 64, dtype=np.uint64) | one))
         sums = sums + hashes[-1]
-        if number & (number - 1) == 0 and len(codes) == total and len(pd.unique(sums)) == total:
+        if number & (number - 1) == 0 and len(pd.unique(sums)) == total:
             return Repeats(total, 0)  # a few columns tell most tables of numbers
     which, found = pd.factorize(sums)
-    if total == len(found):
+    if not (count := total - len(found)):
         return Repeats(total, 0)
-    count, cells = total - len(found), np.stack(hashes, 1)
-    chance = _by_chance(cells if (times == 1).all() else cells.repeat(times, 0), salt)
-    told = Repeats(total, count, total > len(codes), chance)
-    if chance > _FEW * count or count < _FEW * total:
+    cells = np.stack(hashes, 1)
+    told = Repeats(total, count, _by_chance(cells, salt))
+    if _pairs(sums - hashes[0]) > (1 + _FEW) * _pairs(sums):
         return told
     first = np.unique(which, return_index=True)[1]
-    several = np.unique(np.asarray(codes)[first], return_counts=True)[1].min() > 1
-    if several and _near_twins(cells[first], np.bincount(which, times)) <= _FEW * count:
-        return replace(told, unlikely=True, copies=which)
-    return replace(told, unlikely=any(len(pd.unique(column)) > _VALUES for column in cells.T[1:]))
+    if measures:
+        fine = max(measures, key=lambda number: len(np.unique(measures[number][0])))
+        told = replace(told, beyond=_by_neighbours(cells, measures, fine) <= _NEAR)
+        rare = np.any([rare for _, rare in measures.values()], axis=0)
+        which = np.where(rare, which, len(found) + np.arange(total))
+    else:
+        near = 1 + _near_twins(cells[first], np.bincount(which))
+        told = replace(told, beyond=max(told.chance, near) <= _FEW * count)
+    alone = np.unique(np.asarray(codes)[first], return_counts=True)[1].min() == 1
+    return replace(told, copies=which) if told.unlikely and not alone else told
+
+
+def _rare(column) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return a column as floats, equal where they hardly differ, and True for the rare ones of a fine one, or None."""
+    if column.dtype.kind != "f":
+        return column.astype(float), None
+    values, place, times = np.unique(column + 0.0, return_inverse=True, return_counts=True)  # -0 is 0
+    if len(values) <= _VALUES:
+        return values[place], None
+    step = _SAME * min(1.0, _SAME_ROWS / len(column)) * np.nanstd(column)
+    new = np.append(True, ~(np.diff(values) <= step))
+    group = np.cumsum(new) - 1
+    rare = np.bincount(group, times) <= max(1, _OFTEN * len(column))
+    return values[new][group][place], rare[group][place] if rare.sum() > _VALUES else None
+
+
+def _pairs(keys) -> float:
+    """Return the number of pairs of rows whose keys (n,) agree."""
+    times = np.unique(keys, return_counts=True)[1].astype(float)
+    return float((times * (times - 1)).sum() / 2)
+
+
+def _by_neighbours(cells, measures, fine: int) -> float:
+    """Return the share of the pairs that agree in all columns, T a/A over t, that neighbours in a fine one explain.
+
+    ``cells`` (n, 1 + C) are hashes of rows, classes first; ``measures`` are the columns of numbers and their rare
+    entries, by place, and ``fine`` is the place of one of them.
+    """
+    value, rare = measures[fine]
+    order = np.argsort(value[rare], kind="stable")
+    steps = {number: np.diff(column[rare][order]) for number, (column, _) in measures.items()}
+    same = [number for number, step in steps.items() if (step >= 0).all() or (step <= 0).all()]
+    others = np.delete(cells, same, axis=1).sum(1)[rare]
+    code, rank = (np.unique(v, return_inverse=True)[1] for v in (cells[rare, 0], value[rare]))
+    block, place = np.unique(code * (rank.max() + 1) + rank, return_inverse=True)
+    step = np.arange(len(block)) + block // (rank.max() + 1)  # no value of a class is next to one of another
+    keys, times = np.unique(others + step[place].astype(np.uint64) * _ODD, return_counts=True)
+    agree, pairs = _of_neighbours(keys, times), _of_neighbours(step.astype(np.uint64) * _ODD, np.bincount(place))
+    (near, equal), (every, tied) = agree, pairs
+    return (near + 2) / (every + 2) * tied / equal if equal else np.inf
+
+
+def _of_neighbours(keys, times) -> tuple[float, float]:
+    """Return the number of pairs of rows whose keys are one step apart, and equal, from keys (m,) and their times."""
+    order = np.argsort(keys)
+    keys, times = keys[order], times[order].astype(float)
+    after = np.searchsorted(keys, keys + _ODD) % len(keys)
+    near = (times * times[after])[keys[after] == keys + _ODD].sum()
+    return float(near), float((times * (times - 1)).sum() / 2)
 
 
 def _by_chance(cells, rng) -> float:

@@ -118,10 +118,11 @@ class Table(Columns):
         return result
 
     def rows(self, chosen: np.ndarray) -> "Table":
-        """Select the rows where ``chosen`` (n,) is true."""
+        """Select the rows at some places, or where ``chosen`` (n,) is true."""
+        places = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
         if self._mixed:
-            return Table(self._frame[np.flatnonzero(chosen)].to_native())
-        return Table(self.native[chosen])
+            return Table(self._frame[places].to_native())
+        return Table(self.native[places] if self.names is None else self.native.iloc[places])
 
     def _series(self, column: str):
         if (column, "series") not in self._known:

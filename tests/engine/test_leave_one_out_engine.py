@@ -119,10 +119,36 @@ def test_a_row_leaves_with_one_row_of_each_other_class_as_in_a_refit(count):
     for i in range(25):
         own = even.gone_with == even.without[i]
         assert i in even.places[own] and sorted(codes[even.places[own]]) == [0, 1, 2]
-        rest = weight.copy()
-        rest[even.places[own]] -= np.minimum(weight[even.places[own]], 1.0)
-        kept = rest > 1e-12
-        expected = fit(view, x[kept], codes[kept], rest[kept]).log_density(x[i : i + 1], NONE, EVERY)[:, 0]
+        kept = np.delete(np.arange(25), even.places[own])
+        expected = fit(view, x[kept], codes[kept], weight[kept]).log_density(x[i : i + 1], NONE, EVERY)[:, 0]
+        np.testing.assert_allclose(left[:, i], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_row_that_classes_share_leaves_whole_with_one_of_each_other_class_as_in_a_refit():
+    """Rows 0 to 23 have two classes each, of shares .75 and .25; each departure takes one of each largest share."""
+    x, largest, _ = vectors(24)
+    group, shares = np.repeat(np.arange(24), 2), np.tile([0.75, 0.25], 24)
+    codes = np.column_stack([largest, (largest + 1) % 3]).ravel()
+    rows = replace(table(x[group], codes, shares), group=group, shared=True)
+    view = viewed(x[group], codes, shares)
+    even = HeldOut.balanced(rows, np.arange(48))
+    left = fit(view, rows.x, codes, shares).loo_log_density(even)
+    for i in range(48):
+        gone = even.places[even.gone_with == even.without[i]]
+        assert i in gone and len(gone) == 6 and sorted(largest[np.unique(group[gone])]) == [0, 1, 2]
+        kept = np.delete(np.arange(48), gone)
+        refit = fit(view, rows.x[kept], codes[kept], shares[kept])
+        expected = refit.log_density(rows.x[i : i + 1], NONE, EVERY)[:, 0]
+        np.testing.assert_allclose(left[:, i], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_of_a_row_that_counts_as_several_one_leaves():
+    x, codes, _ = vectors()
+    times = np.random.default_rng(2).integers(1, 5, len(x)).astype(float)
+    view, rows = viewed(x, codes, times), replace(table(x, codes, times), counted=True)
+    left = fit(view, x, codes, times).loo_log_density(HeldOut.of(rows, np.arange(len(x))))
+    for i in range(0, len(x), 4):
+        expected = without(view, x, codes, times, 1.0, i).log_density(x[i : i + 1], NONE, EVERY)[:, 0]
         np.testing.assert_allclose(left[:, i], expected, rtol=1e-9, atol=1e-9)
 
 
