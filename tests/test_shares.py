@@ -141,8 +141,8 @@ def test_labels_are_shares_of_one_class(few_members, rows):
     for given in (None, weight):
         labels = bg.AveragedClassifier().fit(x, np.array(["no", "yes"])[y], given)
         shares = bg.AveragedClassifier().fit(x, np.eye(2)[y], given, classes=["no", "yes"])
-        assert np.allclose(shares.predict_proba(x), labels.predict_proba(x), rtol=0, atol=2e-3)
-        assert abs(shares.scores_["nested"] - labels.scores_["nested"]) < 2e-3
+        assert np.allclose(shares.predict_proba(x), labels.predict_proba(x), rtol=0, atol=1e-9)
+        assert abs(shares.scores_["nested"] - labels.scores_["nested"]) < 1e-9
 
 
 def test_models_are_compared_on_shares():

@@ -171,7 +171,7 @@ def fit_average(
         See `AveragedClassifier.scores_`.
     """
     rng = np.random.default_rng(seed)
-    sample = Sample.of(data, rng)
+    sample = Sample.of(data.ungrouped(), rng)
     proposals = propose(sample.rows, families, Setting(method == "evidence", pairs))
     split = split_rows(sample, proposals, leaves, rng)
     tell = _announced(proposals, split, stage)

@@ -63,6 +63,11 @@ class Rows:
         """Weight of each class, (K,)."""
         return np.bincount(self.codes, self.weight, self.classes)
 
+    def ungrouped(self) -> "Rows":
+        """Return the rows without groups if each is alone in its group."""
+        alone = self.group is not None and len(np.unique(self.group)) == len(self)
+        return replace(self, group=None, shared=False) if alone else self
+
     def by_content(self) -> np.ndarray:
         """Return the places of the rows in order of content, (n,): by class, entries, leaves, group and weight."""
         columns = numbered(*self.order.applied(self.x, self.c))[:, self.order.columns]

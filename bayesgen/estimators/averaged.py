@@ -129,15 +129,19 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
         ``weights_``, which follow these scores; "nested", under exponents and weights chosen by other rows, before the
         class prior gets more; both of these sharpened; "base_rate", of the class prior. "nested_error" is the standard
         error of "nested" as what new rows will score, "classes" says whether the classes were "drawn" with the rows or
-        "chosen" (see Notes), "rows" is the number of rows left out, "learned" (M,) the number of
-        distinct rows that each member learned from, and "repeats" the share of rows that repeat another.
+        "chosen" (see Notes), "rows" is the number of rows left out, "learned" (M,) the number of rows that each member
+        learned from, "repeats" the share of rows that repeat another, and "leaving" what leaves with a row: "rows",
+        "rows that weights count" where all weights are whole, and "whole rows" where they are not.
 
     Notes
     -----
-    Copies of rows leave together, with a warning. They are rows that repeat another, class and all, at least a
-    twentieth, where chance and columns that depend on each other explain almost none (`bayesgen.tables.repeats`).
-    Otherwise a row is left out by one unit of its weight, so a weight of 2 is two rows; in a table where a class has
-    fewer than ten rows for each numeric column, together with one row of each other class. Scores are told under class
+    A row is a row, and leaves as one, whatever rows agree with it. Weights that are all whole are counts: the fit is
+    that of the rows written out, each as often as it counts. If any weight is not whole, every row leaves with all of
+    its weight, and n rows are worth (Σ w)²/Σ w²: so many decide which members there are, how far they are trusted, and
+    how sure the score is. Where a class has fewer than ten rows for each numeric column, a row leaves together with
+    one row of each other class. Copies of rows leave together, with a warning. They are rows that repeat another, class
+    and all, at least a twentieth, which rows of neighbouring values and of other classes do not explain
+    (`bayesgen.tables.repeats`). Scores are told under class
     probabilities without the row alone, as new rows will meet them; where classes are more equal in size than drawing
     rows makes them (χ² below its 1 % point), as many of each were taken as were wanted, and they are told without all
     rows that leave together. A part of a larger sample that was stratified by unequal sizes shows in no count. A row
@@ -213,14 +217,15 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
         y : array, shape (n,), or array or DataFrame, shape (n, K)
             Class labels; or the share of each class, of raters, votes or another model, that sum to 1 in a row.
         sample_weight : array, shape (n,), optional
-            Row weights >= 0; an integer weight is a row repeated.
+            Row weights >= 0. If all are whole a row is there as often as it weighs, else it leaves with all its weight.
         groups : array, shape (n,), optional
             Label of what a row belongs to, where rows belong together: a patient, a batch, a day. Rows of one group are
             left out together, so that exponents and weights suit rows of new groups. A row whose label is missing
-            stands for itself. Without groups, copies of rows are (see Notes); ``range(n)`` says that there are none.
+            stands for itself. Without groups, copies of rows leave together (see Notes); ``range(n)`` says that there
+            are none.
         classes, label_weight : optional
             Class of each column of shares, and the votes that a row is worth; see `NaiveBayesClassifier.fit`. A row
-            leaves with all its shares, so that none predicts its own other half.
+            leaves with all its shares and their weight, so that none predicts its own other half.
         """
         averaged_settings.check_settings(self)
         return self._told(X, *for_fit(y, classes, sample_weight, label_weight), groups)
@@ -231,9 +236,11 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
             group = group_codes(groups, len(y), sample_weight)
             labels, (table, y, weight) = y, existing(table, y, sample_weight)
             places = counted_rows(len(labels), sample_weight)
-            counted = weight is not None and not isinstance(y, Shares) and (times := folds.times(weight)) is not None
-            if counted and times.sum() <= _WRITTEN:
-                written, counted = np.repeat(np.arange(len(y)), times), False
+            times = None if weight is None or isinstance(y, Shares) else folds.times(weight)
+            leaving = "rows" if weight is None else "whole rows" if times is None else "rows that weights count"
+            counted = times is not None and times.sum() > _WRITTEN
+            if times is not None and not counted:
+                written = np.repeat(np.arange(len(y)), times)
                 table, y, weight, group = table.rows(written), y[written], None, taken(group, written)
                 places = places[written]
             self.classes_, codes = class_codes(y)
@@ -303,7 +310,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
                         jobs=None if self.n_jobs is None else int(self.n_jobs),
                         stage=stage,
                     )
-                    self.scores_["repeats"] = found.count / found.rows
+                    self.scores_ |= {"repeats": found.count / found.rows, "leaving": leaving}
             except (np.linalg.LinAlgError, DataError):
                 completion.refuse_far(rows.x, names, places)
                 raise

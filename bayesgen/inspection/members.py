@@ -29,10 +29,10 @@ def summary(classifier):
         "strength", "columns" (how many a screened member takes, or how many numbers a coded one takes as
         categories), "leaves" (the most of a boosted tree, or the names of the columns with leaves of their own),
         "sums" (True if boosted trees see weighted sums of the numbers too),
-        "rows" (the distinct rows from which it learned what is no sum, such as bends, components, coefficients and
+        "rows" (the rows from which it learned what is no sum, such as bends, components, coefficients and
         trees: fewer than there are where the time would be too long), "exponent", "weight", "share", the weight of
         all members of its family, and "log score", the mean over rows left out. Its ``attrs`` have the "log loss" to
-        expect of new rows, and its "standard error"; see ``scores_`` of the classifier.
+        expect of new rows, its "standard error", and what is "left out" at a time; see ``scores_`` of the classifier.
 
     Examples
     --------
@@ -42,8 +42,8 @@ def summary(classifier):
     >>> table = summary(AveragedClassifier(members=["gaussian", "category", "softmax"]).fit(X[::5], y[::5]))
     >>> float(table["weight"].sum().round(12))
     1.0
-    >>> {name: round(value, 1) for name, value in table.attrs.items()}
-    {'log loss': 0.1, 'standard error': 0.2}
+    >>> round(table.attrs["log loss"], 1), table.attrs["left out"]
+    (0.1, 'rows')
     """
     import pandas as pd
 
@@ -57,7 +57,9 @@ def summary(classifier):
     frame["share"] = frame["weight"].groupby(family).transform("sum")
     frame["log score"] = classifier.scores_["members"]
     frame = frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
-    frame.attrs = {"log loss": -classifier.scores_["nested"], "standard error": classifier.scores_["nested_error"]}
+    scores = classifier.scores_
+    frame.attrs = {"log loss": -scores["nested"], "standard error": scores["nested_error"]}
+    frame.attrs["left out"] = scores.get("leaving", "rows")
     return frame
 
 
