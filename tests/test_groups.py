@@ -18,8 +18,7 @@ import bayesgen as bg
 from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, NaiveBayesClassifier
 from bayesgen.comparison import compare, compare_models, held_out_importance
 from bayesgen.evaluation import reliability_table
-from bayesgen.inspection import importance, predict_set
-from bayesgen.inspection.probabilities import log_odds
+from bayesgen.inspection import importance
 from bayesgen.models import NormalInverseWishart
 
 IRIS, SPECIES = load_iris(return_X_y=True)
@@ -157,30 +156,7 @@ def test_an_exponent_is_chosen_for_new_patients():
     assert alone.exponent_ == pytest.approx(plain.exponent_, rel=1e-6)
 
 
-# -- sets, comparison
-
-
-def test_sets_cover_rows_of_new_groups():
-    held = []
-    for seed in range(40):
-        X, y, patient = clinic(40, 6, seed, 1.0)
-        X, y, patient = (np.delete(a, np.arange(0, 120, 7), 0) for a in (X, y, patient))  # groups of two sizes
-        new, truth, _ = clinic(50, 1, 1000 + seed, 1.0)
-        classifier = NaiveBayesClassifier().fit(X[patient >= 30], y[patient >= 30])
-        known = patient < 30
-        found = predict_set(classifier, new, X[known], y[known], 0.8, groups=patient[known])
-        held.append(found.contains[np.arange(50), truth].mean())
-    assert 0.8 - 3 * np.std(held) / np.sqrt(40) < np.mean(held) < 0.8 + 1 / 31 + 3 * np.std(held) / np.sqrt(40)
-
-
-def test_a_set_by_groups_counts_shares():
-    X, y, patient = clinic(12, 3, 0, 1.0)
-    classifier = NaiveBayesClassifier().fit(*clinic(20, 1, 1, 1.0)[:2])
-    scores = log_odds(classifier.predict_log_proba(X))
-    own = scores[np.arange(36), y]
-    found = predict_set(classifier, X[:4], X, y, groups=patient).p_value
-    shares = pd.DataFrame({f"{i} {k}": own <= scores[i, k] for i in range(4) for k in range(2)}).groupby(patient).mean()
-    np.testing.assert_allclose(found.ravel(), (1 + shares.sum()) / 13)
+# -- comparison
 
 
 @pytest.mark.compiles
@@ -340,23 +316,3 @@ def test_intervals_of_groups_of_one_row_are_those_of_rows():
     rows = np.repeat(np.arange(400), weight)
     np.testing.assert_allclose(twice.lower, reliability_table(y[rows], p[rows], groups=rows).lower, atol=1e-12)
     refuses(lambda: reliability_table(y, p, groups=[1, 2]), "one label for each of the 400 rows")
-
-
-def test_sets_cover_a_random_row_of_a_new_group():
-    rng, held = np.random.default_rng(0), []
-    for _ in range(60):
-
-        def groups(count):
-            """Groups of 1 row, and of 12 rows that are strange: a large group is no more likely than a small one."""
-            large = rng.random(count) < 0.3
-            group = np.repeat(np.arange(count), np.where(large, 12, 1))
-            y = rng.integers(0, 2, len(group))
-            strange = large[group] & (rng.random(len(group)) < 0.8)
-            return (np.where(strange, 1 - y, y) + rng.normal(0, 0.5, len(group)))[:, None], y, group
-
-        classifier = NaiveBayesClassifier().fit(*groups(100)[:2])
-        X, y, group = groups(50)
-        new, truth, which = groups(100)
-        contains = predict_set(classifier, new, X, y, 0.8, groups=group).contains[np.arange(len(new)), truth]
-        held.append(np.average(contains, weights=1 / np.bincount(which)[which]))
-    assert 0.8 - 3 * np.std(held) / np.sqrt(60) < np.mean(held) < 0.8 + 1 / 51 + 3 * np.std(held) / np.sqrt(60)

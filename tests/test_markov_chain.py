@@ -18,7 +18,6 @@ from scipy.special import betaln, gammaln, logsumexp
 
 import bayesgen as bg
 from bayesgen.inference.whitening import whitened
-from bayesgen.inspection import predict_set
 from bayesgen.models import BetaBernoulli, DirichletCategorical, MarkovChain, NaiveBayes, NormalInverseGamma
 
 WORDS = ["abca", "cab", "b", "aabbcc", "cccab", "ba"]
@@ -271,5 +270,3 @@ def test_one_place_that_tells_the_class_is_no_column():
     assert list(classifier.explain(table[:2]).term.values) == ["prior", "q", "z"]
     assert set(classifier.sample(3)[0].columns) == {"q", "z"}
     refuses(lambda: classifier.to_arviz(table, y, columns=True), r"columns \['q'\] hold sequences of any length")
-    with pytest.raises(ValueError, match=r"predict_set\(\) of \['q'\]: rows of sequences do not leave"):
-        predict_set(classifier, table[:2], table, y)

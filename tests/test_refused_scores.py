@@ -1,4 +1,4 @@
-"""Refusals of decisions, scores and sets of classes."""
+"""Refusals of decisions and scores."""
 
 import functools
 
@@ -13,10 +13,6 @@ pytestmark = pytest.mark.usefixtures("no_sampling")
 
 P = [[0.5, 0.5], [0.2, 0.8]]
 LC = functools.partial(bg.LatentClassClassifier, "discriminant")
-
-
-def sets(classifier, new=X, y=Y, **options):
-    return bg.inspection.predict_set(classifier, new, X, y, **options)
 
 
 SCORES = {
@@ -128,25 +124,6 @@ SCORES = {
         lambda: bg.inspection.unlabelled_weight(LC(), X, [0, 1, 0, 1, NAN, 0, 1, 0], [-1]),
         "weights must hold one finite number >= 0",
     ),
-    "sets of level 1": (lambda: sets(CLASSIFIER, level=1), "level must lie between 0 and 1, got 1"),
-    "sets of many levels": (lambda: sets(CLASSIFIER, level=[0.8, 0.9]), "level must lie between 0 and 1"),
-    "sets by some class": (lambda: sets(CLASSIFIER, by_class="a"), "by_class must be True or False", TypeError),
-    "sets by other rows": (lambda: sets(CLASSIFIER, y=Y[::-1]), "must be the rows of the fit"),
-    "sets of weighted rows": (
-        lambda: sets(GD().fit(X, Y, np.arange(1.0, 9.0))),
-        "Rows with weights are not exchangeable",
-    ),
-    "sets by an exponent that rows chose": (lambda: sets(NB(exponent="loo").fit(X, Y)), "exponent='loo' was chosen"),
-    "sets of a row with gaps": (lambda: sets(CLASSIFIER, put(NAN)), "a full covariance has no exact"),
-    "sets by maximum likelihood of its own rows": (
-        lambda: sets(GD(inference="ml").fit(X, Y)),
-        "are the rows of the fit: give rows",
-    ),
-    "sets by labels of another length": (
-        lambda: bg.inspection.predict_set(GD(inference="ml").fit(X, Y), X, X[:4], Y),
-        "X_known has 4 rows and y_known has 8",
-    ),
-    "sets before a fit": (lambda: sets(GD()), "not fitted"),
     "reliability of no draws": (lambda: bg.inspection.draw_reliability(CLASSIFIER, X), "inference='nuts'"),
 }
 

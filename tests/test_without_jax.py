@@ -87,7 +87,6 @@ calls = {
     "next_labels": lambda: inspection.next_labels(space["nb"], table[:9], 2),
     "boundary": lambda: inspection.boundary.discriminant(space["gda"].posterior_),
     "estimate_class_prior": lambda: inspection.estimate_class_prior(space["nb"], table),
-    "predict_set": lambda: inspection.predict_set(space["nb"], table[:4], table, y),
     "decide": lambda: decision.decide(space["nb"].predict_proba(table[:3]), [[0, 1], [5, 0]]),
     "log_loss": lambda: evaluation.log_loss((y == "b").astype(int), space["nb"].predict_proba(table)),
     "logistic": lambda: LogisticClassifier().fit(X, y),

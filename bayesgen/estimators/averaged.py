@@ -18,7 +18,6 @@ from bayesgen.averaging.view import refuse_large
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import averaged_settings, consistency
-from bayesgen.estimators.callbacks import CallbackSupport
 from bayesgen.estimators.estimator import Estimator, sample, score, score_samples
 from bayesgen.estimators.settings import known_classes
 from bayesgen.estimators.workers import stages
@@ -49,7 +48,7 @@ _ABSENT = {  # attributes of other classifiers, and why this one lacks them
 
 @registry.estimator
 @dataclass(eq=False, repr=False)
-class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDensity):
+class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
     """The average of conjugate generative and other classifiers, tempered, weighted by stacking on rows left out.
 
     The members model the classes differently: as Gaussians with full, shared, diagonal or shared diagonal covariances
@@ -228,9 +227,9 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
             leaves with all its shares and their weight, so that none predicts its own other half.
         """
         averaged_settings.check_settings(self)
-        return self._told(X, *for_fit(y, classes, sample_weight, label_weight), groups)
+        return self._learn(X, *for_fit(y, classes, sample_weight, label_weight), groups)
 
-    def _learn(self, X, y, sample_weight, groups, tell):
+    def _learn(self, X, y, sample_weight, groups):
         with self._whole():
             table, y = self.table(X, reset=True), class_labels(y)
             group = group_codes(groups, len(y), sample_weight)
@@ -291,12 +290,7 @@ class AveragedClassifier(CallbackSupport, ClassifierMixin, Estimator, FittedDens
                 refuse_changed([name for name, _ in pairs], table, self.schema_)
             try:
                 overflow = np.errstate(over="ignore", invalid="ignore")  # of far values, which are refused below
-                with overflow, stages("averaging", self.progress) as show:
-
-                    def stage(done: int, total: int, text: str) -> None:
-                        show(done, total, text)
-                        tell(done, total, text)
-
+                with overflow, stages("averaging", self.progress) as stage:
                     self.average_, self.scores_ = fit_average(
                         rows,
                         method=self.weights,

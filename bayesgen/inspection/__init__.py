@@ -12,7 +12,6 @@ from bayesgen.inspection.labelling import class_given_label, next_labels, unlabe
 from bayesgen.inspection.leave_one_out import loo_given_x, predict_in_order
 from bayesgen.inspection.measurement import next_measurement
 from bayesgen.inspection.missing import impute
-from bayesgen.inspection.prediction_set import predict_set
 from bayesgen.inspection.probabilities import draw_reliability
 from bayesgen.inspection.typicality import typicality
 from bayesgen.inspection.watch import Watch
@@ -30,7 +29,6 @@ __all__ = [
     "next_labels",
     "next_measurement",
     "predict_in_order",
-    "predict_set",
     "typicality",
     "unlabelled_weight",
 ]
