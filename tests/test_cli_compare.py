@@ -243,3 +243,28 @@ def test_a_discriminant_keeps_rows_with_gaps(tmp_path):
         assert code == 0 and "344 rows used" in out and "at the mode of the posterior (map)" in out
         fitted = bg.load(path)
         assert fitted.total_weight_ == 344 and fitted.shared is shared and fitted.inference == MAP()
+
+
+def test_doubts_of_a_table_are_told_once_by_the_account_and_by_the_notes(tmp_path):
+    """Columns of 0 and 1, row numbers that were asked for and a wild entry, in every fold and model; no raw warning."""
+    rng = np.random.default_rng(1)
+    y = rng.choice(["u", "v"], 90)
+    table = pd.DataFrame({"a": rng.normal(size=90) + (y == "u"), "id": np.arange(90), "bit": rng.integers(0, 2, 90)})
+    table.loc[40, "a"] = 1e6
+    table.assign(t=y).to_csv(tmp_path / "doubts.csv", index=False)
+    given = ("--target", "t", "--number", "id", "--inference", "ml,exact", "--folds", 3)
+    code, out, err = run(tmp_path / "doubts.csv", *given)
+    assert (code, err) == (0, "")
+    told = " ".join(out.split())
+    assert told.count("bit ambiguous: only 0 and 1") == 1 and "0 and 1 alone" not in told
+    inferences, models = told.split("Above best")[0].split("Next the averaged classifier")
+    for part, first in ((inferences, "ml, exact warned in"), (models, "naive Bayes warned in")):
+        assert part.count(f"{first} folds 1, 2, 3: column 'id' seems to number the rows") == 1
+    assert inferences.count("value 1e+06 in row 40") == 1
+    assert models.count("value 1e+06 in row 40") == 2  # the averaged classifier takes it as missing, others as it is
+
+
+def test_a_target_of_numbers_is_told_to_be_none():
+    code, _, err = run("penguins", "--target", "body_mass_g")
+    assert code == 2 and err.startswith("Error: the column of classes holds 94 numbers, and a class is meant to be one")
+    assert "LinearRegressor" in err

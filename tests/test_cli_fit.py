@@ -313,7 +313,7 @@ def place(tmp_path_factory):
         ("compare one.csv --target t", "one class only, a, in the 2 rows"),
         ("compare unlabelled.csv --target t", "no row is left: all lack t"),
         ("compare few.csv --target t", "too few rows: class a has 1, and every class needs at least 2"),
-        ("compare real.csv --target t", "t holds 3 distinct real numbers, not classes"),
+        ("compare real.csv --target t", "t holds 3 numbers, and a class is meant to be one of few: cut them"),
         ("compare constant.csv --target t", "no column is left to learn from; x left out: constant"),
         ("compare infinite.csv --target t", "column 'x': value inf in row 0 is infinite"),
         ("compare ragged.csv --target t", "ragged.csv: not readable as CSV"),

@@ -1,4 +1,5 @@
 import io
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -315,3 +316,15 @@ def test_rows_that_rest_on_few_draws_are_counted_and_reported():
     out = Console(record=True, width=120, file=io.StringIO())
     terminal.tell_result(out, result, 2, "naive Bayes")
     assert f"nuts: {count} row" in out.export_text()
+
+
+def test_what_every_model_says_of_the_table_is_warned_of_once_at_the_users_line():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=60), "id": np.arange(60), "bit": rng.integers(0, 2, 60)})
+    y = rng.integers(0, 2, 60)
+    with pytest.warns(UserWarning, match="column 'id' seems to number the rows") as told:
+        found = compare(X, y, inferences=["ml", "map", "exact"], folds=2)
+    assert [Path(warning.filename).name for warning in told] == ["test_comparison.py"]
+    assert sum("numbers 0 and 1 alone" in note.text for note in found.notes) == 6  # each inference, each fold
+    with pytest.raises(ValueError, match="y holds 60 numbers, and a class is meant to be one of few"):
+        compare_models(X, X["id"], ["base rate"])

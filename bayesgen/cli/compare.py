@@ -2,10 +2,12 @@
 
 import json as as_json
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
+import pandas as pd
 import typer
 from rich.progress import Progress
 from sklearn.base import clone
@@ -18,8 +20,68 @@ from bayesgen.cli.shell import command_line
 from bayesgen.core.errors import listed
 from bayesgen.estimators.linear_classifiers import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
-from bayesgen.tables.cleaning import split
+from bayesgen.inference import Inference
+from bayesgen.tables.cleaning import Prepared, split
+from bayesgen.tables.files import TableFile
 from bayesgen.tables.labels import class_codes
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options that tell what is compared, how it is judged, and what is written."""
+
+    model: Annotated[
+        str,
+        typer.Option(
+            help="all: naive Bayes by every inference, and then the models beside each other; nb or gda: one model by "
+            "every inference."
+        ),
+    ] = "all"
+    inference: Annotated[str, typer.Option(help="Inferences to compare, with commas between; laplace too.")] = (
+        "ml,map,exact,nuts"
+    )
+    folds: Annotated[
+        int, typer.Option(help="Folds of the stratified cross-validation; blocks of times with --order.")
+    ] = 5
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for report.html, its pictures, predictions.csv and posterior.nc.")
+    ] = None
+    group: shell.Group = None
+    order: shell.Order = None
+    importance: Annotated[
+        bool, typer.Option(help="Ask what each column is worth to what predicts best: a prediction for each column.")
+    ] = True
+    loss: shell.Loss = None
+    net_benefit: Annotated[
+        str | None,
+        typer.Option(
+            help="Class of the cases: what acting on its probability is worth, a curve a model in the report."
+        ),
+    ] = None
+    target_shares: shell.Shares = None
+    seed: shell.Seed = 0
+    json: shell.Json = False
+
+
+class _Asked(NamedTuple):
+    """What the options ask for."""
+
+    target: str | tuple[str, ...]  # the column of the classes, or those of their shares
+    model: str  # whose inferences are compared
+    beside: bool  # True to compare models, too
+    inferences: dict[str, Inference]
+
+
+class _Rows(NamedTuple):
+    """The table as it was read, and how its rows are split."""
+
+    read: TableFile
+    prepared: Prepared
+    costs: pd.DataFrame  # of each action under each class
+    whole: Any  # the model, learned from all rows
+    folds: Any  # the rows to fit and those held out; with times the number of blocks, which are the same again
+    groups: Any  # of each row, or None
+    times: Any  # of each row, or None
 
 
 @shell.grouped
@@ -28,152 +90,157 @@ def compare(
     file: shell.File,
     target: shell.Labels = None,
     *,
+    options: Options,
     roles: shell.Roles,
     csv: shell.Csv,
-    model: Annotated[
-        str,
-        typer.Option(
-            help="all: naive Bayes by every inference, and then the models beside each other; nb or gda: one model by "
-            "every inference."
-        ),
-    ] = "all",
-    inference: Annotated[
-        str, typer.Option(help="Inferences to compare, with commas between; laplace too.")
-    ] = "ml,map,exact,nuts",
-    folds: Annotated[
-        int, typer.Option(help="Folds of the stratified cross-validation; blocks of times with --order.")
-    ] = 5,
-    output: Annotated[
-        Path | None, typer.Option(help="Folder for report.html, its pictures, predictions.csv and posterior.nc.")
-    ] = None,
-    group: shell.Group = None,
-    order: shell.Order = None,
-    importance: Annotated[
-        bool, typer.Option(help="Ask what each column is worth to what predicts best: a prediction for each column.")
-    ] = True,
-    loss: shell.Loss = None,
-    net_benefit: Annotated[
-        str | None,
-        typer.Option(
-            help="Class of the cases: what acting on its probability is worth, a curve a model in the report."
-        ),
-    ] = None,
-    target_shares: shell.Shares = None,
-    seed: shell.Seed = 0,
-    json: shell.Json = False,
 ) -> Any:
     """Compare inferences on a table (ML, MAP, the exact posterior, NUTS: 4 chains of 1000 draws), then models."""
-    from bayesgen.comparison import candidates  # here, since it takes a tenth of `import bayesgen`
-
     with shell.consoles() as (out, err):
-        if model not in (known := ("all", *candidates.MODELS)):
-            raise ValueError(f"--model must be one of {', '.join(known)}; got {model!r}")
-        if output:
-            for name in page.FILES:
-                inputs.keep_inputs(output / name, *folders.paths(file), loss)
-        of = shell.target_of(target, target_shares)
-        if order and target_shares:
-            raise ValueError("--order takes one label a row, and --target-shares has shares of the classes")
-        beside, model = model == "all", "nb" if model == "all" else model
-        inferences = {name: inputs.inference(name) for name in split([inference.lower()])}
-        if not inferences:
-            raise ValueError("--inference must name at least one of ml, map, exact, nuts and laplace")
-        if folds < (least := 1 if order else 2):
-            raise ValueError(
-                f"--folds must be a number of {'blocks' if order else 'folds'}, {least} or more; got {folds}"
-            )
-        check_options(model, vars(roles))
-        said = vars(roles) | {"group": [group] if group else [], "order": [order] if order else []}
-        reading = csv.first()
-        read, prepared, _ = inputs.prepared(file, of, model, reading, said, seed)
-        families, classes = prepared.features, class_codes(prepared.y)[0].tolist()
-        costs = inputs.losses(loss, read.reading, classes)
-        if net_benefit is not None and net_benefit not in map(str, classes):
-            raise ValueError(f"--net-benefit must be a class, one of {listed(classes)}; got {net_benefit!r}")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold
-            whole = candidates.estimator(prepared.X, model, seed=seed, features=families).fit(prepared.X, prepared.y)
-        schema = whole.schema_
-        together = prepared.copies if order is None else None
-        groups = together if group is None else prepared.names[group]
-        times = None if order is None else prepared.names[order]
-        splits = comparison.splits(prepared.y, folds, seed, groups, times)
-        places = splits if order is None else folds  # the same blocks again
-        if output:
-            output.mkdir(parents=True, exist_ok=True)
-        show = (lambda *_: None) if json else (lambda tell, *told: tell(out, *told))
-        show(terminal.tell_table, read, of, prepared, schema)
-        rows = prepared.X, prepared.y
-        with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
+        show = (lambda *_: None) if options.json else (lambda tell, *told: tell(out, *told))
+        asked = _asked(options, target, roles, file)
+        rows = _rows(asked, options, roles, csv, file)
+        if options.output:
+            options.output.mkdir(parents=True, exist_ok=True)
+        show(terminal.tell_table, rows.read, asked.target, rows.prepared, rows.whole.schema_)
+        bar = Progress(console=err, transient=True, disable=not err.is_terminal)
+        with bar, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # doubts of columns: the table's account told them, and each fold does
             tell = _Teller(err, bar)
-            how = places, seed, tell, families, groups, times, True
-            result = comparison.compare(*rows, model, inferences, *how)
-            if not any(result.learned(name).any() for name in inferences):
-                why = words.in_options(result.notes[0].message)
-                raise ValueError(f"nothing could be learned in any fold: {why}")
-            show(terminal.tell_result, result, folds, words.MODELS[model])
-            models = None
-            if beside:
-                chosen, left_out = candidates.candidates(prepared.X, None, seed, families)
-                averaged = {name: chosen.pop(name) for name in ("averaged",) if name in chosen}
-                models = comparison.compare_models(*rows, chosen, *how)
-                models.remarks.update({name: f"left out: {why}" for name, why in left_out.items()})
-                if averaged:
-                    if len(models.probability) > 1:
-                        show(terminal.tell, "model", words.model_cells(models), [_NEXT])
-                    models = models.beside(comparison.compare_models(*rows, averaged, *how))
-                show(terminal.tell, "model", words.model_cells(models), words.of_models(models))
-            by_class = run.ByClass.of(result, models, costs, loss is not None)
-            scores, sentence = by_class.score_cells(), by_class.sentence()
-            show(terminal.tell, "class", scores, [sentence], f"By class, {by_class.name}:")
-            show(terminal.tell, "class", by_class.action_cells())
-            source = result if models is None else models
-            benefits = run.net_benefits(source, net_benefit)
-            if benefits:
-                show(terminal.tell, "from", words.benefit_cells(benefits), (), f"{words.of_benefits(benefits)}:")
-            base = words.base_rate(result)["log_loss"]
-            worth = run.Worth.of(source, by_class.name, base, prepared.X.shape[1], importance, tell)
-            show(terminal.fold, words.of_columns(worth))
+            result = _inferences(asked, rows, options, tell)
+            show(terminal.tell_result, result, options.folds, words.MODELS[asked.model])
+            models = _models(rows, options, tell, show) if asked.beside else None
+            account = _judged(context, file, asked, rows, options, result, models, tell, show)
             posterior = None
-            if output:
+            if options.output:
                 tell(0, 0, "posterior of all rows")
-                posterior = _of_all_rows(whole, source, by_class.name, prepared, inferences)
-        about = read, of, prepared, schema, model, result, models, worth, by_class
-        save = None
-        if models is not None and takes(models.best):
-            save = fit_command(context, file, of, models.best, read.reading)
-        account = run.Account(*about, seed, command_line(context), save, order, benefits)
-        if order is not None:
+                posterior = _of_all_rows(rows, account, asked.inferences)
+        if options.order is not None:
             show(terminal.fold, [words.of_times(account)])
             show(terminal.tell, "until", words.time_cells(account))
-        if json:
+        if options.json:
             typer.echo(as_json.dumps(account.to_dict(), indent=2))
-        if output:
-            page.write(err if json else out, output, account, posterior)
-        if save is not None and models is not None:
-            show(terminal.say, f"To save {models.best}, the best of these models, learned from all rows:")
-            show(terminal.say, save, 2)
+        if options.output:
+            page.write(err if options.json else out, options.output, account, posterior)
+        if account.save is not None:
+            show(terminal.say, f"To save {account.by_class.name}, the best of these models, learned from all rows:")
+            show(terminal.say, account.save, 2)
     return posterior  # for `demo`
 
 
-def _of_all_rows(whole, source, name: str, prepared, inferences):
-    """Return the model ``name`` that predicts best, learned from all rows with draws where it has an inference.
+def _asked(options: Options, target: str | None, roles: shell.Roles, file: str) -> _Asked:
+    """Return what is asked for, or raise where options contradict each other, before anything is read."""
+    from bayesgen.comparison import candidates  # here, since it takes a tenth of `import bayesgen`
+
+    if options.model not in (known := ("all", *candidates.MODELS)):
+        raise ValueError(f"--model must be one of {', '.join(known)}; got {options.model!r}")
+    if options.output:
+        for name in page.FILES:
+            inputs.keep_inputs(options.output / name, *folders.paths(file), options.loss)
+    of = shell.target_of(target, options.target_shares)
+    if options.order and options.target_shares:
+        raise ValueError("--order takes one label a row, and --target-shares has shares of the classes")
+    inferences = {name: inputs.inference(name) for name in split([options.inference.lower()])}
+    if not inferences:
+        raise ValueError("--inference must name at least one of ml, map, exact, nuts and laplace")
+    what, least = ("blocks", 1) if options.order else ("folds", 2)
+    if options.folds < least:
+        raise ValueError(f"--folds must be a number of {what}, {least} or more; got {options.folds}")
+    beside = options.model == "all"
+    model = "nb" if beside else options.model
+    check_options(model, vars(roles))
+    return _Asked(of, model, beside, inferences)
+
+
+def _rows(asked: _Asked, options: Options, roles: shell.Roles, csv: shell.Csv, file: str) -> _Rows:
+    """Read the table, learn the model from all rows, which finds what it cannot take, and split the rows."""
+    from bayesgen.comparison import candidates
+
+    said = vars(roles) | {name: [column] if (column := getattr(options, name)) else [] for name in ("group", "order")}
+    read, prepared, _ = inputs.prepared(file, asked.target, asked.model, csv.first(), said, options.seed)
+    classes = class_codes(prepared.y)[0].tolist()
+    costs = inputs.losses(options.loss, read.reading, classes)
+    if options.net_benefit is not None and options.net_benefit not in map(str, classes):
+        raise ValueError(f"--net-benefit must be a class, one of {listed(classes)}; got {options.net_benefit!r}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold
+        whole = candidates.estimator(prepared.X, asked.model, seed=options.seed, features=prepared.features)
+        whole = whole.fit(prepared.X, prepared.y)
+    times = None if options.order is None else prepared.names[options.order]
+    together = prepared.copies if options.order is None else None
+    groups = together if options.group is None else prepared.names[options.group]
+    splits = comparison.splits(prepared.y, options.folds, options.seed, groups, times)
+    return _Rows(read, prepared, costs, whole, splits if times is None else options.folds, groups, times)
+
+
+def _inferences(asked: _Asked, rows: _Rows, options: Options, tell) -> comparison.Comparison:
+    """Cross-validate the model by every inference."""
+    result = comparison.compare(
+        rows.prepared.X, rows.prepared.y, asked.model, asked.inferences, *_how(rows, options, tell)
+    )
+    if not any(result.learned(name).any() for name in asked.inferences):
+        raise ValueError(f"nothing could be learned in any fold: {words.in_options(result.notes[0].message)}")
+    return result
+
+
+def _models(rows: _Rows, options: Options, tell, show) -> comparison.ModelComparison:
+    """Cross-validate the models beside each other, those that take long after the others were shown."""
+    from bayesgen.comparison import candidates
+
+    table, how = (rows.prepared.X, rows.prepared.y), _how(rows, options, tell)
+    chosen, left_out = candidates.candidates(rows.prepared.X, None, options.seed, rows.prepared.features)
+    averaged = {name: chosen.pop(name) for name in ("averaged",) if name in chosen}
+    models = comparison.compare_models(*table, chosen, *how)
+    models.remarks.update({name: f"left out: {why}" for name, why in left_out.items()})
+    if averaged:
+        if len(models.probability) > 1:
+            show(terminal.tell, "model", words.model_cells(models), [_NEXT])
+        models = models.beside(comparison.compare_models(*table, averaged, *how))
+    show(terminal.tell, "model", words.model_cells(models), words.of_models(models))
+    return models
+
+
+def _how(rows: _Rows, options: Options, tell) -> tuple[Any, ...]:
+    """Return the arguments of both comparisons, from the folds on."""
+    return rows.folds, options.seed, tell, rows.prepared.features, rows.groups, rows.times, True
+
+
+def _judged(context, file, asked: _Asked, rows: _Rows, options: Options, result, models, tell, show) -> run.Account:
+    """Return the account of what predicts best: by class, at the user's costs, and what each column is worth to it."""
+    by_class = run.ByClass.of(result, models, rows.costs, options.loss is not None)
+    scores, sentence = by_class.score_cells(), by_class.sentence()
+    show(terminal.tell, "class", scores, [sentence], f"By class, {by_class.name}:")
+    show(terminal.tell, "class", by_class.action_cells())
+    source = result if models is None else models
+    if benefits := run.net_benefits(source, options.net_benefit):
+        show(terminal.tell, "from", words.benefit_cells(benefits), (), f"{words.of_benefits(benefits)}:")
+    base = words.base_rate(result)["log_loss"]
+    worth = run.Worth.of(source, by_class.name, base, rows.prepared.X.shape[1], options.importance, tell)
+    show(terminal.fold, words.of_columns(worth))
+    save = None
+    if models is not None and takes(models.best):
+        save = fit_command(context, file, asked.target, models.best, rows.read.reading)
+    learned = rows.read, asked.target, rows.prepared, rows.whole.schema_, asked.model, result, models, worth, by_class
+    return run.Account(*learned, options.seed, command_line(context), save, options.order, benefits)
+
+
+def _of_all_rows(rows: _Rows, account: run.Account, inferences):
+    """Return the model that predicts best, learned from all rows with draws where it has an inference.
 
     An inference of one model is that model, ``whole``; it draws by NUTS or Laplace where these were compared.
     """
-    rows: Any = prepared.X
-    unfitted: Any = whole
-    if name not in inferences:
-        one = source.estimators[name][0]
-        rows, unfitted = one.rows, clone(one.classifier)
+    X: Any = rows.prepared.X
+    unfitted: Any = rows.whole
+    if (name := account.by_class.name) not in inferences:
+        one = account.source.estimators[name][0]
+        X, unfitted = one.rows, clone(one.classifier)
     drawn = [inferences[how] for how in ("nuts", "laplace") if how in inferences]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the comparison told them, fold by fold
         if isinstance(unfitted, LogisticClassifier):
             unfitted.set_params(inference="laplace")
-        elif isinstance(unfitted, NaiveBayesClassifier) or unfitted is whole:
+        elif isinstance(unfitted, NaiveBayesClassifier) or unfitted is rows.whole:
             unfitted.set_params(inference=(*drawn, "exact")[0])
-        return unfitted.fit(rows, prepared.y) if hasattr(unfitted, "to_arviz") else unfitted
+        return unfitted.fit(X, rows.prepared.y) if hasattr(unfitted, "to_arviz") else unfitted
 
 
 _NEXT = "Next the averaged classifier, whose fit takes some hundred times as long as that of one model."

@@ -1,5 +1,6 @@
 """Cross-validation of models and of inferences: class probabilities of the same held-out rows, and their scores."""
 
+import contextlib
 import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from bayesgen.comparison.blocks import blocks_in_order, predict_block, two_classes
 from bayesgen.comparison.results import Comparison, Fitted, ModelComparison, Note
-from bayesgen.core.errors import InputWarning, listed, warn
+from bayesgen.core.errors import Argument, InputError, InputWarning, listed, warn
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.explain import by_group, importance
@@ -24,10 +25,13 @@ from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import taken
 from bayesgen.tables.dates import taken_out, times_of
 from bayesgen.tables.groups import group_codes
+from bayesgen.tables.labels import NUMBERS
 from bayesgen.tables.repeats import REPEATS, columns_of, repeats
 from bayesgen.tables.shares import Shares, labels_or_shares, stacked
+from bayesgen.tables.text import numbers
 
 _Result = TypeVar("_Result", bound=Comparison)
+_MANY = 10  # numbers: digits are classes
 
 
 def usable_folds(y, folds: int) -> int:
@@ -35,6 +39,8 @@ def usable_folds(y, folds: int) -> int:
     check_count("folds", folds, 2)
     classes, codes = two_classes(y)
     counts = np.bincount(codes)
+    if counts.min() < 2 and len(classes) > _MANY and numbers(list(map(str, classes))):
+        raise InputError(Argument("y", y, "y"), f" holds {len(classes)} {NUMBERS}")
     if counts.min() < 2:
         raise ValueError(f"too few rows: class {classes[counts.argmin()]} has 1, and every class needs at least 2")
     return int(min(folds, counts.min()))
@@ -81,9 +87,8 @@ def compare(
         raise ValueError("inferences must name at least one of ml, map, exact, nuts")
     X, y, group, time, places = _planned(X, y, folds, seed, groups, order)
     result = Comparison.begin(y, inferences, group=group, time=time)
-    chosen = {
-        name: Candidate(estimator(X, model, inference, seed, features), X) for name, inference in inferences.items()
-    }
+    with _told_once():
+        chosen = {name: Candidate(estimator(X, model, how, seed, features), X) for name, how in inferences.items()}
     return _cross_validate(result, chosen, y, places, progress, return_estimators, in_time=False)
 
 
@@ -159,7 +164,8 @@ def compare_models(
     from bayesgen.comparison.candidates import candidates
 
     X, y, group, time, places = _planned(X, y, folds, seed, groups, order)
-    chosen, left_out = candidates(X, models, seed, features)
+    with _told_once():
+        chosen, left_out = candidates(X, models, seed, features)
     remarks = {name: f"left out: {why}" for name, why in left_out.items()}
     done = {name: candidate.note for name, candidate in chosen.items() if candidate.note}
     result = ModelComparison.begin(y, chosen, remarks=done | remarks, group=group, time=time)
@@ -307,27 +313,39 @@ def _cross_validate(result: _Result, chosen, y, places, progress, keep: bool, in
         told = [w for w in caught if w.message not in few and issubclass(w.category, UserWarning | RuntimeWarning)]
         told = [w for w in told if getattr(w.message, "kind", None) != REPEATS]  # `_planned` looked at all rows
         said = {str(message): message for message in (_of_table(w.message, learned) for w in told)}
-        entries = {(note.inference, _entry(note.message)) for note in result.notes}  # told of an earlier fold
-        said = {text: m for text, m in said.items() if _entry(m) is None or (name, _entry(m)) not in entries}
+        before = set().union(*(_entries(note.message) for note in result.notes if note.inference == name))
+        said = {text: m for text, m in said.items() if not (found := _entries(m)) or not found <= before}
         result.notes.extend(Note(name, number, message, False) for message in said.values())
     progress(len(work), len(work), "done")
     return result
 
 
+_ROW = re.compile(r"(?<=in row )\d+")
+
+
+@contextlib.contextmanager
+def _told_once():
+    """Tell the warnings of the block after it, each once, though every model that looks at the table gives them."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for message in {str(w.message): w.message for w in caught}.values():
+        warn(message)
+
+
 def _of_table(message, learned):
     """Return a warning that names rows of a fit with the rows of the table, whose places are ``learned`` (n,)."""
-    if (entry := _entry(message)) is None:
+    if not _entries(message):
         return message
-    text = re.sub(r"in row (\d+)", lambda found: f"in row {learned[int(found[1])]}", str(message))
-    column, row, value = entry
-    return InputWarning(text, column=column, row=int(learned[row]), value=value)
+    text = _ROW.sub(lambda found: str(learned[int(found[0])]), str(message))
+    return InputWarning(text, column=message.column, row=int(learned[message.row]), value=message.value)
 
 
-def _entry(message) -> tuple[Any, Any, Any] | None:
-    """Return column, row and value of a warning of one entry; None of any other."""
-    if isinstance(message, InputWarning) and getattr(message, "value", None) is not None:
-        return message.column, message.row, message.value
-    return None
+def _entries(message) -> set[tuple[Any, str]]:
+    """Return column and row of the entries that a warning tells of; none of another warning."""
+    if not isinstance(message, InputWarning) or message.row is None:
+        return set()
+    return {(message.column, row) for row in _ROW.findall(str(message))}
 
 
 def _sorted(classifier, probability):

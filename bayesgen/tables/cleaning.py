@@ -19,7 +19,7 @@ from bayesgen.core.errors import counted, named, quoted
 from bayesgen.tables import dates
 from bayesgen.tables.columns import check_distinct, check_named, is_number
 from bayesgen.tables.description import Verdict, of_labels, of_whole, two_whole
-from bayesgen.tables.labels import class_codes
+from bayesgen.tables.labels import NUMBERS, class_codes
 from bayesgen.tables.numerals import Numerals, Unread
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.repeats import columns_of, repeats
@@ -403,7 +403,7 @@ def _labels(target: str, column) -> np.ndarray:
     found: list[Any] = np.unique(y).tolist()
     found = (numbers(found) or []) if y.dtype.kind == "U" else found
     if any(isinstance(number, float) and number % 1 for number in found):
-        raise ValueError(f"{quoted(target)} holds {len(found)} distinct real numbers, not classes")
+        raise ValueError(f"{quoted(target)} holds {len(found)} {NUMBERS}")
     return y
 
 

@@ -107,6 +107,10 @@ def warn_of_alike(place: str, labels, count: Callable[[str], int] | None = None,
         warn(InputWarning(f"{place}: {tell_alike(groups, count)}; spell them alike, if they are one", column=column))
 
 
+NUMBERS = (  # said of a target of so many numbers that no model of classes is meant
+    "numbers, and a class is meant to be one of few: cut them into classes, such as low and high, or predict the "
+    "number itself with LinearRegressor"
+)
 _FEWEST, _FIRST = 20, 1000  # rows: of fewer a column may agree with the labels by chance; rows looked at before all
 
 

@@ -25,6 +25,7 @@ _OPTIONS: dict[str, str | dict] = {  # arguments of the library that are no opti
     "covariance": "",
     "date_order": "--date-order dmy",
     "features": {
+        "bernoulli": "--bernoulli",
         "categorical": "make it a category by --categorical",
         "log1p": ", which --log takes",
         "drop": "leave them out by --drop",
