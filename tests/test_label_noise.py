@@ -226,6 +226,37 @@ def test_laplace_begins_at_the_labels():
     assert nearby.score(X, y) > 0.85
 
 
+@pytest.mark.parametrize(
+    "rate", [[[0, 0.5], [0, 0]], [[0, 0], [0.6, 0]], [[0, 0.1, 0.2], [0, 0, 0.3], [0, 0, 0]]], ids=str
+)
+@pytest.mark.parametrize("way", ["ml", "map"])
+def test_classes_that_are_never_labelled_so_are_not(rate, way):
+    """Labels "positive" or "unknown", and as many of three classes: new rows are told as by the true labels."""
+    rng, rate = np.random.default_rng(3), np.array(rate)
+    share = rate + np.diag(1 - rate.sum(1))
+    t, new = rng.integers(len(rate), size=600), rng.integers(len(rate), size=2000)
+    X, later = (np.eye(3)[truth] * 3 + rng.normal(size=(len(truth), 3)) for truth in (t, new))
+    told = (rng.random((600, 1)) > share[t].cumsum(1)[:, :-1]).sum(1)
+    noisy = GD(shared=True, inference=way, label_noise=LabelNoise(rate, 5)).fit(X, told)
+    found = noisy.confusion_[0, 0]
+    assert (found[share == 0] < 1e-8).all()
+    # of 200 rows a class or more; that the class itself is not known widens it by less than a half here
+    assert (np.abs(found - share) < 5 * 1.5 * np.sqrt((share * (1 - share) + 1e-4) / 200)).all()
+    losses = [
+        bg.evaluation.log_loss(new, classifier.predict_proba(later))
+        for classifier in (noisy, *(bg.GaussianDiscriminantClassifier(shared=True).fit(X, y) for y in (t, told)))
+    ]
+    assert losses[0] < losses[1] + 0.02 < losses[2]
+
+
+def test_rates_of_each_class_are_refused_where_they_are_none():
+    refuses(lambda: LabelNoise([[0.9, 0.1], [0.1, 0.9]]), "rate must be a number, .* 0 on the diagonal")
+    refuses(lambda: LabelNoise([[0, -0.1], [0.1, 0]]), ">= 0 and sum to less than 1")
+    refuses(lambda: LabelNoise([[0, 0.6, 0.4], [0, 0, 0], [0, 0, 0]]), "sum to less than 1")
+    refuses(lambda: LabelNoise([[0, 0.1], [0.1, 0]]).confusion("abc"), "of 2 classes, and there are 3: .*'a', 'b', 'c'")
+    refuses(lambda: LabelNoise([[0, 0.9], [0.1, 0]]).confusion("ab"), "label 'b' is as frequent in class 'a' as in its")
+
+
 @pytest.mark.parametrize("rate", [0.0, 1.0, np.nan, [0.1, 0.2]])
 def test_a_rate_is_a_share(rate):
     refuses(lambda: LabelNoise(rate), r"rate .*must be")

@@ -76,9 +76,13 @@ class LabelNoise(Hyperparameters):
 
     Parameters
     ----------
-    rate : float, default 0.1
+    rate : float, or array of shape (K, K), default 0.1
         Most probable share of wrong labels in each class, spread evenly over the other classes. It is above 0, and so
-        small that the right label is the most frequent one.
+        small that the right label is the most frequent one. Or the share of each label (columns) in each class (rows,
+        both sorted), with 0 on the diagonal and where a class is never labelled so: each label comes more often from
+        its class than from any other. Labels that are "positive" or "unknown" are of this kind: of the classes
+        "positive" and "unknown", the second of which then means negative, ``[[0, 0.5], [0, 0]]`` says that half of the
+        positive rows are labelled unknown, and no negative row is labelled positive.
     rows : float, default 20.0
         Number of checked rows of each class that the guess is worth, > 0.
 
@@ -89,21 +93,37 @@ class LabelNoise(Hyperparameters):
            [3., 9.]])
     """
 
-    rate: Hyperparameter = hyperparameter(0.1, positive=True)
+    rate: Hyperparameter = hyperparameter(0.1)
     rows: Hyperparameter = hyperparameter(20.0, positive=True)
 
     def __post_init__(self):
         super().__post_init__()
-        if self.rate.ndim or self.rows.ndim:
-            raise ValueError("LabelNoise: rate and rows must be numbers, the same for every class")
-        if self.rate >= 1:
-            raise ValueError(f"LabelNoise: rate must be a share of the labels below 1, got {float(self.rate):g}")
+        if self.rows.ndim:
+            raise ValueError("LabelNoise: rows must be a number, the same for every class")
+        if self.rate.ndim == 0:
+            if not 0 < self.rate < 1:
+                raise ValueError(
+                    f"LabelNoise: rate must be a share of the labels, above 0 and below 1, got {float(self.rate):g}"
+                )
+            return
+        if self.rate.ndim != 2 or len(self.rate) != self.rate.shape[1] or self.rate.diagonal().any():
+            raise ValueError(
+                "LabelNoise: rate must be a number, the same for every class, or an array (K, K) of the share of each "
+                f"wrong label (columns) in each class (rows), 0 on the diagonal; got {self.rate.tolist()}"
+            )
+        if (self.rate < 0).any() or (self.rate.sum(1) >= 1).any():
+            raise ValueError(
+                "LabelNoise: the shares of wrong labels in rate must be >= 0 and sum to less than 1 in each class (row), "
+                f"got {self.rate.tolist()}"
+            )
 
     def confusion(self, classes) -> DirichletCategorical:
         """Return the prior of Γ: a die for each true class, whose sides are the labels."""
         count = len(classes)
         if count < 2:
             raise ValueError("label_noise needs two classes at least: with one there is no wrong label")
+        if self.rate.ndim:
+            return self._of_each(list(classes))
         if self.rate >= 1 - 1 / count:
             raise ValueError(
                 f"LabelNoise: with {count} classes rate must be below {1 - 1 / count:.3g}, got {float(self.rate):g}: "
@@ -111,6 +131,23 @@ class LabelNoise(Hyperparameters):
             )
         share = np.full((count, count), self.rate / (count - 1))
         np.fill_diagonal(share, 1 - self.rate)
+        return DirichletCategorical(1 + self.rows * share, classes, per_class=True)
+
+    def _of_each(self, classes) -> DirichletCategorical:
+        """Return the prior of Γ whose mode has the shares of wrong labels of each class."""
+        count = len(classes)
+        if len(self.rate) != count:
+            raise ValueError(
+                f"LabelNoise: rate is of {len(self.rate)} classes, and there are {count}: {listed(classes)}"
+            )
+        share = self.rate + np.diag(1 - self.rate.sum(1))
+        often = (share >= share.diagonal()) & ~np.eye(count, dtype=bool)
+        if often.any():
+            true, label = (classes[k] for k in np.argwhere(often)[0])
+            raise ValueError(
+                f"LabelNoise: by rate the label {label!r} is as frequent in class {true!r} as in its own, and classes "
+                "are known up to their names alone; rows of rate are classes, and columns are labels, both sorted"
+            )
         return DirichletCategorical(1 + self.rows * share, classes, per_class=True)
 
 
