@@ -132,8 +132,11 @@ def test_what_cannot_be_merged_or_scaled_is_refused(tmp_path):
         with pytest.raises(ValueError, match="the first and the second have learned from the same rows"):
             one + other
     assert (one + clone(one).fit([[1.0], [2.5]], ["a", "b"])).total_weight_ == 4
-    for factor in (0.0, 1.5, np.nan, "half", True):
+    for factor in (0.0, 1.5, np.nan, "half", True, 10**400):
         refused(one, lambda factor=factor: one.decay(factor), "factor must be a number > 0 and <= 1")
+    for factor in (1e-200, 5e-324):
+        refused(one, lambda factor=factor: one.decay(factor), "factor must leave something of the rows")
+    assert clone(one).fit([[1.0], [2.0]], ["a", "b"]).decay(1e-150).effective_rows_ == pytest.approx(2)
 
 
 # -- linear regression -------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ FIT = {
     # values
     "infinite": case(NB(), put(INF), "column 'v': value inf in row 3 is infinite"),
     "minus infinite": case(NB(), put(-INF), "column 'v'.*-inf in row 3"),
+    "an int beyond float64": case(NB(), put(10**400, dtype=object), "column 'v' holds a number beyond 1.8e308"),
     "infinite vector": case(GD(), put(INF), "column 'v'.*inf in row 3"),
     "infinite shared": case(GD(shared=True), put(INF), "column 'v'.*inf in row 3"),
     "infinite isotropic": case(GD("isotropic"), put(INF), "column 'v'.*inf in row 3"),

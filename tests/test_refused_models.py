@@ -22,6 +22,7 @@ MODELS = {
     "a and b beyond sums": (lambda: models.BetaBernoulli(1e308, 1e308), "a and b must sum to 1e.300"),
     "b NaN": (lambda: models.BetaBernoulli(1.0, NAN), "BetaBernoulli: b must be finite"),
     "b of no size": (lambda: models.BetaBernoulli(1, 0), "b must be positive, got 0"),
+    "a beyond float64": (lambda: models.BetaBernoulli(10**400, 1.0), "a must be finite, and is beyond 1.8e308"),
     "a infinite": (lambda: models.BetaBernoulli(INF, 1.0), "a must be finite"),
     "a a word": (lambda: models.BetaBernoulli("two", 1.0), "a must be a number", TypeError),
     "a complex": (lambda: models.BetaBernoulli(1j, 1.0), "a must be a number", TypeError),

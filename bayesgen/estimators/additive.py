@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import listed, shortened
 from bayesgen.core.program import same
 from bayesgen.estimators.estimator import Estimator
 
@@ -129,9 +129,12 @@ class Additive(Estimator, abc.ABC):
         """
         check_is_fitted(self)
         if isinstance(factor, bool) or not isinstance(factor, int | float | np.number) or not 0 < factor <= 1:
-            raise ValueError(f"factor must be a number > 0 and <= 1, got {factor!r}")
+            raise ValueError(f"factor must be a number > 0 and <= 1, got {shortened(repr(factor))}")
         with self._whole():
-            self._learn_sums(self._sums().scaled(float(factor)), self)
+            remaining = self._sums().scaled(float(factor))
+            if np.sum(remaining.squares) < np.finfo(float).tiny:
+                raise ValueError(f"factor must leave something of the rows, and {factor:g} leaves nothing: fit anew")
+            self._learn_sums(remaining, self)
         return self
 
     @property

@@ -219,7 +219,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         if y.dtype.kind in "OSU":
             try:
                 y = y.astype(float)
-            except (TypeError, ValueError) as error:
+            except (TypeError, ValueError, OverflowError) as error:
                 raise ValueError(f"y must hold numbers: {error}") from None
         return check_array(y, ensure_2d=False, dtype=float, input_name="y")  # pyright: ignore[reportArgumentType]  # no stubs
 

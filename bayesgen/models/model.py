@@ -177,6 +177,8 @@ def _checked(record: Hyperparameters, field: dataclasses.Field):
             value = np.array(value, dtype=float)
         except (TypeError, ValueError):
             raise TypeError(f"{owner}: {name} must be a number or an array of numbers") from None
+        except OverflowError:  # an int of Python
+            raise ValueError(f"{owner}: {name} must be finite, and is beyond 1.8e308") from None
         value.flags.writeable = False
     elif value.dtype.kind != "f":
         value = value.astype(program.jnp.result_type(float))

@@ -113,8 +113,8 @@ class LabelNoise(Hyperparameters):
             )
         if (self.rate < 0).any() or (self.rate.sum(1) >= 1).any():
             raise ValueError(
-                "LabelNoise: the shares of wrong labels in rate must be >= 0 and sum to less than 1 in each class (row), "
-                f"got {self.rate.tolist()}"
+                "LabelNoise: the shares of wrong labels in rate must be >= 0 and sum to less than 1 in each class, got "
+                f"{self.rate.tolist()}"
             )
 
     def confusion(self, classes) -> DirichletCategorical:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from bayesgen.core.errors import Argument, DataError
+from bayesgen.core.errors import Argument, DataError, shortened
 from bayesgen.numerics.pieces import pieces
 
 _OFF, _EXACT = 1e-6, 1e-12  # by which a sum of shares may miss 1, and does where it is 1
@@ -21,6 +21,8 @@ def check_count(name: str, value, least: int = 1) -> None:
     """Raise ValueError unless ``value`` is a whole number, ``least`` or more."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
+    if value >= 2**63:
+        raise ValueError(f"{name} must be a whole number below 2^63, got {shortened(repr(value))}")
 
 
 def check_flag(name: str, value) -> None:
@@ -54,7 +56,7 @@ def check_shares(name: str, values, kind: Any = None) -> NDArray[np.float64]:
     off = max(_OFF, float(np.finfo(kind).eps)) if kind.kind == "f" else _OFF
     try:
         array = array.astype(float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must hold numbers, got {array.dtype} values") from None
     total = array.sum(-1, keepdims=True)
     if not (array >= 0).all() or not (np.abs(total - 1) <= off).all():
@@ -72,7 +74,7 @@ def check_weight(weight, count: int, name: str = "weight") -> NDArray[np.float64
         raise ValueError(f"{name} has masked entries; give a row that does not count the weight 0")
     try:
         weight = np.asarray(weight, float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must hold numbers, got {np.asarray(weight).dtype} values") from None
     if weight.shape != (count,) or not (weight >= 0).all() or not np.isfinite(weight).all():
         raise ValueError(f"{name} must hold one finite number >= 0 for each of the {count} rows")
@@ -89,7 +91,7 @@ def dense_rows(x: Any, owner: str, axes: int) -> np.ndarray:
             if x.dtype.kind != "O":  # strings, dates and complex numbers would convert, but to other values
                 raise TypeError
             x = x.astype(float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise TypeError(f"{owner} takes numbers, got {x.dtype} values") from None
     if x.dtype.itemsize > 8:  # no linear algebra takes long doubles
         x = x.astype(float)

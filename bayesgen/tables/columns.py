@@ -181,6 +181,8 @@ def to_float(values, column) -> np.ndarray:
             column=column,
             value=text,
         ) from None
+    except OverflowError:  # an int of Python
+        raise InputError(f"column {column!r} holds a number beyond 1.8e308: mend it", column=column) from None
     except TypeError as error:
         raise InputTypeError(f"column {column!r}: {error}", column=column) from None
     return result
