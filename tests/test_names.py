@@ -1,6 +1,8 @@
 """Arguments that are indexed by classes, categories or columns: matched by name, or refused."""
 
 import pickle
+import sys
+import unicodedata
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,7 @@ from sklearn.datasets import load_iris
 
 import bayesgen as bg
 from bayesgen import decision, evaluation
+from bayesgen.core.errors import quoted
 from bayesgen.inspection import next_measurement
 from bayesgen.models import (
     BetaBernoulli,
@@ -23,6 +26,7 @@ from bayesgen.models import (
     NormalInverseWishart,
     SeparationPrior,
 )
+from bayesgen.tables.text import alike
 
 RNG = np.random.default_rng(0)
 Y = np.repeat(["low", "mid", "high"], [70, 20, 10])
@@ -286,3 +290,16 @@ def test_a_class_whose_rows_all_have_weight_0_is_told(classifier):
     with pytest.warns(UserWarning, match=r"all rows of the labels \['high'\] in y have weight 0: they are no classes"):
         fitted = clone(classifier).fit(X, Y, weight)
     assert fitted.classes_.tolist() == ["low", "mid"]
+
+
+def test_what_unicode_does_not_show_is_told_in_labels_and_names():
+    """Every character of the category Cf, such as a soft hyphen, a mark of direction or a tag."""
+    unseen = [chr(n) for n in range(sys.maxunicode + 1) if unicodedata.category(chr(n)) == "Cf"]
+    assert len(unseen) > 150
+    assert [sign for sign in unseen if alike(["ab", f"a{sign}b", "abc"]) != [["ab", f"a{sign}b"]]] == []
+    assert [sign for sign in unseen if not quoted(f"a{sign}b").isprintable()] == []
+    assert [quoted(name) for name in ("größe", "e\u0301", "名前")] == ["größe", "e\u0301", "名前"]
+    assert [quoted(name) for name in ("a b", "a,b", "")] == ["'a b'", "'a,b'", "''"]
+    x = np.arange(4.0)[:, None]
+    with pytest.warns(UserWarning, match=r"'yes' in 2 rows and 'yes\\u200e' in 1 row differ only by"):
+        bg.NaiveBayesClassifier().fit(x, ["yes", "no", "yes\u200e", "yes"])

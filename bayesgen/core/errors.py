@@ -141,9 +141,9 @@ def several(texts: Iterable[str], between: str = ", ") -> str:
 
 
 def quoted(name) -> str:
-    """Return a name, in quotes where it is empty or holds a blank or a comma."""
+    """Return a name, in quotes where it is empty, holds a blank or a comma, or what is not seen, which is escaped."""
     name = str(name)
-    plain = name and not any(sign.isspace() or sign == "," for sign in name)
+    plain = name and name.isprintable() and not any(sign in " ," for sign in name)
     return name if plain else repr(name)
 
 

@@ -22,9 +22,6 @@ _WIDE, _LONG = 100, 2000  # columns from which, and rows to which, columns are r
 _FIRST = re.compile(r"\s*[-+.]*[0-9][-0-9.eE]*\s*$")
 _WHOLE = r"^[+-]?[0-9]+$"
 _PADDED = r"^[+-]?0[0-9]"  # 01 and 1 are two codes and one number
-_UNSEEN: dict[int, str | None] = dict.fromkeys(
-    (0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF)
-)  # letters without a width
 _BOOLS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
@@ -203,9 +200,14 @@ def alike(labels: Iterable[Any]) -> list[list[str]]:
     groups = defaultdict(list)
     for label in labels:
         if isinstance(label, str):
-            plain = label if label.isascii() else unicodedata.normalize("NFKC", label.translate(_UNSEEN))
+            plain = label if label.isascii() else unicodedata.normalize("NFKC", _seen(label))
             groups[" ".join(plain.casefold().split())].append(label)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def _seen(text: str) -> str:
+    """Return a text without the characters that format others and are not seen, which Unicode calls Cf."""
+    return "".join(sign for sign in text if unicodedata.category(sign) != "Cf")
 
 
 def tell_alike(groups: list[list[str]], count: Callable[[str], int] | None) -> str:

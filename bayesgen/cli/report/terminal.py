@@ -23,7 +23,7 @@ def escape() -> None:
 
 
 _UNSEEN = {n: f"\\x{n:02x}" for n in (*range(32), *range(127, 160)) if n != ord("\n")} | {
-    n: f"\\u{n:04x}" for n in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
+    n: f"\\u{n:04x}" for n in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 }
 
 
