@@ -135,21 +135,49 @@ def test_what_cannot_be_exported_is_refused_by_name_before_a_file_is_touched(tmp
     with pytest.raises(ValueError, match="GaussianNB cannot be exported: naive Bayes, Gaussian discriminants"):
         bg.export.script(GaussianNB().fit(X[["year"]], y))
     with pytest.raises(NotFittedError):
-        bg.export.to_page(bg.NaiveBayesClassifier(), path)
+        bg.export.to_page(bg.NaiveBayesClassifier(), tmp_path / "page.html")
     assert path.read_text() == "before"
     bg.NaiveBayesClassifier().fit(X, y).export(path)
     assert path.read_text().splitlines()[-1].startswith("export { model, predictProba")
 
 
-def test_the_command_writes_a_script_or_a_query(tmp_path, birds, monkeypatch):
+@pytest.mark.parametrize("name", ["m.sql", "m.c", "m.onnx", "m.html", "m", ".js", "m.js.gz", "m.JS ", "m.json"])
+def test_a_file_of_another_ending_is_refused_before_anything_is_written(tmp_path, birds, name):
+    X, y = birds
+    classifier = bg.NaiveBayesClassifier().fit(X, y)
+    classifier.save(tmp_path / "model.safetensors")
+    refuses(lambda: classifier.export(tmp_path / name), "a script in JavaScript ends in .js or .mjs, not in")
+    code, _, err = run(tmp_path / "model.safetensors", "--output", tmp_path / name, command="export")
+    assert code == 2 and "--output" in err and "ends in .js or .mjs" in err
+    if name != "m.html":
+        name = "p.pdf" if name == "m.sql" else name
+        refuses(lambda: classifier.to_page(tmp_path / name), "a page ends in .html or .htm, not in")
+        code, _, err = run(tmp_path / "model.safetensors", "--output", tmp_path / "new" / name, command="page")
+        assert code == 2 and "ends in .html or .htm" in err
+    words = ("--words-template", tmp_path / "words.html")
+    assert "ends in .toml" in run(tmp_path / "model.safetensors", *words, command="page")[2]
+    assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
+    classifier.export(tmp_path / "m.JS")
+    classifier.to_page(tmp_path / "m.HTM")
+
+
+def test_sql_is_refused_with_what_stands_in_its_place(tmp_path, birds):
+    X, y = birds
+    classifier = bg.NaiveBayesClassifier().fit(X, y)
+    refuses(
+        lambda: classifier.export(tmp_path / "m.js", dialect="duckdb"), r"SQL is no longer written; predict_batches\(\)"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_writes_a_script(tmp_path, birds, monkeypatch):
     X, y = birds
     monkeypatch.chdir(tmp_path)
     bg.NaiveBayesClassifier().fit(X, y).save("model.safetensors")
     bg.LinearRegressor().fit(X[["year"]], np.arange(len(y))).save("line.safetensors")
     assert run("model.safetensors", "--output", "a.js", command="export")[::2] == (0, "")
     assert (tmp_path / "a.js").read_text().startswith("// NaiveBayesClassifier, a classifier of bayesgen")
-    assert run("model.safetensors", "--dialect", "duckdb", command="export")[::2] == (0, "")
-    assert (tmp_path / "model.sql").read_text().startswith("-- NaiveBayesClassifier of bayesgen")
+    assert run("model.safetensors", "--dialect", "duckdb", command="export")[0] == 2  # SQL, which is no longer written
     code, _, err = run("line.safetensors", command="export")
     assert code == 2 and "line.safetensors: LinearRegressor has no classes" in err
     assert not (tmp_path / "model.js").exists()

@@ -245,7 +245,7 @@ def test_what_cannot_be_a_page_is_refused_by_name(tmp_path):
 
 
 def test_an_output_never_replaces_an_input(birds, tmp_path):
-    birds.save(tmp_path / "m.safetensors")
-    code, _, err = run(tmp_path / "m.safetensors", "--output", tmp_path / "m.safetensors", command="page")
+    birds.save(tmp_path / "m.html")
+    code, _, err = run(tmp_path / "m.html", "--output", tmp_path / "m.html", command="page")
     assert code == 2 and "it would be lost" in err
-    assert bg.load(tmp_path / "m.safetensors").classes_.size == 3
+    assert bg.load(tmp_path / "m.html").classes_.size == 3

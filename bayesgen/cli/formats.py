@@ -6,7 +6,7 @@ import gzip
 import itertools
 import lzma
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,20 @@ def writing(output: Path):
     return disk.writing(output)
 
 
+def check_ending(output: Path, what: str, endings: Sequence[str], option: str = "--output") -> None:
+    """Raise ValueError, before anything is read, unless the name of an output ends as ``what`` it will hold does."""
+    try:
+        disk.check_ending(output, what, endings)
+    except ValueError as error:
+        raise ValueError(f"{option} {error}") from None
+
+
 def check_picture(output: Path) -> None:
     """Raise ValueError, before anything is drawn, unless the name of a picture ends as a format that can be drawn."""
     from matplotlib.backend_bases import FigureCanvasBase
 
-    if (suffix := output.suffix.lower().lstrip(".")) not in FigureCanvasBase.filetypes:
-        raise ValueError(f"--output {output}: a picture ends in .png, .svg or .pdf, not in {'.' + suffix!r}")
+    if output.suffix.lower().lstrip(".") not in FigureCanvasBase.filetypes:
+        check_ending(output, "a picture", (".png", ".svg", ".pdf"))
 
 
 # Of each of these formats several members, one after the other, are one file.
@@ -75,6 +83,7 @@ def _writer(output: Path) -> Iterator[Callable[[Any], object]]:
     if str(output) == "-":
         yield lambda frame: typer.echo(text(frame), nl=False)
         return
+    check_ending(output, "a file of predictions", (".csv", ".txt", *PARQUET, *_COMPRESS, ".zip"))
     with writing(output) as file:
         if suffix in PARQUET:
             with parquet_writer(file) as write_one:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from bayesgen import data, decision
-from bayesgen.cli import folders
+from bayesgen.cli import folders, formats
 from bayesgen.core.errors import listed, quoted
 from bayesgen.files import disk, storage
 from bayesgen.inference import INFERENCES
@@ -43,11 +43,14 @@ def with_classes(path: Path, estimator, what: str):
     return estimator
 
 
-def keep_inputs(output: Path, *inputs: str | Path | None) -> None:
+def keep_inputs(output: Path, *inputs: str | Path | None, holds: tuple[str, Sequence[str]] | None = None) -> None:
     """Raise an error if writing would fail, or replace an input, by whatever name; called before anything is read.
 
-    Inputs are files, built-in data sets, folders or patterns; None is nothing.
+    Inputs are files, built-in data sets, folders or patterns; None is nothing. ``holds`` says what the output will be,
+    and how its name ends then.
     """
+    if holds:
+        formats.check_ending(output, *holds)
     standing = next((folder for folder in output.parents if folder.exists()), Path())
     if not standing.is_dir():
         raise ValueError(f"--output {standing}: it is a file, not a folder")

@@ -1,6 +1,5 @@
 """`bayesgen export` and `bayesgen page`: a saved classifier as a program that needs no Python, and as a web page."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,19 +9,11 @@ from bayesgen.cli import formats, inputs, shell
 from bayesgen.cli.report import terminal
 from bayesgen.cli.shell import said
 from bayesgen.export import words_template
+from bayesgen.export.calculator import PAGE
+from bayesgen.export.script import SCRIPT
 from bayesgen.files import storage
 
 Model = Annotated[Path, typer.Argument(help="File of a saved classifier, by `bayesgen fit` or its method save.")]
-
-
-class Dialect(StrEnum):
-    """Language of a program."""
-
-    JAVASCRIPT = "javascript"
-    DUCKDB = "duckdb"
-
-
-_ENDINGS = {Dialect.JAVASCRIPT: "js", Dialect.DUCKDB: "sql"}
 
 
 def _classifier(model: Path):
@@ -30,23 +21,14 @@ def _classifier(model: Path):
     return inputs.with_classes(model, storage.load(model), ", whose probabilities a program or page tells")
 
 
-def export(
-    model: Model,
-    output: Annotated[
-        Path | None, typer.Option(help="File for the program; by default model.js or model.sql.", show_default=False)
-    ] = None,
-    dialect: Annotated[
-        Dialect, typer.Option(help="A script in JavaScript; or a query for DuckDB, of fewer models.")
-    ] = Dialect.JAVASCRIPT,
-):
-    """Write a saved classifier as a program that needs no Python: a script, or a query of a database."""
-    output = output or Path(f"model.{_ENDINGS[dialect]}")
+def export(model: Model, output: Annotated[Path, typer.Option(help="File for the script.")] = Path("model.js")):
+    """Write a saved classifier as a script in JavaScript, which needs no Python."""
     with shell.consoles() as (out, _):
-        inputs.keep_inputs(output, model)
+        inputs.keep_inputs(output, model, holds=SCRIPT)
         classifier = _classifier(model)
         output.parent.mkdir(parents=True, exist_ok=True)
         with said(out):
-            classifier.export(output, dialect.value)
+            classifier.export(output)
         terminal.say(out, f"Written to {output}, {output.stat().st_size / 1000:,.0f} kB")
 
 
@@ -68,7 +50,9 @@ def page(
 ):
     """Write a saved classifier as one web page, which asks for values and answers at once, offline, in any browser."""
     with shell.consoles() as (out, _):
-        inputs.keep_inputs(words_template_ or output, model, loss, cost, words)
+        if words_template_:
+            formats.check_ending(words_template_, "a file of words", (".toml",), "--words-template")
+        inputs.keep_inputs(words_template_ or output, model, loss, cost, words, holds=None if words_template_ else PAGE)
         classifier = _classifier(model)
         if words_template_:
             text = words_template(classifier)

@@ -22,6 +22,8 @@ from bayesgen.export.script import DRAWS, source
 from bayesgen.export.wording import page_words
 from bayesgen.files import disk
 
+PAGE = "a page", (".html", ".htm")  # what a file holds, and how its name ends
+
 
 def to_page(classifier, path, *, loss=None, cost: Any = None, words=None) -> None:
     """Write the classifier as one web page that asks for values and answers as `predict_proba` does.
@@ -35,7 +37,7 @@ def to_page(classifier, path, *, loss=None, cost: Any = None, words=None) -> Non
     Parameters
     ----------
     path : str or Path
-        The file, such as ``calculator.html``. It is written as a whole or not at all.
+        The file, ``calculator.html`` or another that ends in .html or .htm. It is written as a whole or not at all.
     loss : DataFrame or array_like, shape (K, A), optional
         Losses of actions as in `bayesgen.decision.decide`: the page then shows the action of least expected loss, and
         asks next by what an answer saves. The columns of a DataFrame name the actions; an array takes the classes.
@@ -47,8 +49,8 @@ def to_page(classifier, path, *, loss=None, cost: Any = None, words=None) -> Non
     Raises
     ------
     ValueError, TypeError
-        Before anything is written: if the classifier cannot be exported, and what can; if loss, cost or words name a
-        class or column that there is not, in words with the line.
+        Before anything is written: if the name of the file ends otherwise; if the classifier cannot be exported, and
+        what can; if loss, cost or words name a class or column that there is not, in words with the line.
 
     Examples
     --------
@@ -64,6 +66,7 @@ def to_page(classifier, path, *, loss=None, cost: Any = None, words=None) -> Non
     >>> "<h1>Which penguin is it?</h1>" in page
     True
     """
+    disk.check_ending(path, *PAGE)
     disk.destination(path)
     model = plain(classifier, DRAWS)
     losses = None if loss is None else _losses(loss, classifier.classes_.tolist())

@@ -4,15 +4,15 @@ import json
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from bayesgen.core.errors import counted
 from bayesgen.export.plain import plain
-from bayesgen.export.sql import query
 from bayesgen.files import disk
 from bayesgen.numerics.checks import check_count
 
 DRAWS = 400
+SCRIPT = "a script in JavaScript", (".js", ".mjs")  # what a file holds, and how its name ends
 _LARGEST = 10_000_000  # bytes of a script
 _PARTS = ("numbers", "rows", "entries", "kinds", "average", "mixture", "regression", "answers", "questions")  # files
 _EXPORTS = (
@@ -79,21 +79,27 @@ def _literal(value: Any) -> str:
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def export(classifier, path, dialect: Literal["javascript", "duckdb"] = "javascript") -> None:
-    """Write the classifier as a program that needs no Python.
+def export(classifier, path, dialect: str = "javascript") -> None:
+    """Write the classifier as a program in JavaScript that needs no Python, see `bayesgen.export.script`.
 
     Parameters
     ----------
     path : str or Path
-        The file, ``model.js`` or ``model.sql``.
-    dialect : {"javascript", "duckdb"}, default "javascript"
-        A script, see `bayesgen.export.script`; or one SELECT for DuckDB, of fewer models: naive Bayes of Gaussian,
-        Bernoulli, categorical and Poisson leaves and diagonal discriminants, exact or as a point; logistic and ordered
-        regressions at a point.
+        The file, ``model.js`` or ``model.mjs``. It is written as a whole or not at all.
+    dialect : str, default "javascript"
+        The language, of which there is one. SQL is no longer written: `predict_batches` takes relations of DuckDB.
+
+    Raises
+    ------
+    ValueError
+        Before anything is written: if the name of the file ends otherwise, or the classifier cannot be exported.
     """
-    if dialect not in ("javascript", "duckdb"):
-        raise ValueError(f"dialect must be 'javascript' or 'duckdb', got {dialect!r}")
-    text = script(classifier) if dialect == "javascript" else query(classifier)
-    disk.regular(path)
+    if dialect != "javascript":
+        raise ValueError(
+            f"dialect must be 'javascript', got {dialect!r}: SQL is no longer written; predict_batches() of the "
+            "classifier reads relations of DuckDB"
+        )
+    disk.check_ending(path, *SCRIPT)
+    text = script(classifier)
     with disk.writing(Path(path)) as file:
         file.write(text.encode())

@@ -6,7 +6,7 @@ import io
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,13 @@ def destination(path, inputs: Iterable = ()) -> os.stat_result | None:
     if not folder.is_dir():
         raise FileNotFoundError(errno.ENOENT, "No such folder; make it first", str(folder))
     return found
+
+
+def check_ending(path, what: str, endings: Sequence[str]) -> None:
+    """Raise ValueError unless the name of a file ends as ``what`` it will hold does, in letters of any case."""
+    if (found := Path(path).suffix).lower() not in endings:
+        either = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
+        raise ValueError(f"{path}: {what} ends in {either}, not in {found!r}")
 
 
 @contextlib.contextmanager
