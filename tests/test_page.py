@@ -138,7 +138,7 @@ def test_words_losses_and_costs_reach_the_page(birds, tmp_path):
     assert [one["name"] for one in told["classes"]] == ["Adelie", "Chinstrap", "Eselspinguin"]
     assert base64.b64decode(told["classes"][2]["picture"].partition(",")[2]).startswith(b"\x89PNG")
     assert told["losses"] == {"loss": [[2, 0], [2, 0], [0, 1]], "actions": ["ring", "leave"]}
-    assert told["costs"] == {"island": 0, "bill_length_mm": 0, "sex": 0.5, "tagged": 0}
+    assert dict(told["costs"]) == {"island": 0, "bill_length_mm": 0, "sex": 0.5, "tagged": 0}
     assert told["sentences"]["know"] == "Was bekannt ist" and told["sentences"]["answer"] == "Answer"
 
 
@@ -211,7 +211,7 @@ def test_the_command_writes_a_page_and_words_to_fill_in(birds, tmp_path):
     assert (code, err) == (0, "") and "page.html" in out and "kB" in out
     options = Page(tmp_path / "new" / "page.html").options
     assert options["losses"] == {"loss": [[0, 1.5], [1, 0], [1, 0]], "actions": ["ring", "leave"]}
-    assert options["costs"]["sex"] == 0.5
+    assert dict(options["costs"])["sex"] == 0.5
 
 
 @pytest.mark.parametrize(

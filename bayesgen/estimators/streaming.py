@@ -187,7 +187,8 @@ def surveyed(learn, source: Source, target, weight, schema, labels, progress) ->
     if wanted or dates or (labels is None and (types is None or not types.labels)):
         found = passed(needed_columns((*wanted, *dates), target, weight), wanted, dates)
         kinds = found.kinds if types is None else types.kinds
-        types = Survey(kinds, found.levels, found.labels, forms=found.forms)
+        spans = found.spans if types is None else types.spans
+        types = Survey(kinds, found.levels, found.labels, forms=found.forms, spans=spans)
         if wanted or dates:
             schema = learned(types)[0]
     assert schema is not None

@@ -43,6 +43,7 @@
       if (column.kind === "count" && !(value >= 0 && Number.isInteger(value))) throw new Error(say("no_count"));
       return value;
     }
+    if (column.kind === "duration" && Number.isFinite(numeral(text))) return `P${numeral(text)}D`; // a number of days
     if (!column.choices) return text; // a date
     const same = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
     const texts = ({ value, name }) => [String(value), name, ...(column.kind === "bool" ? [String(Boolean(value)), String(Number(value))] : [])];
@@ -92,7 +93,10 @@
     return { low: shown(low), high: unit ? `${shown(high)} ${unit}` : shown(high) };
   }
 
-  const outside = (column, value) => column.range && typeof value === "number" && (value < column.range[0] || value > column.range[1]);
+  const outside = (column, value) => {
+    const size = column.kind === "duration" && value !== undefined ? daysOfSpan(value) : value;
+    return column.range && typeof size === "number" && (size < column.range[0] || size > column.range[1]);
+  };
 
   /** The values that can be taken, by column, and true where an entry could not; each entry tells what is wrong with it. */
   function entered() {
@@ -177,7 +181,7 @@
       const found = [];
       let refused = null; // a value too far out for questions
       try {
-        for (const one of nextMeasurements(row, { ...options(), ...page.losses, costs: page.costs })) {
+        for (const one of nextMeasurements(row, { ...options(), ...page.losses, costs: new Map(page.costs) })) {
           if (known.has(one.column)) found.push(one);
           yield;
         }
@@ -297,10 +301,13 @@
 
   function* answer_cases() {
     const [heads = [], ...rows] = cells($("pasted").value.replaceAll("\r\n", "\n").replaceAll("\r", "\n"));
-    const places = heads.map((head) => columns.find((c) => c.name === head) ?? columns.find((c) => [c.name, c.label].some((one) => one.toLowerCase() === head.toLowerCase())));
+    const like = (head) => columns.find((c) => !heads.includes(c.name) && [c.name, c.label].some((one) => one.toLowerCase() === head.toLowerCase()));
+    const places = heads.map((head) => columns.find((c) => c.name === head) ?? like(head));
     const status = (words) => ($("cases-status").textContent = words);
+    const twice = places.find((column, i) => column && places.indexOf(column) < i), absent = columns.filter((c) => !places.includes(c));
     $("table").hidden = $("download").hidden = true;
     if (!rows.length) return status(say("cases_none"));
+    if (twice) return status(say("cases_twice", { column: twice.name }));
     if (!places.some(Boolean)) return status(say("cases_no_column", { columns: columns.map((c) => c.name).join(", ") }));
     const others = heads.map((_, i) => i).filter((i) => !places[i]); // such as names of the cases: carried along
     const table = [[say("case"), ...others.map((i) => heads[i]), say("most_probable"), ...classes.map((one) => one.name),
@@ -338,6 +345,7 @@
       element("tbody", {}, ...table.slice(1, SHOWN + 1).map((cells) => line("td", cells)))));
     $("table").hidden = $("download").hidden = false;
     status(say(refused ? "cases_refused" : "cases_done", { count: shown(rows.length - refused, 9), refused: shown(refused, 9) })
+      + (absent.length ? ` ${say("cases_absent", { columns: absent.map((c) => c.name).join(", ") })}` : "")
       + (rows.length > SHOWN ? ` ${say("cases_shown", { shown: SHOWN })}` : ""));
   }
 

@@ -71,7 +71,7 @@ def to_page(classifier, path, *, loss=None, cost: Any = None, words=None) -> Non
     model = plain(classifier, DRAWS)
     losses = None if loss is None else _losses(loss, classifier.classes_.tolist())
     names = classifier.schema_.columns
-    costs = dict(zip(names, costs_of(names, cost).tolist(), strict=True))
+    costs = list(zip(names, costs_of(names, cost).tolist(), strict=True))  # pairs: a name may be __proto__
     said, files = page_words(words, model)
     options = said | {"losses": losses, "costs": costs, "left_out": model["unused"]}
     page = _page(source(model), options).encode()

@@ -2,6 +2,9 @@
 // A factor is the density of some entries of a row in each of its cells: an alternative and a class. A member takes an
 // alternative of some factors, and is their product.
 
+const KNOWN = model.kind === "point" || model.kind === "draws"; // the parameters, under which Python has a density of 0
+const LOG_ZERO = -5e289; // below this logarithm
+
 function prepared(f) {
   if ("view" in f) predictives(f);
   f.groups = f.cell ? f.cell.length : f.groups || K;
@@ -30,12 +33,12 @@ function densities(f, z) {
   const kind = KINDS[f.kind];
   if (kind.all) return kind.all(f, z);
   const result = new Float64Array(f.groups);
-  if (f.joint || !kind.density) return result.map((_, g) => kind.whole(f, g, z));
-  f.columns.forEach((j, i) => {
+  if (f.joint || !kind.density) result.forEach((_, g) => (result[g] = kind.whole(f, g, z)));
+  else f.columns.forEach((j, i) => {
     if (Number.isNaN(z[j])) return;
     for (let g = 0; g < f.groups; g++) result[g] += kind.density(f, g, i, z[j], z.beyond[j] || 0);
   });
-  return result;
+  return KNOWN ? result.map((v) => (v < LOG_ZERO ? -Infinity : v)) : result;
 }
 
 /** Return log p(x | alternative, class) from log p(x | g). */

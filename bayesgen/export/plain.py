@@ -29,6 +29,7 @@ from bayesgen.models.bernoulli import BINARY
 from bayesgen.models.leaf import INFINITE
 from bayesgen.models.linear_model import not_finite
 from bayesgen.models.unknown_labels import PartlyLabelled
+from bayesgen.numerics.checks import LARGEST_COUNT
 from bayesgen.numerics.draws import generator
 from bayesgen.posterior.leaf_factor import LeafFactor, leaf_factors
 from bayesgen.tables import arrays, design
@@ -253,14 +254,21 @@ def _columns(classifier) -> list[dict[str, Any]]:
     for column in schema.used().columns:
         block, about = schema.block_of[column], {"name": column, "kind": "number"}
         if block.categories is not None:
-            about |= {"kind": "category", "categories": list(block.categories)}
+            about |= {"kind": "category", "categories": [_told_apart(label) for label in block.categories]}
             about["words"] = f"{listed(block.categories)}; {DECLARE}"
         elif column in schema.dates:
-            about["kind"] = "date"
+            about |= {"kind": "date", "days": column in schema.reading.days}  # days: later numbers may be days too
+        elif schema.reading.in_days(column):
+            about |= {"kind": "duration", "days": column not in schema.reading.spans}
         elif block.kinds[column] == "b":
             about |= {"kind": "bool", "categories": [False, True] if column in schema.bools else [0, 1]}
         found.append(about)
     return found
+
+
+def _told_apart(label) -> Any:
+    """Return a category as JavaScript has it: a whole number that float64 cannot tell from its neighbours is text."""
+    return str(label) if isinstance(label, int) and abs(label) > LARGEST_COUNT - 1 else label
 
 
 def _factor(factor, schema, entries: Entries) -> dict[str, Any]:
@@ -339,7 +347,7 @@ def _described(joint, entries: Entries) -> dict[str, Any]:
         raise InputError(f"{type(joint.classifier).__name__} cannot be exported: {error}") from None
     for entry in gaps:
         column = columns[entries.place[schema.columns[joint.column(entry.gap)]]]
-        if column["kind"] in ("number", "count", "date"):
+        if column["kind"] in ("number", "count", "date", "duration"):
             along = entry.along()
             weight = softmax(logsumexp(along.log_joint, axis=0) + along.log_width, axis=1)[0]
             values = np.broadcast_to(along.values, (1, len(weight)))[0]

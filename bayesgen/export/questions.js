@@ -89,17 +89,23 @@ function* nextMeasurements(row, { loss, costs, priors } = {}) {
     if (costs instanceof Map) return costs.get(name) || 0;
     return Object.prototype.hasOwnProperty.call(costs, name) ? costs[name] : 0;
   };
-  const about = given(x, valued());
-  const far = model.derived.findIndex(({ density }, place) => density && about.z.beyond[WIDTH + place]);
-  if (far >= 0) {
-    const { of } = model.derived[far];
+  let about = given(x, valued());
+  const tooFar = (of) => {
     const words = "is too far from the rows of the fit for next_measurement(): give NaN in its place, or leave the row out";
-    throw refusal(model.columns[of], `value ${shown(x[of])} in row 0 ${words}`);
-  }
+    return refusal(model.columns[of], `value ${shown(x[of])} in row 0 ${words}`);
+  };
+  const far = model.derived.findIndex(({ density }, place) => density && about.z.beyond[WIDTH + place]);
+  if (far >= 0) throw tooFar(model.derived[far].of);
   const now = answered(about, shares);
+  const sizes = x.map((v, j) => (model.columns[j].place || Number.isNaN(v) ? -1 : Math.abs(v)));
+  const farthest = sizes.indexOf(Math.max(...sizes));
+  const lost = jointOf(about).every((v) => v === -Infinity); // ruled out under every class: the shares alone are known
+  const blocked = lost && factors.some((f) => (f.kind === "vector" || f.joint) && entriesOf(f, about.z).length);
+  if (lost) about = given(x.map(() => NaN), about.mixture);
   const action = loss ? decide(now.map(Math.exp), loss).action : 0;
   for (const [j, column] of model.columns.entries()) {
     if (!Number.isNaN(x[j]) || column.given || column.word) continue; // no answer for counts given their total
+    if (blocked) throw tooFar(farthest);
     let value = 0;
     for (const { weight, then } of valuesOf(about, j, shares)) {
       if (loss) {
@@ -109,6 +115,7 @@ function* nextMeasurements(row, { loss, costs, priors } = {}) {
         then.forEach((v, k) => (value += v === -Infinity ? 0 : weight * Math.exp(v) * (v - now[k])));
       }
     }
+    if (Number.isNaN(value)) throw tooFar(farthest);
     yield { column: column.name, value: (loss ? value : Math.max(value, 0)) - cost(column.name) };
   }
 }
@@ -122,7 +129,7 @@ function nextMeasurement(row, options) {
 function drawnRows() {
   const columns = model.columns.map(({ drawn: [middle, spread, codes], above, kind }) => Array.from(flat(codes), (code) => {
     const value = middle + spread * Math.sinh((code - 32768) / 1000);
-    return above !== undefined ? above + Math.exp(value) : kind === "number" ? value : Math.round(value);
+    return above !== undefined ? above + Math.exp(value) : kind === "number" || kind === "duration" ? value : Math.round(value);
   }));
   return Array.from(columns[0], (_, r) => columns.map((values) => values[r]));
 }

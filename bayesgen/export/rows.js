@@ -1,6 +1,7 @@
 // ---- rows -----------------------------------------------------------------------------------------------------------
-// A row is an object by column name; undefined, null, NaN and "" are unknown. Within, it is an array of numbers, a
-// category as its place among the categories of its column, and NaN where unknown.
+// A row is an object by column name; undefined, null, NaN and "" are unknown. Dates are text, 2024-01-31 with a time or
+// without, and durations 1:30, 1 days 02:30:00 or P1DT2H30M. Within, a row is an array of numbers, a category as its place
+// among the categories of its column, and NaN where unknown.
 
 const K = model.classes.length;
 
@@ -25,17 +26,69 @@ function shown(value) {
 const isUnknown = (value) => value === undefined || value === null || Number.isNaN(value);
 const key = (label) => (typeof label === "boolean" ? Number(label) : label);
 
-for (const column of model.columns) {
-  if (column.categories) column.place = new Map(column.categories.map((label, code) => [key(label), code]));
+/** Return what a code stands for, the same for 1, "1" and "1.0"; "01", "+1" and "1e0" stay text. */
+function codeOf(label) {
+  if (typeof label !== "string") return typeof label === "boolean" ? `'${label ? "True" : "False"}` : `#${label}`;
+  const found = /^-?(0|[1-9][0-9]*)(\.[0-9]+)?$/.exec(label);
+  if (!found || label.endsWith("\n")) return `'${label}`;
+  return `#${/[1-9]/.test(found[2] || "") ? Number(label) : BigInt(label.split(".")[0])}`;
 }
+
+for (const column of model.columns) {
+  if (!column.categories) continue;
+  column.place = new Map(column.categories.map((label, code) => [key(label), code]));
+  column.codes = new Map(); // places by code, -1 where several categories have one
+  column.categories.forEach((label, code) => column.codes.set(codeOf(label), column.codes.has(codeOf(label)) ? -1 : code));
+}
+
+const DATE = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d(?:\.\d+)?))?(?:Z|([+-])(\d\d):?(\d\d))?)?$/;
+const CLOCK = /^(?:([+-]?\d+) days? \+?(\d\d):(\d\d):(\d\d(?:\.\d+)?)|(-?)(\d{1,4}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?)$/;
+const NUMERAL = "([+-]?[\\d.]+(?:e[+-]?\\d+)?)";
+const PERIOD = new RegExp(`^([+-]?)P(?:${NUMERAL}D)?(?:T(?:${NUMERAL}H)?(?:${NUMERAL}M)?(?:${NUMERAL}S)?)?$`);
+
+/** Return days since 1970-01-01 of a date in text; NaN where the calendar has no such day. */
+function daysOfDate(text) {
+  const [, year, month, day, hour = 0, minute = 0, second = 0, sign, hours = 0, minutes = 0] = DATE.exec(text) || [];
+  const moment = new Date(0);
+  moment.setUTCFullYear(year, month - 1, day);
+  const there = year > 0 && moment.getUTCMonth() === month - 1 && moment.getUTCDate() === Number(day);
+  if (!there || hour > 23 || minute > 59 || second >= 60 || minutes > 59) return NaN;
+  const zone = (sign === "-" ? -1 : 1) * (60 * hours + 1 * minutes);
+  return moment.getTime() / 86400000 + (60 * hour + 1 * minute - zone + second / 60) / 1440;
+}
+
+/** Return the days of a duration in text; NaN where it is none. */
+function daysOfSpan(text) {
+  const clock = CLOCK.exec(text);
+  if (clock) {
+    const [days = 0, hours, minutes, seconds = 0] = clock[1] ? clock.slice(1) : [0, ...clock.slice(6)];
+    const length = (1 * hours) * 60 + 1 * minutes + seconds / 60;
+    return clock[5] ? -length / 1440 : 1 * days + length / 1440;
+  }
+  const [, sign, ...parts] = PERIOD.exec(text) || [];
+  if (!parts.some((part) => part !== undefined)) return NaN;
+  const [days, hours, minutes, seconds] = parts.map((part) => Number(part || 0));
+  return (sign === "-" ? -1 : 1) * (days + (hours * 60 + minutes + seconds / 60) / 1440);
+}
+
+const TEXTS = { date: [daysOfDate, "dates", "date"], duration: [daysOfSpan, "durations", "duration"] };
 
 /** Return the number that stands for a value of a column, or throw. */
 function entry(column, value, remarks) {
   if (isUnknown(value)) return NaN;
+  const told = (words) => remarks.push(`column ${shown(column.name)}: ${words}`);
+  if (typeof value === "object") throw fault(column.name, `column ${shown(column.name)} holds an object, which is no value`);
   if (column.place) {
-    const code = column.place.get(key(value));
-    if (code !== undefined) return code;
-    if (value === "") return NaN;
+    let code = column.place.get(key(value));
+    if (code === undefined && column.kind === "category") code = column.codes.get(codeOf(value));
+    if (typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER && Number.isInteger(value)) {
+      throw refusal(column, `${shown(value)} is no whole number that JavaScript tells from its neighbours; give it as text`);
+    }
+    if (code >= 0) return code;
+    if (value === "") {
+      told("'' is taken as unknown");
+      return NaN;
+    }
     if (column.kind === "category") {
       if (model.unseen === "error") {
         const text = `${shown(value)} in row 0 is not one of the categories ${column.words}`;
@@ -48,12 +101,17 @@ function entry(column, value, remarks) {
       return NaN;
     }
   }
-  if (value === "") return NaN;
-  if (column.kind === "date" && typeof value === "string") {
-    const days = /^\d{4}-\d\d-\d\d$/.test(value) ? Date.parse(`${value}T00:00:00Z`) / 86400000 : NaN;
-    if (Number.isNaN(days)) throw refusal(column, `${shown(value)} is not a date`);
+  if (value === "") {
+    told("'' is taken as unknown");
+    return NaN;
+  }
+  const [daysOf, things, one] = TEXTS[column.kind] || [];
+  if (daysOf && typeof value === "string") {
+    const days = daysOf(value.trim());
+    if (Number.isNaN(days)) throw refusal(column, `${shown(value)} is not a ${one}`);
     return days;
   }
+  if (daysOf && !(column.days && typeof value === "number")) throw refusal(column, `${shown(value)} is a number, where the fit had ${things}`);
   if (typeof value !== "number" && typeof value !== "boolean") {
     const text = `column ${shown(column.name)} holds ${shown(String(value))}, which is not a number`;
     throw fault(column.name, `${text}; convert it or drop it, or take naive Bayes and declare it categorical`);
@@ -68,9 +126,16 @@ function entry(column, value, remarks) {
   return x;
 }
 
+const NAMES = new Set([...model.columns.map(({ name }) => name), ...model.unused]);
+
 /** Return a row as numbers. @param {Object<string, *>} row @param {string[]} [remarks] */
 function read(row, remarks = []) {
+  if (typeof row !== "object" || row === null || Array.isArray(row) || row instanceof Map) {
+    throw new Error("a row is an object of values by the names of columns, such as {age: 40, sex: null}");
+  }
   const has = (name) => Object.prototype.hasOwnProperty.call(row, name);
+  const others = Object.keys(row).filter((name) => !NAMES.has(name));
+  if (others.length) remarks.push(`${others.map(shown).join(", ")}: no column of the model, which has ${model.columns.map(({ name }) => shown(name)).join(", ")}`);
   const x = model.columns.map((column) => (has(column.name) ? entry(column, row[column.name], remarks) : NaN));
   for (const f of factors) if (KINDS[f.kind].check) KINDS[f.kind].check(f, x);
   return x;
@@ -87,6 +152,8 @@ function complete(row) {
 /** Tell what of a row is taken otherwise than it was given. @returns {string[]} sentences */
 function remarks(row) {
   const found = [];
-  read(row, found);
+  const x = read(row, found);
+  const lost = !model.score && !model.average && jointOf(given(x)).every((v) => v === -Infinity);
+  if (lost) found.push("1 row has probability 0 under every class; it gets the class prior");
   return found;
 }

@@ -71,12 +71,13 @@ def _column(column, given, sentences) -> dict[str, Any]:
     said = given.get("columns", {}).get(column["name"], {})
     found = {key: column[key] for key in ("name", "kind", "range") if key in column}
     found |= {"label": said.get("name") or _plainly(column["name"])}
-    found |= {key: said[key] for key in ("unit", "help") if said.get(key)}
+    usual = {"unit": "days"} if column["kind"] == "duration" else {}
+    found |= usual | {key: said[key] for key in ("unit", "help") if said.get(key)}
     if values := column.get("categories"):
         bools = column["kind"] == "bool" or all(isinstance(value, bool) for value in values)
-        usual = {v: (sentences["yes"] if v else sentences["no"]) if bools else str(v) for v in values}
+        texts = {v: (sentences["yes"] if v else sentences["no"]) if bools else str(v) for v in values}
         words = said.get("categories", {})
-        found["choices"] = [{"value": v, "name": words.get(str(v)) or usual[v]} for v in values]
+        found["choices"] = [{"value": v, "name": words.get(str(v)) or texts[v]} for v in values]
     return found
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bayesgen.core.errors import InputError
 from bayesgen.decision.outcomes import aligned_loss, costs_of
 from bayesgen.inspection.missing import joint_of
 from bayesgen.numerics.pieces import count_rows
@@ -64,8 +65,12 @@ def next_measurement(classifier, X, loss: ArrayLike | None = None, cost: Any = N
     costs, rows = costs_of(names, cost), joint.read(X)
     result = np.full((count_rows(rows), len(names)), np.nan)
     joint.check(rows, "next_measurement()")
-    for places, now, then, weight in joint.measured(rows):
-        result[places] = _saved(now, then, weight, losses)
+    with np.errstate(invalid="ignore"):  # infinite less infinite, of a row so far out that it is refused
+        for places, now, then, weight in joint.measured(rows):
+            result[places] = saved = _saved(now, then, weight, losses)
+            for row in places[0][np.isnan(saved)][:1]:
+                text = f"row {row} is too far from the rows of the fit for next_measurement(): give NaN for its far "
+                raise InputError(f"{text}values, or leave the row out", row=int(row))
     result -= costs
     if not hasattr(classifier, "feature_names_in_"):
         return result

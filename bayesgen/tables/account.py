@@ -223,7 +223,10 @@ def read_like(
     numeric = [c for b in schema.blocks if b.categories is None for c, kind in b.kinds.items() if kind != "O"]
     for column in numeric:
         seen = X[column].dropna()
-        numbers = X[column].dtype.kind in "iuf" or (X[column].dtype.kind == "b" and column in schema.bools)
+        if schema.reading.in_days(column) and not read.reading.in_days(column) and X[column].dtype.kind in "iuf":
+            raise ValueError(f"column {column!r} holds numbers, and the fit had durations there")
+        X[column] = schema.reading.as_durations(X[column], column)
+        numbers = X[column].dtype.kind in "iufm" or (X[column].dtype.kind == "b" and column in schema.bools)
         if numbers or column in schema.dates or not len(seen):
             continue
         if found := unread(seen.astype(str).unique()):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayesgen.core.errors import Informed, InputError, InputTypeError, named
+from bayesgen.tables.arrow import pa
 from bayesgen.tables.columns import check_same
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.survey import Survey, kind_of_type
@@ -69,7 +70,9 @@ def without_index(schema) -> list[str]:
 def declared(schema, target, weight) -> Survey:
     """Return the kinds of the columns, without the columns of classes and weights."""
     columns = [name for name in without_index(schema) if name not in (target, weight)]
-    return Survey({name: kind_of_type(schema.field(name).type) for name in columns})
+    types = {name: schema.field(name).type for name in columns}
+    spans = frozenset(name for name, kind in types.items() if pa.types.is_duration(kind))
+    return Survey({name: kind_of_type(kind) for name, kind in types.items()}, spans=spans)
 
 
 def check_like(schema, path, first) -> None:

@@ -317,6 +317,18 @@ def moments(days) -> np.ndarray:
     return np.where(known, milliseconds.astype("datetime64[ms]"), np.datetime64("NaT", "ms"))
 
 
+def durations(days) -> np.ndarray:
+    """Convert numbers of days to durations, timedelta64[us] (n,); NaN gives NaT.
+
+    >>> durations([1.5, float("nan")])
+    array([129600000000,        'NaT'], dtype='timedelta64[us]')
+    """
+    days = np.asarray(days, float)
+    known = np.isfinite(days)
+    microseconds = np.rint(np.where(known, days, 0.0) * 86_400_000_000).astype(np.int64)
+    return np.where(known, microseconds.astype("timedelta64[us]"), np.timedelta64("NaT", "us"))
+
+
 def as_date(day: float) -> str:
     """Write days since 1970-01-01 as a date, with the time where there is one; beyond the years 53 to 3886 as a number.
 

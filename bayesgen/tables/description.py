@@ -53,6 +53,11 @@ class Columns(abc.ABC):
     reading: Reading = Reading()  # how they were written, where they come with an account of it
 
     @functools.cached_property
+    def durations(self) -> frozenset[str]:
+        """Columns that hold durations."""
+        return frozenset()
+
+    @functools.cached_property
     def changed(self) -> tuple[str, ...]:
         """Columns that hold values which were not read with that account."""
         return ()

@@ -85,8 +85,11 @@ def read(
     if fields is None:
         typed = {name: _parquet_column(v, name in declared, missing, (kinds or {}).get(name)) for name, v in table}
         columns, gaps = ({name: found[place] for name, found in typed.items()} for place in (0, 1))
-        notes, account = list(_lost_levels(columns, declared)), Reading()
-        if spans := [name for name, values in table if values.dtype.kind == "m"]:
+        spans = [name for name, values in table if values.dtype.kind == "m"]
+        for name in spans if later else ():
+            columns[name] = dict(table)[name]  # which is compared with the fit
+        notes, account = list(_lost_levels(columns, declared)), Reading(units=dict.fromkeys(spans, DURATION))
+        if spans:
             notes.append(f"{named(spans)}: durations taken as numbers of days")
         if reading.numerals() != Numerals() and not later:
             notes.append("Parquet, whose columns have types: --decimal, --thousands and --limits are for CSV")

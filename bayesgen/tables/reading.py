@@ -8,17 +8,19 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.core.errors import Argument, InputError, quoted
 from bayesgen.core.registry import saveable
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.columns import refused
-from bayesgen.tables.dates import FORMATS, check_order, days, reordered
+from bayesgen.tables.dates import FORMATS, check_order, days, durations, reordered
 from bayesgen.tables.marks import holds, joined, marks_of
-from bayesgen.tables.numerals import Column, Numerals, thousands_apart
+from bayesgen.tables.numerals import DURATION, Column, Numerals, thousands_apart
 
 _ATTRIBUTE = "bayesgen.reading"  # key of the account among the attributes of a DataFrame
 _MARKS = "marks"  # key, in the account there, of the marks of its columns
+_LONGEST = 10**8  # days of a duration, whose microseconds are whole numbers of 64 bits
 _TELLS = "_limit"  # ends the name of a column that tells which entries of another are limits
 
 
@@ -63,6 +65,8 @@ class Reading:
     days: tuple[str, ...] = ()  # those of them that came as such numbers, so that later numbers may be days too
     # columns that the fit had in other values than the file: nothing else is known of them
     changed: tuple[str, ...] = ()
+    # columns that came as durations, and are numbers of days, in the unit `DURATION`: later numbers are refused there
+    spans: tuple[str, ...] = ()
 
     def __post_init__(self):
         self.numerals()
@@ -124,13 +128,27 @@ class Reading:
         """Return the values of a column of dates as days since 1970-01-01, (n,), read as those of the fit."""
         return days(values, column, self.dates[column], column in self.days)
 
+    def in_days(self, column: str) -> bool:
+        """Return True for a column of durations, which are read as numbers of days."""
+        return self.units.get(column) == DURATION
+
+    def as_durations(self, values: pd.Series, column: str) -> pd.Series:
+        """Return the numbers of days of a later file's column as durations, where the fit had durations."""
+        if column not in self.spans or values.dtype.kind not in "iuf":
+            return values
+        if (far := values.abs() > _LONGEST).any():
+            row = int(far.argmax())
+            raise refused(column, row, values.iloc[row], f"is no duration of less than {_LONGEST:,} days")
+        return pd.Series(durations(values), index=values.index)
+
     def of_columns(self, columns: Collection[str]) -> "Reading":
         """Return the account of some columns."""
         if not (self.percent or self.fractions or self.dates or self.changed or self.units):
             return self
         chosen = set(columns)
         percent = None if self.percent is None else tuple(c for c in self.percent if c in chosen)
-        lists = {n: tuple(c for c in getattr(self, n) if c in chosen) for n in ("minus", "changed", "plain", "bare")}
+        several = ("minus", "changed", "plain", "bare", "spans")
+        lists = {name: tuple(c for c in getattr(self, name) if c in chosen) for name in several}
         named = ("fractions", "dates", "units")
         maps = {n: {c: v for c, v in getattr(self, n).items() if c in chosen} for n in named}
         return replace(self, percent=percent, **lists, **maps)
@@ -162,13 +180,15 @@ class Reading:
             return
         if self.percent is not None and column.percent and not percent:
             raise _against(name, fields, column.percent, "has a percent sign, where the fit had numbers without")
-        if percent and not column.percent and (column.values != 0).any():
-            entry = next(text for text in fields.to_pylist() if text and any(sign in "123456789" for sign in text))
-            raise _against(name, fields, entry, "has no percent sign, which the numbers of the fit have")
-        if unit and self.percent is not None and not column.unit and (column.values != 0).any():
-            entry = next(text for text in fields.to_pylist() if text and any(sign in "123456789" for sign in text))
+        unlike = percent and not column.percent
+        lacks = unit and (self.percent is not None or unit == DURATION) and not column.unit
+        told = (text for text in fields.to_pylist() if text and any(sign in "123456789" for sign in text))
+        bare = next(told, None) if unlike or lacks else None
+        if bare and unlike:
+            raise _against(name, fields, bare, "has no percent sign, which the numbers of the fit have")
+        if bare and lacks:
             text = f"has no {unit}, which the numbers of the fit have: if they are in {unit}, give "
-            raise _against(name, fields, entry, text, Argument("units", {name: unit}))
+            raise _against(name, fields, bare, text, Argument("units", {name: unit}))
         fraction = self.fractions.get(name)
         for sign in ".," if fraction is not None else "":
             if not (entry := thousands_apart(fields, sign)):

@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.core.errors import Argument, InputWarning, counted, listed, several, warn
+from bayesgen.core.errors import Argument, InputError, InputWarning, counted, listed, several, warn
 from bayesgen.core.registry import saveable
 from bayesgen.models.categorical import label_array
 from bayesgen.models.column_families import FAMILIES, sparse_families
 from bayesgen.models.leaf import Leaf
 from bayesgen.numerics.pieces import count_rows
-from bayesgen.tables.dates import moments
+from bayesgen.tables.dates import durations, moments
 from bayesgen.tables.description import Columns, Verdict, two_whole
 from bayesgen.tables.labels import warn_of_alike
+from bayesgen.tables.numerals import DURATION
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.table import Table
 
@@ -173,7 +174,8 @@ class Schema:
     def as_written(self, table: Columns) -> "Schema":
         """Return the schema with the account of how a table was written, and of the dates in it."""
         dates = [column for column, block in self.block_of.items() if block.leaf == "date"]
-        if not dates and table.reading == self.reading:
+        spans = tuple(column for column in self.block_of if column in table.durations)
+        if not dates and not spans and table.reading == self.reading:
             return self
         if changed := [column for column in self.block_of if column in table.changed]:
             text = f"the columns {listed(changed)} hold values that their file had not: later files are read as they "
@@ -182,7 +184,8 @@ class Schema:
         forms = {column: table.date_form(column) for column in dict.fromkeys([*known.dates, *dates])}
         days = tuple(column for column, form in forms.items() if form is None)
         found = {column: known.dates.get(column, "") if form is None else form for column, form in forms.items()}
-        return replace(self, reading=replace(known, dates=found, days=days))
+        units = {**known.units, **dict.fromkeys(spans, DURATION)}
+        return replace(self, reading=replace(known, dates=found, days=days, spans=spans, units=units))
 
     @property
     def dates(self) -> tuple[str, ...]:
@@ -208,11 +211,29 @@ class Schema:
         """Return one array a block, NaN where missing; an unseen category is an error, or missing with a warning."""
         self.reading.check_percent(table.reading, (column for column in table.columns if column not in table.changed))
         table = table.renamed(self.columns, self.reading)
+        self._check_durations(table)
         new: dict[str, dict] | None = {} if unseen == "missing" else None
         result = {block.name: block.read(table, new) for block in self.blocks}
         if new:
             _warn_of_unseen(new)
         return result
+
+    def _check_durations(self, table: Table) -> None:
+        """Raise where a table has durations and the fit had none, or numbers in place of those of the fit.
+
+        Numbers of days that were read from a file's durations are durations too.
+        """
+        read = {column for column in self.reading.fractions if table.reading.in_days(column)}
+        for column in sorted(table.durations.union(self.reading.spans, read)):
+            has = column in table.durations or table.reading.in_days(column)
+            if column not in self.block_of or has == self.reading.in_days(column):
+                continue
+            if not has and (table.kind(column) not in ("b", "f") or np.isnan(table.numbers((column,))).all()):
+                continue  # refused as no number, or a gap
+            text, cure = "numbers, where the fit had durations", f"pandas.to_timedelta(X[{column!r}], unit='D')"
+            if has:
+                text, cure = "durations, where the fit had none", f"X[{column!r}] / pandas.Timedelta(days=1)"
+            raise InputError(f"column {column!r} holds {text}; convert them, such as by {cure}", column=column)
 
     def write(self, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return columns by name from one array a block, codes as the categories they stand for: the inverse of `read`.
@@ -223,6 +244,7 @@ class Schema:
         for block in self.blocks:
             for column, cells in block.write(rows[block.name]).items():
                 dated = moments(cells) if column in self.dates else cells
+                dated = durations(cells) if column in self.reading.spans else dated
                 result[column] = cells.astype(bool) if column in self.bools else dated
         return result
 
@@ -238,7 +260,7 @@ def _values(columns: tuple[str, ...], leaf) -> tuple[str, ...]:
 
 def side_by_side(columns) -> np.ndarray:
     """Join columns (n,) in an array (n, columns), of objects where there are dates, or text beside numbers."""
-    columns = [c.astype(object) if c.dtype.kind == "M" else c for c in columns]
+    columns = [c.astype(object) if c.dtype.kind in "Mm" else c for c in columns]
     kinds = {"text" if c.dtype.kind in "US" else c.dtype.kind if c.dtype.kind in "bO" else "number" for c in columns}
     return np.column_stack([c.astype(object) for c in columns] if len(kinds) > 1 else columns)
 

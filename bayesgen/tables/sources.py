@@ -143,7 +143,7 @@ class CsvFiles(Source):
                 kind = "text" if self.kinds.get(name, "O") == "O" else "number"
                 fields = batch.column(name)
                 found = read_column(fields, self.missing, kind, self._how[name], name)
-                columns[name] = found.values
+                columns[name] = self.reading.as_durations(found.values, name)
                 if kind == "number":
                     told = [*self.reading.doubts(name, fields, found, self._how[name])]
                     if found.minus and self.reading.percent is not None and name not in self.reading.minus:
@@ -322,7 +322,12 @@ def source_like(data: Any, missing: Sequence[str], schema) -> Source:
     """Return the source of batches for data to be read as the table of a schema was written, where there is one."""
     if schema is None:
         return source_of(data, Reading.said(missing=tuple(missing)))
-    return source_of(data, schema.reading.given(missing=missing), schema.used().columns)
+    found, reading = source_of(data, schema.reading.given(missing=missing), schema.used().columns), schema.reading
+    typed = found.types(None, None) if isinstance(found, ParquetFiles) else Survey({})
+    for column, kind in typed.kinds.items():
+        if kind in ("b", "f") and reading.in_days(column) and column not in typed.spans:
+            raise ValueError(f"column {column!r} holds numbers, and the fit had durations there")
+    return found
 
 
 def _of_lazy(frame):

@@ -114,7 +114,8 @@ class Table(Columns):
             )
         result = copy.copy(self)
         result.columns, result._known = tuple(columns), {}
-        vars(result).pop("place", None)
+        for known in ("place", "durations"):
+            vars(result).pop(known, None)
         return result
 
     def rows(self, chosen: np.ndarray) -> "Table":
@@ -147,6 +148,11 @@ class Table(Columns):
             "O" if isinstance(dtype, _WORDS) else _KINDS.get(dtype.kind) if isinstance(dtype, np.dtype) else None
             for dtype in self.native.dtypes.array
         ]
+
+    @functools.cached_property
+    def durations(self) -> frozenset[str]:
+        typed = zip(self.columns, self._plain, strict=True) if self._mixed else ()
+        return frozenset(c for c, plain in typed if plain is None and self._series(c).dtype == nw.Duration)
 
     def _of_pandas(self, place: int):
         name = self.names[place] if self.names else None  # the index by a place takes half as long again
@@ -182,7 +188,7 @@ class Table(Columns):
 
     def doubt(self, column: str) -> Verdict | None:
         """Return the verdict on a column of a DataFrame that may be no feature, else None; ten rows do not tell."""
-        if self._mixed and self._series(column).dtype == nw.Duration:
+        if column in self.durations:
             return Verdict("durations")
         if self.names is None or len(self) <= 10:
             return None
