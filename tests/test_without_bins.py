@@ -1,12 +1,13 @@
 """Calibration without bins: the line in log odds, the curve that rises, the scaled Brier score."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from refusals import refuses
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
-from bayesgen.evaluation import calibration_line, reliability_curve, scaled_brier_score
+from bayesgen.evaluation import calibration_line, log_loss, net_benefit, reliability_curve, scaled_brier_score
 
 RNG = np.random.default_rng(0)
 SAID = RNG.uniform(0.05, 0.95, 300)
@@ -20,8 +21,30 @@ def test_the_line_is_a_logistic_regression():
     assert np.isclose(line.intercept.value, peer.intercept_[0], rtol=1e-5)
     moved = expit(logit(SAID) + line.in_the_large.value)
     assert np.isclose(moved.mean(), HAPPENED.mean(), atol=1e-9)
-    named = calibration_line(np.where(HAPPENED, "ill", "well"), 1 - SAID, positive="ill")
+    named = calibration_line(np.where(HAPPENED, "ill", "well"), SAID, positive="ill")
     assert np.allclose(named.slope, line.slope, atol=1e-9)
+
+
+@pytest.mark.parametrize("names", [("ill", "well"), ("well", "ill"), (0, 1), (1, 0), (True, False), (7, 3)], ids=str)
+def test_one_column_is_the_probability_of_the_class_that_positive_names(names):
+    case, other = names
+    y = np.where(HAPPENED, *map(np.array, names))
+    whole = np.stack([SAID, 1 - SAID] if sorted(names)[0] == case else [1 - SAID, SAID], axis=1)
+    for p in (SAID, SAID.tolist(), pd.Series(SAID)):
+        assert calibration_line(y, p, positive=case) == calibration_line(y, whole, positive=case)
+        one, both = (net_benefit(y, q, [0.2, 0.5], positive=case).model for q in (p, whole))
+        np.testing.assert_array_equal(one, both)
+        one, both = (reliability_curve(y, q, positive=case) for q in (p, whole))
+        np.testing.assert_array_equal(one.probability, both.probability)
+        np.testing.assert_allclose(one.frequency, both.frequency, rtol=1e-12)
+    mirrored = calibration_line(y, 1 - SAID, positive=other)
+    assert np.allclose(mirrored.slope, calibration_line(y, SAID, positive=case).slope, atol=1e-6)
+
+
+def test_shares_without_names_of_classes_ask_for_labels():
+    shares = RNG.dirichlet(np.ones(3), 5)
+    refuses(lambda: log_loss(shares, shares), "say which class each column is: by labels=, or by the columns")
+    assert np.isclose(log_loss(shares, shares, labels=list("abc")), -(shares * np.log(shares)).sum(1).mean())
 
 
 def test_a_row_repeated_within_its_group_tells_nothing_new():

@@ -148,8 +148,12 @@ def quoted(name) -> str:
 
 
 def counted(n, what: str) -> str:
-    """Return a number with its noun: 1 row, 2 rows."""
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+    """Return a number with its noun.
+
+    >>> counted(1, "row"), counted(2, "row"), counted(2, "class")
+    ('1 row', '2 rows', '2 classes')
+    """
+    return f"{n} {what}" if n == 1 else f"{n} {what}{'es' if what.endswith('s') else 's'}"
 
 
 def _more(items) -> str:

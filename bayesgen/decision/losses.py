@@ -386,7 +386,7 @@ def cross_entropy(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | Non
     array([0.69314718,        inf])
     """
     known = column_classes(y_proba, labels)
-    if isinstance(y_true := labels_or_shares(y_true, default=known), Shares):
+    if isinstance(y_true := labels_or_shares(y_true, default=known, argument="labels="), Shares):
         q = both_columns(y_proba)
         shares = y_true.among(range(q.shape[1]) if known is None else known)
         if len(shares) != len(q):

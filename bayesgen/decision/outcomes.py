@@ -51,6 +51,11 @@ def named_classes(y_true: ArrayLike, codes: Codes, y_proba: ArrayLike, labels: L
     return np.asarray(classes_by_code(y_true, codes, count) if known is None else known).tolist()
 
 
+def for_case(p: Floats, y_proba: ArrayLike, case: int) -> Floats:
+    """Return probabilities of two classes (n, 2) whose one column was given as that of the case, by its code."""
+    return p[:, ::-1] if np.ndim(y_proba) == 1 and case == 0 else p
+
+
 def case_of(positive, classes: Sequence) -> int:
     """Return the code of the class of the cases; the second of two classes where nobody names it."""
     if positive is None and len(classes) != 2:

@@ -37,6 +37,7 @@ from bayesgen.decision.outcomes import (
     both_columns,
     case_of,
     column_classes,
+    for_case,
     named_classes,
     numbers,
     truth_and_probability,
@@ -117,7 +118,7 @@ def net_benefit(
         True classes of rows that the classifier did not learn from: labels, or codes 0 to K - 1. Or draws of the class
         probabilities of one fitted model, as of its ``predict_proba_draws``: the band is then the model's.
     probability : array_like or DataFrame, shape (n, K), or (n,) for two classes
-        Predicted probabilities of all classes, or of the second class.
+        Predicted probabilities of all classes, or of the class of the cases; with ``loss`` of the second class.
     thresholds : array_like, shape (T,), optional
         Probabilities between 0 and 1, default .01, .02, ..., .99; with ``loss`` the costs to try.
     positive : label, optional
@@ -157,6 +158,7 @@ def net_benefit(
     w = row_weights(weights, len(p))
     if loss is None:
         case = case_of(positive, classes)
+        p = for_case(p, probability, case)
         value = np.arange(1, 100) / 100 if thresholds is None else np.atleast_1d(numbers("thresholds", thresholds))
         if value.ndim != 1 or not value.size or not ((value > 0) & (value < 1)).all():
             raise ValueError("thresholds must be probabilities between 0 and 1, without these")

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 from scipy.special import expit
 
-from bayesgen.decision.outcomes import Floats, Labels, case_of, named_classes, truth_and_probability
+from bayesgen.decision.outcomes import Floats, Labels, case_of, for_case, named_classes, truth_and_probability
 from bayesgen.decision.outcomes import weights as row_weights
 from bayesgen.numerics.newton import minimise
 from bayesgen.tables.groups import group_codes
@@ -89,7 +89,7 @@ def calibration_line(
     y : array_like, shape (n,)
         True classes of rows that the classifier did not learn from: labels, or codes 0 to K - 1.
     probability : array_like or DataFrame, shape (n, K), or (n,) for two classes
-        Predicted probabilities of all classes, or of the second class.
+        Predicted probabilities of all classes, or of the class of the cases.
     positive : label, optional
         Class of the cases; default: the second of two classes.
     labels, weights, groups : optional
@@ -164,7 +164,7 @@ def _event(y, probability, positive, labels, weights, groups):
     code, p = truth_and_probability(y, probability, labels)
     case = case_of(positive, named_classes(y, code, probability, labels, p.shape[1]))
     w = row_weights(weights, len(p))
-    return code == case, p[:, case], w, group_codes(groups, len(p), w)
+    return code == case, for_case(p, probability, case)[:, case], w, group_codes(groups, len(p), w)
 
 
 def _logistic(design, offset, event, w, group) -> list[Estimate]:

@@ -48,10 +48,11 @@ class Shares:
         return self.values[:, places("y", self.names, list(classes), "one column of shares for each of the classes")]
 
 
-def labels_or_shares(y, classes=None, default: Any = None) -> Any:
+def labels_or_shares(y, classes=None, default: Any = None, argument: str = "classes=") -> Any:
     """Return shares (n, K) with the names of their columns; one label a row stays as it is.
 
-    The classes of the columns are those of a DataFrame, else ``classes``, else ``default``.
+    The classes of the columns are those of a DataFrame, else ``classes``, else ``default``; the error names the
+    ``argument`` that says them.
     """
     shape: Any = getattr(y, "shape", ())
     if isinstance(y, list | tuple) and y and isinstance(y[0], list | tuple | np.ndarray):
@@ -62,7 +63,7 @@ def labels_or_shares(y, classes=None, default: Any = None) -> Any:
     if names is None and (names := default if classes is None else classes) is None:
         raise ValueError(
             "y should be a 1d array of labels; of shares of the classes, (rows, classes), say which class each column "
-            "is: by classes=, or by the columns of a DataFrame"
+            f"is: by {argument}, or by the columns of a DataFrame"
         )
     names, values = np.asarray(names).tolist(), np.asarray(y)
     if len(names) != shape[1] or len(set(names)) < len(names):
