@@ -42,7 +42,7 @@ class Given:
     classes: np.ndarray  # (K,): all classes, in order
     weight: np.ndarray | None  # (n,), or None: their weights, where the user gave any
     schema: Schema  # types and categories of the columns
-    constant: tuple[str, ...]  # numeric columns that the other members do not see
+    constant: tuple[str, ...]  # columns that the other members do not see
     places: np.ndarray | None = None  # (m,), or None: places of the rows to learn from; None for all, in order
 
     def rows(self, places) -> "Given":
@@ -58,10 +58,9 @@ class Given:
 
     def shape(self) -> "Shape":
         """Return what other rows are rebuilt by."""
-        x, _ = arrays.numbers_and_codes(self.schema, self.schema.read(self.table))
-        held = dict(zip(arrays.numbers(self.schema), np.fmax.reduce(x, 0), strict=True))
+        held = np.fmax.reduce(arrays.columns(self.schema, self.schema.read(self.table), self.constant), 0)
         first = self.table.rows(np.arange(1)).native
-        return Shape(self.schema, {name: float(held[name]) for name in self.constant}, first)
+        return Shape(self.schema, dict(zip(self.constant, held.tolist(), strict=True)), first)
 
 
 @dataclass(frozen=True)
@@ -74,11 +73,10 @@ class Shape:
 
     def rebuilt(self, x, c) -> Any:
         """Return rows (n, D) and (n, F) as a table or array, in the types of the fit where these hold the values."""
-        blocks = arrays.blocks(self.schema, x, c, left_out=tuple(self.constant))
+        blocks = arrays.blocks(self.schema, x, c, None, tuple(self.constant), self.constant)
         whole = {name: values if values.dtype.kind == "f" else values.clip(0) for name, values in blocks.items()}
         result, first = self.schema.write(whole), Table(self.first)
-        result |= {name: np.full(len(x), value) for name, value in self.constant.items()}
-        for name, codes in zip(arrays.categories(self.schema), c.T, strict=True):
+        for name, codes in zip(arrays.categories(self.schema, self.constant), c.T, strict=True):
             if (codes < 0).any():
                 result[name] = result[name].astype(object)
                 result[name][codes < 0] = None

@@ -114,8 +114,8 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
     schema_ : Schema
         Types and categories of the columns.
     constant_ : dict from str to float
-        Numeric columns that hold one value or none, and are left out, with the value or NaN; not those with a leaf of
-        their own.
+        Columns that hold one value or none, and are left out, with the value (of categories its place among them) or
+        NaN; not those with a leaf of their own.
     average_ : Average
         The members with their statistics, exponents and weights, and ``sharpening``, the exponent of the average.
     members_ : list of Product or Member
@@ -260,7 +260,7 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
                 *arrays.numbers_and_codes(self.schema_, blocks, self.constant_, arrays.LARGEST),
                 most(codes),
                 np.ones(len(codes)) if weight is None else weight,
-                tuple(arrays.levels(self.schema_)),
+                tuple(arrays.levels(self.schema_, self.constant_)),
                 len(self.classes_),
                 np.arange(len(codes)) if group is None and codes.ndim == 2 else group,
                 arrays.entries(self.schema_, blocks),

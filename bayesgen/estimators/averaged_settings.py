@@ -115,7 +115,7 @@ def warn_of_fit(classifier, rows: Rows, found: Repeats | None) -> None:
         warn(found.told("groups="))
     if rows.group is None:
         schema = classifier.schema_
-        names = arrays.numbers(schema, classifier.constant_) + arrays.categories(schema)
+        names = arrays.numbers(schema, classifier.constant_) + arrays.categories(schema, classifier.constant_)
         warn_of_names(names, (*rows.x.T, *rows.c.T), rows.codes)
     else:
         warn_of_undivided(classes, rows.codes, rows.group)

@@ -150,10 +150,10 @@ def check_average(estimator) -> None:
     """Raise where the parts of an averaged classifier do not fit its columns and classes, or one another."""
     _check_columns(estimator)
     schema, fitted, left_out = estimator.schema_, estimator.average_, estimator.constant_
-    numeric = isinstance(left_out, dict) and {*left_out} <= {*arrays.numbers(schema)}
+    numeric = isinstance(left_out, dict) and {*left_out} <= {*arrays.numbers(schema), *arrays.categories(schema)}
     require_fit(numeric and all(isinstance(v, float) for v in left_out.values()), "constant_ are no numbers")
     require_fit(isinstance(fitted, Average), f"average_ is a {type(fitted).__name__}")
-    classes, levels = len(estimator.classes_), arrays.levels(schema)
+    classes, levels = len(estimator.classes_), arrays.levels(schema, left_out)
     dim = len(arrays.numbers(schema, left_out))
     require_fit(all(family.members for family in fitted.parts), "a part has no members")
     density = np.any(fitted.density_weights)  # of all columns

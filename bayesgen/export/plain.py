@@ -125,12 +125,12 @@ def _mixture(classifier, entries: Entries) -> dict[str, Any]:
 def _average(classifier, entries: Entries) -> dict[str, Any]:
     """Return an average: its members with their weights and exponents, their factors, and what questions need."""
     average, schema, constant = classifier.posterior_, classifier.schema_, classifier.constant_
-    numbers, categories = arrays.numbers(schema, constant), arrays.categories(schema)
+    numbers, categories = arrays.numbers(schema, constant), arrays.categories(schema, constant)
     for column in entries.columns:
-        if column["name"] in (*numbers, *constant):
-            column["infinite"] = _VALUE + arrays.INFINITE
-        elif column["kind"] == "bool":
+        if column["kind"] == "bool":
             column["words"] = _VALUE + BINARY
+        elif column["name"] in (*numbers, *constant):
+            column["infinite"] = _VALUE + arrays.INFINITE
         if (value := constant.get(column["name"], np.nan)) == value:
             column["constant"] = value
     places = [[entries.place[name] for name in names] for names in (numbers, categories)]

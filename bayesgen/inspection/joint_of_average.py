@@ -52,8 +52,8 @@ class JointOfAverage(Joint):
 
     def nothing(self):
         schema, constant = self.classifier.schema_, self.classifier.constant_
-        widths = {"numbers": len(arrays.numbers(schema, constant)), "categories": len(arrays.categories(schema))}
-        rows = {name: np.full((1, width), np.nan) for name, width in widths.items()}
+        names = {"numbers": arrays.numbers(schema, constant), "categories": arrays.categories(schema, constant)}
+        rows = {name: np.full((1, len(columns)), np.nan) for name, columns in names.items()}
         if self.leaves is not None:
             rows |= leaf_blocks(self.leaves, np.full((1, self.leaves.width), np.nan))
         return rows | ({CONSTANT: np.array([[*self.constants.values()]])} if self.constants else {})
@@ -71,7 +71,7 @@ class JointOfAverage(Joint):
     def column(self, gap):
         schema, constant = self.classifier.schema_, self.classifier.constant_
         names: dict[str, Any] = {LEAF + block.name: block.columns for block in arrays.leaves(schema)}
-        names |= {"numbers": arrays.numbers(schema, constant), "categories": arrays.categories(schema)}
+        names |= {"numbers": arrays.numbers(schema, constant), "categories": arrays.categories(schema, constant)}
         return schema.columns.index(names[gap.block][gap.place])
 
     def totals(self):

@@ -68,7 +68,7 @@ def next_measurement(classifier, X, loss: ArrayLike | None = None, cost: Any = N
     with np.errstate(invalid="ignore"):  # infinite less infinite, of a row so far out that it is refused
         for places, now, then, weight in joint.measured(rows):
             result[places] = saved = _saved(now, then, weight, losses)
-            for row in places[0][np.isnan(saved)][:1]:
+            for row in np.arange(len(result))[places[0]][np.isnan(saved)][:1]:
                 text = f"row {row} is too far from the rows of the fit for next_measurement(): give NaN for its far "
                 raise InputError(f"{text}values, or leave the row out", row=int(row))
     result -= costs

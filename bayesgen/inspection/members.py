@@ -70,7 +70,7 @@ def averaged_terms(classifier, X):
     terms = _terms(classifier.posterior_, *rows.values())
     schema, left_out, leaves = classifier.schema_, classifier.constant_, classifier.average_.leaves
     leaf_parts = [] if leaves is None else leaves.parts()
-    first = [*arrays.numbers(schema, left_out), *arrays.categories(schema), *(of[0] for _, of, _ in leaf_parts)]
+    first = [*arrays.numbers(schema, left_out), *arrays.categories(schema, left_out), *(of[0] for _, of, _ in leaf_parts)]
     names = [*first[: len(first) - len(leaf_parts)], *(name for name, _, _ in leaf_parts)]
     order = sorted(range(len(first)), key=lambda j: schema.columns.index(first[j]))
     return [*(names[j] for j in order), "remainder"], [terms[..., j] for j in (0, *(1 + j for j in order), -1)]
@@ -155,8 +155,8 @@ def to_arviz(classifier):
 def _labels(classifier, member) -> dict[str, list]:
     """Return the names along each axis that the parameters of a member may have."""
     schema, classes = classifier.schema_, classifier.classes_.tolist()
-    numeric = arrays.numbers(schema, classifier.constant_)
-    labels = {"class": classes, "feature": numeric, "feature2": numeric, "level": arrays.level_names(schema)}
+    numeric, level = (names(schema, classifier.constant_) for names in (arrays.numbers, arrays.level_names))
+    labels = {"class": classes, "feature": numeric, "feature2": numeric, "level": level}
     for fit, place in classifier.average_.places(member):
         owner = fit.factor(place).owner.tolist()
         if len(owner) > len(classes):

@@ -39,9 +39,9 @@ def numeric(schema: Schema) -> list[Block]:
     return _of(schema, _NUMBERS)
 
 
-def categories(schema: Schema) -> list[str]:
-    """Return the names of the columns of categories and bools, block by block."""
-    return [name for block in _of(schema, _CATEGORIES) for name in block.columns]
+def categories(schema: Schema, constant=()) -> list[str]:
+    """Return the names of the columns of categories and bools, block by block, without the constant ones."""
+    return [name for name, _ in _levels(schema, constant)]
 
 
 def leaves(schema: Schema) -> tuple[Block, ...]:
@@ -54,19 +54,21 @@ def _of(schema: Schema, families) -> list[Block]:
     return [block for block in schema.blocks if isinstance(block.leaf, str) and block.leaf in families]
 
 
-def levels(schema: Schema) -> list[int]:
+def levels(schema: Schema, constant=()) -> list[int]:
     """Return the number of categories of each column of `categories`."""
-    return [len(_levels(block)) for block in _of(schema, _CATEGORIES) for _ in block.columns]
+    return [len(levels) for _, levels in _levels(schema, constant)]
 
 
-def level_names(schema: Schema) -> list[str]:
+def level_names(schema: Schema, constant=()) -> list[str]:
     """Return the names of all levels of all columns of `categories`, each with its column."""
-    pairs = ((name, _levels(block)) for block in _of(schema, _CATEGORIES) for name in block.columns)
-    return [f"{name} = {level}" for name, levels in pairs for level in levels]
+    return [f"{name} = {level}" for name, levels in _levels(schema, constant) for level in levels]
 
 
-def _levels(block: Block) -> tuple:
-    return (False, True) if block.categories is None else block.categories
+def _levels(schema: Schema, constant=()) -> list[tuple[str, tuple]]:
+    """Return the columns of categories and bools, without the constant ones, and the levels of each."""
+    without, bits = set(constant), (False, True)
+    pairs = ((name, block.categories or bits) for block in _of(schema, _CATEGORIES) for name in block.columns)
+    return [(name, levels) for name, levels in pairs if name not in without]
 
 
 def learned(table: Table, features) -> tuple[Schema, dict[str, np.ndarray]]:
@@ -96,10 +98,17 @@ def learned(table: Table, features) -> tuple[Schema, dict[str, np.ndarray]]:
 
 
 def constant(schema: Schema, blocks) -> dict[str, float]:
-    """Return the numeric columns with one value or none, and the value or NaN; raise if values are too small."""
+    """Return the columns with one value and the value, or its code; and numeric ones without a value, with NaN.
+
+    What says nothing is so left out of every member, whatever it holds. Raise if numbers are too small.
+    """
+    found = {}
+    for name, codes in zip(categories(schema), _codes(schema, blocks).T, strict=True):
+        if (low := np.fmin.reduce(codes, initial=np.nan)) == np.fmax.reduce(codes, initial=np.nan):
+            found[name] = float(low)
     names = numbers(schema)
     if not names:
-        return {}
+        return found
     x = _numbers(schema, blocks)
     varies = _spread(x[:100]) > 0
     varies[~varies] = _spread(x[:, ~varies]) > 0
@@ -111,7 +120,7 @@ def constant(schema: Schema, blocks) -> dict[str, float]:
             "float64; give them in smaller units"
         )
     value = np.fmax.reduce(x[:, ~varies], 0).tolist()
-    return dict(zip([name for name, flag in zip(names, varies, strict=True) if not flag], value, strict=True))
+    return found | dict(zip([name for name, flag in zip(names, varies, strict=True) if not flag], value, strict=True))
 
 
 def numbers_and_codes(schema: Schema, blocks, left_out=(), largest=_FINITE) -> tuple[np.ndarray, np.ndarray]:
@@ -122,12 +131,9 @@ def numbers_and_codes(schema: Schema, blocks, left_out=(), largest=_FINITE) -> t
         value = x[row, place]
         words = INFINITE if np.isinf(value) else "is too large; take another unit"
         raise ValueError(f"column {numbers(schema)[place]!r}: value {value:g} in row {row} {words}")
+    c = _codes(schema, blocks)
     if left_out:
-        x = x[:, _kept(schema, left_out)]
-    others = [_matrix(blocks[block.name]) for block in _of(schema, _CATEGORIES)]
-    for block, values in zip(_of(schema, _CATEGORIES), others, strict=True):
-        _check_codes(block, values)
-    c = np.concatenate([np.empty((len(x), 0)), *others], axis=1)
+        x, c = x[:, _kept(numbers(schema), left_out)], c[:, _kept(categories(schema), left_out)]
     return x, np.where(np.isnan(c), -1, c).astype(np.intp)
 
 
@@ -146,28 +152,39 @@ def made_dense(rows) -> np.ndarray:
 
 
 def columns(schema: Schema, blocks, names) -> np.ndarray:
-    """Return the numeric columns of some names, (n, columns), NaN where missing."""
-    every = numbers(schema)
-    return _numbers(schema, blocks)[:, [every.index(name) for name in names]]
+    """Return the numbers, or codes, of the columns of some names, (n, columns), NaN where missing."""
+    every = [*numbers(schema), *categories(schema)]
+    return np.concatenate([_numbers(schema, blocks), _codes(schema, blocks)], axis=1)[:, [*map(every.index, names)]]
 
 
 def blocks(schema: Schema, x, c, e=None, left_out=(), others: Mapping[str, np.ndarray] | None = None):
     """Return the entries by block, the inverse of `numbers_and_codes` and `entries`.
 
-    Numeric columns that were ``left_out`` are missing, but for those whose values (n,) ``others`` has by name.
+    Columns that were ``left_out`` are missing, but for those whose values (n,) ``others`` has by name.
     """
-    names = numbers(schema)
-    whole = np.full((len(x), len(names)), np.nan)
-    whole[:, _kept(schema, left_out)] = x
-    for name, values in (others or {}).items():
-        whole[:, names.index(name)] = values
-    result = {}
-    kinds: Any = ((whole, _of(schema, _NUMBERS)), (c, _of(schema, _CATEGORIES)), (e, leaves(schema)))
+    result, found = {}, []
+    for names, entries in ((numbers(schema), x), (categories(schema), c)):
+        whole, kept = entries, _kept(names, left_out)
+        if not kept.all():
+            whole = np.full((len(x), len(names)), np.nan)
+            whole[:, kept] = entries
+        for name in set(others or ()).intersection(names):
+            whole[:, names.index(name)] = (others or {})[name]
+        found.append(whole)
+    kinds: Any = ((found[0], _of(schema, _NUMBERS)), (found[1], _of(schema, _CATEGORIES)), (e, leaves(schema)))
     for array, members in kinds:
         stops = itertools.accumulate(len(block.columns) for block in members)
         for block, stop in zip(members, stops, strict=True):
             result[block.name] = array[:, stop - len(block.columns) : stop]
     return result
+
+
+def _codes(schema: Schema, rows) -> np.ndarray:
+    """Return the codes of all columns of `categories`, (n, F), NaN where missing; raise where a bool is none."""
+    others = [_matrix(rows[block.name]) for block in _of(schema, _CATEGORIES)]
+    for block, values in zip(_of(schema, _CATEGORIES), others, strict=True):
+        _check_codes(block, values)
+    return np.concatenate([np.empty((count_rows(rows), 0)), *others], axis=1)
 
 
 def _check_codes(block: Block, values) -> None:
@@ -198,7 +215,7 @@ def _spread(x):
         return np.fmax.reduce(x, 0) - np.fmin.reduce(x, 0)
 
 
-def _kept(schema: Schema, left_out) -> np.ndarray:
-    """Return True for each numeric column that is not left out."""
+def _kept(names: list[str], left_out) -> np.ndarray:
+    """Return True for each column that is not left out."""
     left_out = set(left_out)
-    return np.array([name not in left_out for name in numbers(schema)], bool)
+    return np.array([name not in left_out for name in names], bool)
