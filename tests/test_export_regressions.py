@@ -9,6 +9,7 @@ from scipy.special import log_ndtr
 from scorers import counts, records, scorer
 
 import bayesgen as bg
+from bayesgen.inspection.probabilities import shifted, shortest
 from bayesgen.posterior import ParameterDraws
 
 RNG = np.random.default_rng(0)
@@ -57,8 +58,10 @@ def check(classifier, count):
         if classifier.posterior_.kind == "point":
             assert between is None
         else:
-            drawn = np.exp(classifier.model_.log_likelihood_rows(classifier.posterior_.flat, classifier.read(row)))
-            assert np.array(between) == pytest.approx(np.quantile(drawn[..., 0], [0.05, 0.95], axis=0).T, abs=1e-12)
+            drawn = classifier.model_.log_likelihood_rows(classifier.posterior_.flat, classifier.read(row))
+            p = classifier.predict_proba(row)
+            expected = shortest(shifted(drawn.swapaxes(1, 2), p), p, 0.9)
+            assert np.array(between) == pytest.approx(expected[0], abs=1e-9)
 
 
 @counts(300)

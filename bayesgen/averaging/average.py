@@ -19,9 +19,11 @@ from itertools import chain, product
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMembers, Product
+from bayesgen.averaging.member_rows import without_entries
 from bayesgen.core.registry import saveable
 from bayesgen.core.shapes import shaped
 from bayesgen.numerics import tempering
@@ -56,6 +58,9 @@ class Average(Predictive):
         default=None, metadata=shaped("classes")
     )  # class probabilities in place of the learned ones
     leaves: ColumnModels | None = None  # leaves of columns that belong to no other member
+    # standard deviations of log p(x | k) of members whose parameters cannot be drawn, and of log τ; see `with_spread`
+    spread: np.ndarray | None = field(default=None, metadata=shaped("averaged", least=0))
+    looseness: np.ndarray | None = field(default=None, metadata=shaped("averaged", least=0))
 
     kind = "average"
 
@@ -183,7 +188,7 @@ class Average(Predictive):
             return joint - self.log_class_prior + np.log(self.given)
 
     def label_draws(self, x, size: int, step: int, seed=None) -> Iterator[tuple[np.ndarray, Any]]:
-        """Yield log p(t = k | x, m, θ), members m drawn by weight and θ from their posteriors."""
+        """Yield log p(t = k | x, m, θ), members m drawn by weight, θ and exponents from their posteriors."""
         seed = int(generator(seed).integers(1 << 31))  # the same draws for every piece
         prior = np.exp(self.log_class_prior)
         ratio = 1.0 if self.given is None else self.given / prior
@@ -199,9 +204,13 @@ class Average(Predictive):
         """Return p(k | x, θ), (size, n, K), under members drawn by weight and parameters from their posteriors."""
         result = np.zeros((size, len(x), len(self.class_weight)))
         chosen = rng.choice(len(self.members), size, p=self.weights)
+        none = np.zeros(len(self.members))
+        spread, looseness = (none if values is None else values for values in (self.spread, self.looseness))
         for m in np.unique(chosen):
             member, times = self.members[m], np.flatnonzero(chosen == m)
-            if not self.drawn(member):  # a point: its spread is not known
+            if not self.drawn(member):
+                noise = spread[m] * rng.normal(size=(len(times), 1, result.shape[2]))  # the same for all rows
+                result[times] += np.where(without_entries(x, c)[:, None], 0.0, noise)
                 result[times] += self.log_density(x, c, np.arange(len(self.members)) == m, e)
             else:
                 for fitted, place in self.places(member):
@@ -210,11 +219,40 @@ class Average(Predictive):
                     leaves: Any = self.leaves
                     result[times] += leaves.density_under(leaves.draws(rng, (len(times),)), e)
         log_prior = np.log(rng.dirichlet(self.class_weight + self.concentration, size))[:, :, None]
-        result = np.exp(tempering.log_probability(result.swapaxes(1, 2), log_prior, self.exponents[chosen]))
+        exponents = self.exponents[chosen] * np.exp(looseness[chosen] * rng.normal(size=size))
+        result = np.exp(tempering.log_probability(result.swapaxes(1, 2), log_prior, exponents))
         least, prior = self.roster.least[chosen, None, None], np.exp(self.log_class_prior)
         result = (result.swapaxes(1, 2) + least * prior) / (1 + least)
         result = tempering.sharpened(result, prior, self.sharpening)
         return result / result.sum(2, keepdims=True)
+
+    def with_spread(self, predicted, tempered: bool) -> "Average":
+        r"""Return the average with `spread` and, of ``tempered`` members, `looseness`, by rows left out (`LeftOut`).
+
+        Under a likelihood with a natural parameter η_i for each row an observation moves the mean of its η_i, to first
+        order, by the posterior variance times the residual, V_i (y_i - E y_i). So with f_ik = log p(x_i | k) of a row
+        of the fit, and without it g_ik, by which its classes have the probabilities q_ik,
+
+        .. math:: V = \frac{\sum_i w_i \sum_k (f_{ik} - g_{ik}) r_{ik}}{\sum_i w_i \sum_k r_{ik}^2}, \qquad
+           r_{ik} = [t_i = k] - q_{ik},
+
+        is the mean variance of f: that of the score of a regression, or K/m where m rows vote for K even classes. Other
+        rows that leave with row i add nothing in the mean. Where every row is told well residuals say little, and so a
+        variance of 1 counts as much as one row that is told all wrong: 1 is added to both sums.
+        """
+        rows, weight, log_prior = predicted.rows, predicted.share * predicted.count, predicted.log_prior
+        spread, looseness = np.zeros((2, len(self.weights)))
+        if not len(rows):
+            return self
+        for m in np.flatnonzero(self.weights) if tempered else ():
+            looseness[m] = tempering.log_error(predicted.density[m], log_prior, self.exponents[m], weight)
+        points = (self.weights > 0) & [not self.drawn(member) for member in self.members]
+        if points.any():
+            moved = self.log_density(rows.x, rows.c, points, rows.e) - predicted.density[points]
+            apart = np.eye(moved.shape[2])[rows.codes] - softmax(predicted.density[points] + log_prior, axis=2)
+            variance = ((moved * apart).sum(2) @ weight + 1) / ((apart**2).sum(2) @ weight + 1)
+            spread[points] = np.sqrt(np.maximum(variance, 0.0))
+        return replace(self, spread=spread, looseness=looseness)
 
     def parameters(self, member: Product, size: tuple[int, ...], rng) -> dict[str, Any]:
         """Draw the parameters of one member, in units of the bent columns: dims and values (*size, ...) by name."""

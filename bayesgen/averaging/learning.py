@@ -361,9 +361,8 @@ def weigh(
         "rows": len(predicted.codes),
         "classes": "drawn" if split.drawn else "chosen",
     }
-    return Average(
-        parts, data.count, concentration, exponents, weights, density_weights, sharpening, leaves=leaves
-    ), scores
+    choice = parts, data.count, concentration, exponents, weights, density_weights, sharpening
+    return Average(*choice, leaves=leaves).with_spread(predicted, method == "stacking"), scores
 
 
 def _left_out(fits: Sequence[Fit], split: Split, roster: Roster, leaves: ColumnModels | None, concentration) -> LeftOut:

@@ -12,10 +12,10 @@ function predictProba(row, options) {
   return proba.map((p) => p / sum);
 }
 
-// As many draws as some tenths of a second allow: 200,000 of all parameters, and 1,000 to 10,000 rounds of them.
+// As many draws as some tenths of a second allow: 200,000 of all parameters.
 const drawnAtOnce = factors.map((f) => f.groups * f.columns.length * (f.size || 1));
 const DRAWS = Math.round(Math.min(1e4, Math.max(1e3, 2e5 / drawnAtOnce.reduce((sum, size) => sum + size, K))));
-let posterior = null; // draws of the parameters, kept for the next row
+let posterior = null; // draws, kept for the next row
 
 /** Return a mixture whose members are draws of the parameters. */
 function drawnMixture(draws, seed) {
@@ -39,36 +39,58 @@ function drawnMixture(draws, seed) {
   return posterior;
 }
 
-/** Return the value below which a share of sorted values lies, as NumPy's quantile does. */
-function quantile(sorted, level) {
-  const place = level * (sorted.length - 1);
-  const low = Math.floor(place);
-  return sorted[low] + (place - low) * ((low + 1 < sorted.length ? sorted[low + 1] : sorted[low]) - sorted[low]);
+/** Return probabilities (K arrays) of draws, given as logs, shifted to means as in Python. */
+function shifted(logs, means) {
+  const [size, top] = [logs[0].length, means.indexOf(Math.max(...means))];
+  const others = [...means.keys()].filter((k) => k !== top && means[k] > 0);
+  const proba = logs.map(() => new Float64Array(size));
+  let [shift, back, last] = [means.map((p) => (p > 0 ? 0 : -Infinity)), null, Infinity];
+  for (let turn = 0; turn < 300; turn++) {
+    const [a, sums] = [logs.map(() => new Float64Array(K + 1)), means.map(() => 1e-308)];
+    for (let s = 0; s < size; s++) {
+      const log = shift.map((v, k) => v + Math.max(logs[k][s], -1e4));
+      const total = logSum(log);
+      log.forEach((v, k) => (sums[k] += proba[k][s] = Math.exp(v - total)));
+      for (const k of others) for (const l of others) a[k][l] -= proba[k][s] * proba[l][s];
+    }
+    const apart = means.map((p, k) => (p > 0 ? Math.log(p) - Math.log(sums[k] / size) : 0));
+    const far = Math.max(...apart.map(Math.abs));
+    if (far < 1e-10) break;
+    if (!back || far < last / 2) {
+      for (const k of others) [a[k][k], a[k][K]] = [a[k][k] + sums[k], apart[k] * sums[k]];
+      for (const i of others) {
+        for (const k of others) if (k !== i) a[k] = a[k].map((v, l) => v - (a[k][i] / a[i][i]) * a[i][l]);
+      }
+      [back, last] = [shift.map((v, k) => v + apart[k]), far];
+      shift = shift.map((v, k) => v + (a[k][K] / a[k][k] || 0));
+    } else [shift, back] = [back, null];
+  }
+  return proba;
 }
 
-/**
- * Return the central posterior interval of each class probability, or null where there is none.
- * @returns {[number, number][] | null}
- */
+/** Return the shortest interval of each class probability that holds it, or null. */
 function predictProbaInterval(row, { priors, level = 0.9, draws = DRAWS, seed = 1 } = {}) {
   const [x, shares] = [complete(row), checked(priors)];
   if (!model.interval) return null;
   const mixture = drawnMixture(draws, seed);
   const joint = jointOf(given(x, mixture), shares);
-  const proba = Array.from({ length: K }, () => new Float64Array(mixture.members.count));
-  for (let m = 0; m < mixture.members.count; m++) {
-    const prior = Array.from(shares || mixture.members.share.subarray(m * K, (m + 1) * K), Math.log);
-    reported([...joint.subarray(m * K, (m + 1) * K)], prior).forEach((v, k) => (proba[k][m] = Math.exp(v)));
+  const [size, means] = [mixture.members.count, predictProba(row, { priors })];
+  const logs = means.map(() => new Float64Array(size));
+  for (let m = 0; m < size; m++) {
+    const [scores, prior] = [joint, mixture.members.share].map((of) => [...of.subarray(m * K, (m + 1) * K)]);
+    reported(scores, (shares || prior).map(Math.log)).forEach((v, k) => (logs[k][m] = v));
   }
-  return proba.map((values) => {
-    values.sort();
-    return [quantile(values, 0.5 - level / 2), quantile(values, 0.5 + level / 2)];
+  const count = Math.min(size, Math.max(2, Math.ceil(level * size)));
+  return shifted(logs, means).map((values, k) => {
+    const ends = Array.from(values.sort().subarray(count - 1), (high, i) => [values[i], high]);
+    const out = ([a, b]) => Math.max(a - means[k], means[k] - b, 0);
+    return ends.reduce((a, b) => ((out(b) - out(a) || b[1] - b[0] - a[1] + a[0]) < 0 ? b : a));
   });
 }
 
 /**
- * Return what each entry adds to the log odds of a class against all others: the mean over two orders, from the first
- * column to the last and back, with a column unknown until it is reached.
+ * Return what each entry adds to the log odds of a class: the mean over two orders, from the first column to the last
+ * and back, each unknown until it is reached.
  * @returns {{column: string, value: *, contribution: number}[]}
  */
 function explain(row, label, { priors } = {}) {
@@ -92,7 +114,7 @@ function explain(row, label, { priors } = {}) {
   return model.columns.map((column, j) => ({
     column: column.name,
     value: Number.isNaN(x[j]) ? null : row[column.name],
-    // a step is NaN from one infinity to the same one, where a point estimate rules classes out
+    // a step is NaN from one infinity to the same one, where a point rules classes out
     contribution: mean([forwards.get(j), backwards.get(j)].filter((step) => !Number.isNaN(step))),
   }));
 }
@@ -100,7 +122,7 @@ function explain(row, label, { priors } = {}) {
 /** Return an entry before it is known: 0 for a word of a bag, tosses as they are. */
 const begun = (j, value) => (model.columns[j].given ? value : model.columns[j].word && value === value ? 0 : NaN);
 
-/** Return the action of least expected loss. @param {number[]} probabilities @param {number[][]} loss (K, A) */
+/** Return the action of least expected loss. @param {number[]} probabilities @param {number[][]} loss K x A */
 function decide(probabilities, loss) {
   if (loss.length !== K || !loss.every((line) => line.length === loss[0].length)) {
     throw new Error(`loss must have a line for each of the ${K} classes, all of one length`);

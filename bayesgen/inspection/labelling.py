@@ -98,11 +98,11 @@ def _joint(classifier, X, size) -> np.ndarray:
     what = f"{size} draws of {shape[1]} rows' probabilities of {shape[2]} classes"
     check_memory(what, 4 * 8 * shape[0] * shape[1] * shape[2], "take fewer draws (size=), or fewer rows")
     parts = []
-    for density, probability in by_pieces(classifier, rows, size):
+    for density, log_probability in by_pieces(classifier, rows, size):
         with np.errstate(under="ignore"):
             level = density.max(1)
             weight = np.exp(density - level[:, None]).sum(1) * np.exp(level - level.max(0))
-            parts.append(probability * weight[..., None])
+            parts.append(np.exp(log_probability) * weight[..., None])
     return np.concatenate(parts, axis=1)
 
 

@@ -17,7 +17,7 @@ handful of draws may carry the average; then it is rough, whatever their number.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp, softmax
+from scipy.special import log_softmax, logsumexp, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputError, InputWarning, warn
@@ -26,6 +26,10 @@ from bayesgen.numerics.checks import check_count, check_level
 from bayesgen.numerics.draws import LARGEST_K, pareto_shape
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
 from bayesgen.posterior.likelihoods import possible
+
+_LEAST = -1e4  # log of a probability below counts as this
+_RIDGE = 1e-14  # keeps a slope invertible where the draws are 0 and 1
+_STEPS, _CLOSE = 300, 1e-11  # most steps of a shift, and the difference of log means at which it is found
 
 
 def predict_proba_draws(classifier, X, size: int = 1000) -> np.ndarray:
@@ -56,14 +60,23 @@ def predict_proba_draws(classifier, X, size: int = 1000) -> np.ndarray:
         "take fewer draws (size=), fewer rows at a time, or predict_proba_interval",
     )
     result = np.empty((size, count, len(classifier.classes_)))
-    for _, probability in by_pieces(classifier, rows, size):
-        result[:, done : done + probability.shape[1]] = probability
-        done += probability.shape[1]
+    for _, log_probability in by_pieces(classifier, rows, size):
+        places = slice(done, done := done + log_probability.shape[1])
+        with np.errstate(under="ignore"):
+            np.exp(log_probability, out=result[:, places])
     return result
 
 
 def predict_proba_interval(classifier, X, level: float = 0.9, size: int = 1000) -> np.ndarray:
-    """Return the central posterior interval of p(t = k | x, θ), for every row and class.
+    r"""Return the shortest posterior interval of each class probability that holds what `predict_proba` says.
+
+    ``predict_proba`` is a ratio of expected densities, perhaps tempered: the draws q_s of p(t | x, θ_s) have another
+    mean. They keep their spread, on the log odds, and are shifted so that their mean is what is said, p:
+
+    .. math:: \frac1S \sum_s \tilde q_s = p, \qquad \tilde q_{sk} \propto q_{sk} e^{a_k}
+
+    The interval is the shortest from one of the shifted draws to another that holds p and ``level`` of all draws. So
+    p lies within it, and it has no width only where the draws have none, as of a class that is ruled out.
 
     Parameters
     ----------
@@ -72,7 +85,7 @@ def predict_proba_interval(classifier, X, level: float = 0.9, size: int = 1000) 
     level : float, default 0.9
         Posterior probability of the interval.
     size : int, default 1000
-        Number of draws from which the interval is taken.
+        Number of draws from which the interval is taken, 2 or more.
 
     Returns
     -------
@@ -86,21 +99,64 @@ def predict_proba_interval(classifier, X, level: float = 0.9, size: int = 1000) 
         be off.
     """
     check_level("level", level)
-    ends = [0.5 - level / 2, 0.5 + level / 2]
     check_is_fitted(classifier)
-    check_count("size", size)
+    check_count("size", size, least=2)
     if classifier.posterior_.kind == "point":
         gives = Argument("inference", "laplace"), " gives one"
         raise InputError("a classifier that is fitted at a point has no interval; ", *gives)
-    intervals = []
-    for _, probability in by_pieces(classifier, classifier.read_for_draws(X), size):
-        with np.errstate(under="ignore"):
-            intervals.append(np.quantile(probability, ends, axis=0))
-    return np.moveaxis(np.concatenate(intervals, axis=1), 0, -1)
+    rows, said, intervals = classifier.read_for_draws(X), classifier.predict_proba(X), []
+    for _, log_probability in by_pieces(classifier, rows, size):
+        mean, said = np.split(said, [log_probability.shape[1]])
+        intervals.append(shortest(shifted(log_probability, mean), mean, level))
+    return np.concatenate(intervals)
+
+
+@np.errstate(divide="ignore", invalid="ignore", under="ignore", over="ignore")
+def shifted(log_probability, mean) -> np.ndarray:
+    r"""Return class probabilities (S, n, K) of draws, shifted on the log odds so that their mean is ``mean`` (n, K).
+
+    The mean m of the shifted draws less p is the gradient of F(a) = mean over s of log Σ_k q_sk e^{a_k}, less p'a. F is
+    convex, strictly so but for a constant added to all a; it has a minimum, the only shift, for every p > 0 if each
+    draw leaves all classes possible, so a draw of 0 counts as e^-10,000. A class with p = 0 stays ruled out.
+
+    Of log m the derivatives are I - P, with P_kl = mean(q̃_k q̃_l)/m_k: Newton's method looks for d = log p - log m = 0,
+    exact to relative precision in a class however rare. Where its step does not halve d, a moves by d itself. Since
+    mean log Σ q̃_k e^{d_k} <= log Σ m_k e^{d_k}, that never raises F; it takes twice the step while d shrinks.
+    """
+    log_q, eye = np.maximum(np.swapaxes(log_probability, 0, 1), _LEAST), np.eye(mean.shape[1])
+    shift, todo = np.where(mean > 0, 0.0, -np.inf), np.arange(len(mean))
+    back, result = shift.copy(), np.empty_like(log_q)
+    last, pace, sure = np.full(len(mean), np.inf), np.ones(len(mean)), np.ones(len(mean), bool)
+    for _ in range(_STEPS):
+        drawn, p, top = softmax(log_q[todo] + shift[todo, None], axis=2), mean[todo], eye[mean[todo].argmax(1)] == 1
+        m = np.maximum(drawn.mean(1), np.finfo(float).tiny)
+        apart = np.where(p > 0, np.log(p) - np.log(m), 0.0)
+        size = np.abs(apart).max(1)
+        good = sure[todo] | (size <= last[todo] / 2)
+        result[todo[good]] = drawn[good]
+        slope = eye - drawn.swapaxes(1, 2) @ drawn / (drawn.shape[1] * m[..., None])
+        slope = np.where(top[..., None], eye, slope) + _RIDGE * eye  # the shift of the likeliest class stays
+        step = np.linalg.solve(slope, np.where(top, 0.0, apart)[..., None])[..., 0]
+        pace[todo] = np.where(sure[todo], np.where(size < last[todo], 2 * pace[todo], 1.0), pace[todo])
+        known = shift[todo], back[todo], good[:, None]
+        shift[todo], back[todo] = (np.where(known[2], known[0] + d, known[1]) for d in (step, pace[todo, None] * apart))
+        last[todo], sure[todo] = np.where(good, size, last[todo]), ~good
+        todo = todo[~(size <= _CLOSE)]
+    return np.swapaxes(result, 0, 1)
+
+
+def shortest(drawn, mean, level: float) -> np.ndarray:
+    """Return the shortest intervals (n, K, 2) between draws (S, n, K) that hold a share ``level`` and their mean."""
+    drawn = np.sort(drawn, axis=0)
+    count = max(2, int(np.ceil(level * len(drawn))))
+    low, high = drawn[: len(drawn) - count + 1], drawn[count - 1 :]
+    outside = np.maximum(low - mean, mean - high).clip(0.0)  # 0 somewhere, but for rounding where all draws are equal
+    best = np.where(outside > outside.min(0), np.inf, high - low).argmin(0)
+    return np.stack([np.take_along_axis(ends, best[None], 0)[0] for ends in (low, high)], axis=-1)
 
 
 def by_pieces(classifier, rows, size):
-    """Yield log p(x_i, t = k | θ_s), (size, K, rows), and p(t = k | x_i, θ_s), (size, rows, K), of a few rows."""
+    """Yield log p(x_i, t = k | θ_s), (size, K, rows), and log p(t = k | x_i, θ_s), (size, rows, K), of a few rows."""
     exponent, step = getattr(classifier, "exponent_", 1.0), max(1, DENSITIES // (size * len(classifier.classes_)))
     for drawn, params in classifier.posterior_.label_draws(rows, size, step, classifier.random_state):
         density = possible(drawn, params)
@@ -108,8 +164,7 @@ def by_pieces(classifier, rows, size):
             with np.errstate(divide="ignore"):
                 density = tempered(density, np.log(params["classes.probability"])[..., None], exponent)
         with np.errstate(under="ignore"):
-            probability = softmax(np.moveaxis(density, 1, -1), axis=-1)
-        yield drawn, probability
+            yield drawn, log_softmax(np.moveaxis(density, 1, -1), axis=-1)
 
 
 def tempered(log_joint, log_prior, exponent: float):

@@ -28,6 +28,7 @@ and the mode of β at 1.05.
 """
 
 import numpy as np
+from scipy.special import softmax
 
 from bayesgen.numerics.pieces import scratch
 
@@ -112,6 +113,16 @@ def exponents(density, log_prior, codes, weight, mode, start=None, spread=_SPREA
         members = slice(first, first + step)
         result[members] = _newton(density[members], log_prior, codes, weight, mode[members], result[members], spread)
     return result
+
+
+def log_error(density, log_prior, exponent: float, weight) -> float:
+    r"""Return the standard deviation of log τ of a member at the exponent that `exponents` found, by Laplace.
+
+    At the maximum, minus the second derivative in u is :math:`\tau^2 \sum_i w_i \mathrm{Var}_q f_i + 1/s^2`.
+    """
+    q = softmax(log_prior + exponent * density, axis=1)
+    variance = (q * (density - (q * density).sum(1, keepdims=True)) ** 2).sum(1)
+    return float((exponent**2 * weight @ variance + 1 / _SPREAD**2) ** -0.5)
 
 
 def _newton(density, log_prior, codes, weight, mode, tau, spread):
