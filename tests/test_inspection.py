@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from refusals import refuses
-from scipy import stats
+from scipy import optimize, stats
 from scipy.special import softmax
 from sklearn.datasets import load_iris
 
@@ -94,8 +94,13 @@ def test_draws_of_a_coins_probability_are_its_beta_posterior():
     a, b = rng.beta(4, 2, 4000), rng.beta(2, 4, 4000)
     assert draws.sum(1) == pytest.approx(np.ones(4000))
     assert stats.ks_2samp(draws[:, 0], a / (a + b)).pvalue > 1e-4
-    low, high = classifier.predict_proba_interval([[True]], 0.8, 4000)[0, 0]
-    np.testing.assert_allclose([low, high], np.quantile(a / (a + b), [0.1, 0.9]), atol=0.03)
+    p = (4 / 6) / (4 / 6 + 2 / 6)  # a ratio of expected densities
+    shift = optimize.brentq(lambda shift: (a / (a + b * np.exp(shift))).mean() - p, -2, 2)
+    moved = np.sort(a / (a + b * np.exp(shift)))
+    width, *ends = min((b - a, a, b) for a, b in zip(moved, moved[3199:], strict=False) if a <= p <= b)
+    found = classifier.predict_proba_interval([[True]], 0.8, 4000)[0, 0]
+    assert found[0] <= p <= found[1] and np.diff(found)[0] == pytest.approx(width, abs=0.02)
+    np.testing.assert_allclose(found, ends, atol=0.05)  # many are almost as short
 
 
 def test_intervals_narrow_with_data_and_hold_the_predictive():

@@ -229,29 +229,29 @@ class Average(Predictive):
     def with_spread(self, predicted, tempered: bool) -> "Average":
         r"""Return the average with `spread` and, of ``tempered`` members, `looseness`, by rows left out (`LeftOut`).
 
-        Under a likelihood with a natural parameter η_i for each row an observation moves the mean of its η_i, to first
-        order, by the posterior variance times the residual, V_i (y_i - E y_i). So with f_ik = log p(x_i | k) of a row
-        of the fit, and without it g_ik, by which its classes have the probabilities q_ik,
+        Where a row has a natural parameter η_i, an observation moves its mean by the posterior variance times the
+        residual, V_i (y_i - E y_i), to first order. So with f_ik = log p(x_i | k) of a row of the fit, g_ik without it,
 
         .. math:: V = \frac{\sum_i w_i \sum_k (f_{ik} - g_{ik}) r_{ik}}{\sum_i w_i \sum_k r_{ik}^2}, \qquad
            r_{ik} = [t_i = k] - q_{ik},
 
-        is the mean variance of f: that of the score of a regression, or K/m where m rows vote for K even classes. Other
-        rows that leave with row i add nothing in the mean. Where every row is told well residuals say little, and so a
-        variance of 1 counts as much as one row that is told all wrong: 1 is added to both sums.
+        is the mean variance of f: of a regression that of its score, of m rows that vote for K even classes K/m. Both
+        sums get 1 more, as of a row told all wrong, since residuals say little where all are told well. Of log τ the
+        variance is 1/(τ² Σ w_i Var_q g_i + 1/s²), by the second derivative of what `tempering` maximises.
         """
         rows, weight, log_prior = predicted.rows, predicted.share * predicted.count, predicted.log_prior
         spread, looseness = np.zeros((2, len(self.weights)))
-        if not len(rows):
-            return self
-        for m in np.flatnonzero(self.weights) if tempered else ():
-            looseness[m] = tempering.log_error(predicted.density[m], log_prior, self.exponents[m], weight)
         points = (self.weights > 0) & [not self.drawn(member) for member in self.members]
-        if points.any():
-            moved = self.log_density(rows.x, rows.c, points, rows.e) - predicted.density[points]
-            apart = np.eye(moved.shape[2])[rows.codes] - softmax(predicted.density[points] + log_prior, axis=2)
-            variance = ((moved * apart).sum(2) @ weight + 1) / ((apart**2).sum(2) @ weight + 1)
-            spread[points] = np.sqrt(np.maximum(variance, 0.0))
+        fitted = iter(self.log_density(rows.x, rows.c, points, rows.e))
+        for m in np.flatnonzero(self.weights) if len(rows) else ():
+            density, tau = predicted.density[m], self.exponents[m]
+            q = softmax(log_prior + tau * density, axis=1)
+            variance = (q * (density - (q * density).sum(1, keepdims=True)) ** 2).sum(1)
+            looseness[m] = tempered * (tau**2 * weight @ variance + tempering.SPREAD**-2) ** -0.5
+            if points[m]:
+                apart, moved = np.eye(q.shape[1])[rows.codes] - q, next(fitted) - density
+                variance = (weight @ (moved * apart).sum(1) + 1) / (weight @ (apart**2).sum(1) + 1)
+                spread[m] = max(variance, 0.0) ** 0.5
         return replace(self, spread=spread, looseness=looseness)
 
     def parameters(self, member: Product, size: tuple[int, ...], rng) -> dict[str, Any]:

@@ -39,7 +39,7 @@ function drawnMixture(draws, seed) {
   return posterior;
 }
 
-/** Return probabilities (K arrays) of draws, given as logs, shifted to means as in Python. */
+/** Return probabilities (K arrays) of draws, given as logs, shifted to their means. */
 function shifted(logs, means) {
   const [size, top] = [logs[0].length, means.indexOf(Math.max(...means))];
   const others = [...means.keys()].filter((k) => k !== top && means[k] > 0);

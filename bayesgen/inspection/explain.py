@@ -164,7 +164,7 @@ class RowEvidence:
     probability : float
         Its probability.
     interval : tuple of float
-        The central 90 % posterior interval of the probability; (NaN, NaN) where the classifier is fitted at a point, by
+        The 90 % posterior interval that holds the probability; (NaN, NaN) where the classifier is fitted at a point, by
         "map" or "ml", which has none: ``inference="laplace"`` gives one.
     prior : float
         Log odds of the class before any value is known.

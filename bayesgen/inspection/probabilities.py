@@ -27,8 +27,6 @@ from bayesgen.numerics.draws import LARGEST_K, pareto_shape
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
 from bayesgen.posterior.likelihoods import possible
 
-_LEAST = -1e4  # log of a probability below counts as this
-_RIDGE = 1e-14  # keeps a slope invertible where the draws are 0 and 1
 _STEPS, _CLOSE = 300, 1e-11  # most steps of a shift, and the difference of log means at which it is found
 
 
@@ -37,7 +35,7 @@ def predict_proba_draws(classifier, X, size: int = 1000) -> np.ndarray:
 
     Their plain average is the predictive probability of a discriminative model, but *not* of a generative one: there
     x itself is evidence of θ, by which ``predict_proba`` weighs the draws. In an averaged classifier a draw picks a
-    member by its weight, and then parameters of the member; a discriminative member has one point.
+    member by its weight, then its exponent and parameters, or moves the scores of one that has no draws of these.
 
     Parameters
     ----------
@@ -70,13 +68,9 @@ def predict_proba_draws(classifier, X, size: int = 1000) -> np.ndarray:
 def predict_proba_interval(classifier, X, level: float = 0.9, size: int = 1000) -> np.ndarray:
     r"""Return the shortest posterior interval of each class probability that holds what `predict_proba` says.
 
-    ``predict_proba`` is a ratio of expected densities, perhaps tempered: the draws q_s of p(t | x, θ_s) have another
-    mean. They keep their spread, on the log odds, and are shifted so that their mean is what is said, p:
-
-    .. math:: \frac1S \sum_s \tilde q_s = p, \qquad \tilde q_{sk} \propto q_{sk} e^{a_k}
-
-    The interval is the shortest from one of the shifted draws to another that holds p and ``level`` of all draws. So
-    p lies within it, and it has no width only where the draws have none, as of a class that is ruled out.
+    ``predict_proba`` is a ratio of expected densities, perhaps tempered, and draws of p(t | x, θ) have another mean. So
+    they are shifted on the log odds until they have this one; how far they spread there stays. The interval is the
+    shortest between two of them that holds it and ``level`` of all draws.
 
     Parameters
     ----------
@@ -115,31 +109,33 @@ def predict_proba_interval(classifier, X, level: float = 0.9, size: int = 1000) 
 def shifted(log_probability, mean) -> np.ndarray:
     r"""Return class probabilities (S, n, K) of draws, shifted on the log odds so that their mean is ``mean`` (n, K).
 
-    The mean m of the shifted draws less p is the gradient of F(a) = mean over s of log Σ_k q_sk e^{a_k}, less p'a. F is
-    convex, strictly so but for a constant added to all a; it has a minimum, the only shift, for every p > 0 if each
-    draw leaves all classes possible, so a draw of 0 counts as e^-10,000. A class with p = 0 stays ruled out.
+    With draws q_s ∝ q_sk e^{a_k}, their mean m less p is the gradient of F(a) = mean_s log Σ_k q_sk e^{a_k} - p'a. F is
+    convex, strictly so but for a constant added to all a, and has a minimum for every p > 0 if each draw leaves all
+    classes possible: so a draw of 0 counts as e^-10,000. A class of p = 0 is ruled out.
 
-    Of log m the derivatives are I - P, with P_kl = mean(q̃_k q̃_l)/m_k: Newton's method looks for d = log p - log m = 0,
-    exact to relative precision in a class however rare. Where its step does not halve d, a moves by d itself. Since
-    mean log Σ q̃_k e^{d_k} <= log Σ m_k e^{d_k}, that never raises F; it takes twice the step while d shrinks.
+    Newton's method looks for d = log p - log m = 0, exact to relative precision in a class however rare: log m has the
+    derivatives I - P, P_kl = mean(q_k q_l)/m_k. Where a step does not halve d, a moves by d, which never raises F, as
+    mean log Σ q_k e^{d_k} <= log Σ m_k e^{d_k}; while d shrinks slowly, by twice as much each time.
     """
-    log_q, eye = np.maximum(np.swapaxes(log_probability, 0, 1), _LEAST), np.eye(mean.shape[1])
-    shift, todo = np.where(mean > 0, 0.0, -np.inf), np.arange(len(mean))
-    back, result = shift.copy(), np.empty_like(log_q)
-    last, pace, sure = np.full(len(mean), np.inf), np.ones(len(mean)), np.ones(len(mean), bool)
+    log_q, eye = np.maximum(np.swapaxes(log_probability, 0, 1), -1e4), np.eye(mean.shape[1])
+    todo, shift, result = np.arange(len(mean)), np.where(mean > 0, 0.0, -np.inf), np.empty_like(log_q)
+    last, pace, back, sure = np.full(len(mean), np.inf), np.ones(len(mean)), shift.copy(), np.full(len(mean), True)
     for _ in range(_STEPS):
         drawn, p, top = softmax(log_q[todo] + shift[todo, None], axis=2), mean[todo], eye[mean[todo].argmax(1)] == 1
         m = np.maximum(drawn.mean(1), np.finfo(float).tiny)
         apart = np.where(p > 0, np.log(p) - np.log(m), 0.0)
         size = np.abs(apart).max(1)
-        good = sure[todo] | (size <= last[todo] / 2)
+        halved = size <= last[todo] / 2
+        good = sure[todo] | halved
         result[todo[good]] = drawn[good]
         slope = eye - drawn.swapaxes(1, 2) @ drawn / (drawn.shape[1] * m[..., None])
-        slope = np.where(top[..., None], eye, slope) + _RIDGE * eye  # the shift of the likeliest class stays
+        slope = np.where(top[..., None], eye, slope) + 1e-14 * eye  # the shift of the likeliest class stays
         step = np.linalg.solve(slope, np.where(top, 0.0, apart)[..., None])[..., 0]
-        pace[todo] = np.where(sure[todo], np.where(size < last[todo], 2 * pace[todo], 1.0), pace[todo])
-        known = shift[todo], back[todo], good[:, None]
-        shift[todo], back[todo] = (np.where(known[2], known[0] + d, known[1]) for d in (step, pace[todo, None] * apart))
+        faster = np.where((size < last[todo]) & ~halved, 2 * pace[todo], 1.0)
+        pace[todo] = np.where(sure[todo], faster, pace[todo])
+        before = shift[todo], back[todo]
+        steps = (step, pace[todo, None] * apart)
+        shift[todo], back[todo] = (np.where(good[:, None], before[0] + d, before[1]) for d in steps)
         last[todo], sure[todo] = np.where(good, size, last[todo]), ~good
         todo = todo[~(size <= _CLOSE)]
     return np.swapaxes(result, 0, 1)

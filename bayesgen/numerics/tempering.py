@@ -28,11 +28,10 @@ and the mode of β at 1.05.
 """
 
 import numpy as np
-from scipy.special import softmax
 
 from bayesgen.numerics.pieces import scratch
 
-_SPREAD = 0.5
+SPREAD = 0.5  # s, the standard deviation of log τ before the rows
 _SHARPENING = 1.05, 0.1  # mode and spread of β
 _LEAST = 1e-300  # a probability below counts as this
 _LAST = 1e-7  # relative size of the last step of Newton's method, after which the error is 1e-14
@@ -100,7 +99,7 @@ def sharpened(probability, prior, exponent: float) -> np.ndarray:
     return prior * (probability / prior) ** exponent
 
 
-def exponents(density, log_prior, codes, weight, mode, start=None, spread=_SPREAD) -> np.ndarray:
+def exponents(density, log_prior, codes, weight, mode, start=None, spread=SPREAD) -> np.ndarray:
     """Return the exponent of every member, (M,), from leave-one-out log p(x_i | k) (M, n, K).
 
     ``log_prior`` (n, K) holds the log class probabilities without the row, ``codes`` and ``weight`` (n,) the class and
@@ -113,16 +112,6 @@ def exponents(density, log_prior, codes, weight, mode, start=None, spread=_SPREA
         members = slice(first, first + step)
         result[members] = _newton(density[members], log_prior, codes, weight, mode[members], result[members], spread)
     return result
-
-
-def log_error(density, log_prior, exponent: float, weight) -> float:
-    r"""Return the standard deviation of log τ of a member at the exponent that `exponents` found, by Laplace.
-
-    At the maximum, minus the second derivative in u is :math:`\tau^2 \sum_i w_i \mathrm{Var}_q f_i + 1/s^2`.
-    """
-    q = softmax(log_prior + exponent * density, axis=1)
-    variance = (q * (density - (q * density).sum(1, keepdims=True)) ** 2).sum(1)
-    return float((exponent**2 * weight @ variance + 1 / _SPREAD**2) ** -0.5)
 
 
 def _newton(density, log_prior, codes, weight, mode, tau, spread):
