@@ -51,12 +51,10 @@ class Average(Predictive):
     exponents: np.ndarray = field(metadata=shaped("averaged", least=0))
     weights: np.ndarray = field(metadata=shaped("averaged", least=0))
     density_weights: np.ndarray = field(metadata=shaped("averaged", least=0))
-    sharpening: float = field(
-        default=1.0, metadata=shaped("", positive=True)
-    )  # β, the exponent of the average; see `tempering`
-    given: np.ndarray | None = field(
-        default=None, metadata=shaped("classes")
-    )  # class probabilities in place of the learned ones
+    # β, the exponent of the average; see `tempering`
+    sharpening: float = field(default=1.0, metadata=shaped("", positive=True))
+    # class probabilities in place of the learned ones
+    given: np.ndarray | None = field(default=None, metadata=shaped("classes"))
     leaves: ColumnModels | None = None  # leaves of columns that belong to no other member
     # standard deviations of log p(x | k) of members whose parameters cannot be drawn, and of log τ; see `with_spread`
     spread: np.ndarray | None = field(default=None, metadata=shaped("averaged", least=0))
@@ -227,31 +225,26 @@ class Average(Predictive):
         return result / result.sum(2, keepdims=True)
 
     def with_spread(self, predicted, tempered: bool) -> "Average":
-        r"""Return the average with `spread` and, of ``tempered`` members, `looseness`, by rows left out (`LeftOut`).
+        """Return the average with `spread` and, of ``tempered`` members, `looseness`, by rows left out (`LeftOut`).
 
-        Where a row has a natural parameter η_i, an observation moves its mean by the posterior variance times the
-        residual, V_i (y_i - E y_i), to first order. So with f_ik = log p(x_i | k) of a row of the fit, g_ik without it,
-
-        .. math:: V = \frac{\sum_i w_i \sum_k (f_{ik} - g_{ik}) r_{ik}}{\sum_i w_i \sum_k r_{ik}^2}, \qquad
-           r_{ik} = [t_i = k] - q_{ik},
-
-        is the mean variance of f: of a regression that of its score, of m rows that vote for K even classes K/m. Both
-        sums get 1 more, as of a row told all wrong, since residuals say little where all are told well. Of log τ the
-        variance is 1/(τ² Σ w_i Var_q g_i + 1/s²), by the second derivative of what `tempering` maximises.
+        To first order an observation moves the mean of the natural parameter of its row by V r, the posterior variance
+        times the residual. So V = (Σ w (f - g)'r + 1)/(Σ w r'r + 1), with log p(x_i | k) f with the row, g without it,
+        r = [t_i = k] - q_ik; both 1 are a row told all wrong, as residuals say little where all are told well. Of log τ
+        the variance is 1/(τ² Σ w Var_q g + 1/s²), by the second derivative of what `tempering` maximises.
         """
         rows, weight, log_prior = predicted.rows, predicted.share * predicted.count, predicted.log_prior
         spread, looseness = np.zeros((2, len(self.weights)))
         points = (self.weights > 0) & [not self.drawn(member) for member in self.members]
         fitted = iter(self.log_density(rows.x, rows.c, points, rows.e))
         for m in np.flatnonzero(self.weights) if len(rows) else ():
-            density, tau = predicted.density[m], self.exponents[m]
+            density, tau = np.maximum(predicted.density[m], -1e100), self.exponents[m]  # -inf leaves no variance
             q = softmax(log_prior + tau * density, axis=1)
             variance = (q * (density - (q * density).sum(1, keepdims=True)) ** 2).sum(1)
             looseness[m] = tempered * (tau**2 * weight @ variance + tempering.SPREAD**-2) ** -0.5
             if points[m]:
                 apart, moved = np.eye(q.shape[1])[rows.codes] - q, next(fitted) - density
-                variance = (weight @ (moved * apart).sum(1) + 1) / (weight @ (apart**2).sum(1) + 1)
-                spread[m] = max(variance, 0.0) ** 0.5
+                gain, square = ((values * apart).sum(1) @ weight for values in (moved, apart))
+                spread[m] = max((gain + 1) / (square + 1), 0.0) ** 0.5
         return replace(self, spread=spread, looseness=looseness)
 
     def parameters(self, member: Product, size: tuple[int, ...], rng) -> dict[str, Any]:
