@@ -309,14 +309,14 @@ def test_samples_look_like_the_rows(fitted_mixed):
 
 
 @pytest.mark.compiles
-def test_intervals_hold_most_of_the_probability(fitted_mixed):
+def test_intervals_hold_the_probability(fitted_mixed):
     X, _ = mixed(6, seed=2)
     interval = fitted_mixed.predict_proba_interval(X, level=0.99)
     probability = fitted_mixed.predict_proba(X)
     assert interval.shape == (6, 3, 2) and (interval[..., 0] <= interval[..., 1]).all()
-    assert ((interval[..., 0] - 0.02 < probability) & (probability < interval[..., 1] + 0.02)).all()
+    assert ((interval[..., 0] <= probability) & (probability <= interval[..., 1])).all()
     narrow = fitted_mixed.predict_proba_interval(X, level=0.5)
-    assert ((narrow[..., 0] >= interval[..., 0]) & (narrow[..., 1] <= interval[..., 1])).all()
+    assert (np.diff(narrow) < np.diff(interval)).all()  # the shortest of fewer draws that holds p need not lie within
 
 
 def test_terms_of_an_explanation_add_up(fitted_mixed):
