@@ -158,7 +158,7 @@ def test_the_spread_of_a_regression_is_that_of_its_laplace_approximation():
     assert found == pytest.approx(expected, rel=0.25)
 
 
-def test_spreads_are_saved_and_files_without_them_have_points(tmp_path):
+def test_spreads_are_saved(tmp_path):
     X, y, new = numbers(load_iris)
     classifier = AVERAGE(random_state=0).fit(X, y)
     classifier.save(tmp_path / "iris.safetensors")
