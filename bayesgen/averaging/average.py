@@ -57,8 +57,8 @@ class Average(Predictive):
     given: np.ndarray | None = field(default=None, metadata=shaped("classes"))
     leaves: ColumnModels | None = None  # leaves of columns that belong to no other member
     # standard deviations of log p(x | k) of members whose parameters cannot be drawn, and of log τ; see `with_spread`
-    spread: np.ndarray = field(default_factory=lambda: np.zeros(0), metadata=shaped("averaged", least=0))
-    looseness: np.ndarray = field(default_factory=lambda: np.zeros(0), metadata=shaped("averaged", least=0))
+    spread: np.ndarray | None = field(default=None, metadata=shaped("averaged", least=0))
+    looseness: np.ndarray | None = field(default=None, metadata=shaped("averaged", least=0))
 
     kind = "average"
 
@@ -202,10 +202,12 @@ class Average(Predictive):
         """Return p(k | x, θ), (size, n, K), under members drawn by weight and parameters from their posteriors."""
         result = np.zeros((size, len(x), len(self.class_weight)))
         chosen = rng.choice(len(self.members), size, p=self.weights)
+        none = np.zeros(len(self.members))  # of files that were written before there were these
+        spread, looseness = (none if values is None else values for values in (self.spread, self.looseness))
         for m in np.unique(chosen):
             member, times = self.members[m], np.flatnonzero(chosen == m)
             if not self.drawn(member):
-                noise = self.spread[m] * rng.normal(size=(len(times), 1, result.shape[2]))  # the same for all rows
+                noise = spread[m] * rng.normal(size=(len(times), 1, result.shape[2]))  # the same for all rows
                 result[times] += np.where(without_entries(x, c)[:, None], 0.0, noise)
                 result[times] += self.log_density(x, c, np.arange(len(self.members)) == m, e)
             else:
@@ -215,7 +217,7 @@ class Average(Predictive):
                     leaves: Any = self.leaves
                     result[times] += leaves.density_under(leaves.draws(rng, (len(times),)), e)
         log_prior = np.log(rng.dirichlet(self.class_weight + self.concentration, size))[:, :, None]
-        exponents = self.exponents[chosen] * np.exp(self.looseness[chosen] * rng.normal(size=size))
+        exponents = self.exponents[chosen] * np.exp(looseness[chosen] * rng.normal(size=size))
         result = np.exp(tempering.log_probability(result.swapaxes(1, 2), log_prior, exponents))
         least, prior = self.roster.least[chosen, None, None], np.exp(self.log_class_prior)
         result = (result.swapaxes(1, 2) + least * prior) / (1 + least)

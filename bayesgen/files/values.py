@@ -140,7 +140,8 @@ _hints = functools.cache(get_type_hints)
 def _check_fields(cls: type, fields: Mapping[str, Any]) -> None:
     """Raise an error if fields are not as their class declares them, by name, type or size."""
     declared = {field.name: field for field in dataclasses.fields(cls)}
-    if fields.keys() != declared.keys():
+    later = {name for name, one in declared.items() if one.default in (None, ())}  # files from before may lack them
+    if not declared.keys() - later <= fields.keys() <= declared.keys():
         raise ValueError(f"{cls.__name__} has the fields {list(declared)}, the file gives it {list(fields)!r:.200}")
     hints = _hints(cls) if ours(cls) else {}  # what a user's own class promises is the user's
     shapes = []
