@@ -19,7 +19,7 @@ from bayesgen.core.errors import MOST, counted, named, quoted
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.streaming import predictions
 from bayesgen.inspection.explain import explain as terms_of
-from bayesgen.inspection.watch import KINDS, Watch
+from bayesgen.inspection.watch import ALONE, Watch
 from bayesgen.tables.cleaning import split
 from bayesgen.tables.table import Table
 
@@ -172,6 +172,7 @@ def watch(
     level: Annotated[
         float, typer.Option(help="To begin with: the probability at most of ever an alarm without a change.")
     ] = 0.05,
+    again: Annotated[bool, typer.Option("--again", help="Take FILE though the same rows came before.")] = False,
 ):
     """Take up new rows; where they are no longer like the ones before, say so and end with status 3."""
     with shell.consoles() as (out, _):
@@ -197,18 +198,18 @@ def watch(
                     raise ValueError(f"--reference {reference}: {state} is there and goes on; delete it to begin anew")
                 found = Watch.load(state, estimator)
             else:
-                labels = () if target is None else ("labels", "score")
-                parts = [kind for kind in KINDS if kind in ("values", "gaps", "shares", "density", *labels)]
+                parts = [kind for kind in ALONE if target is not None or kind != "labels"]
                 if reference is None:
+                    parts += ["shares", "density", *["score"] * (target is not None)]
                     found = Watch(estimator, parts=parts, level=level)
                 else:
-                    found = Watch.from_rows(*whole(reference), estimator, parts=parts[: 2 + bool(labels)], level=level)
+                    found = Watch.from_rows(*whole(reference), estimator, parts=parts, level=level)
             if target is not None and not any(part.kind == "labels" for part in found.parts):
                 raise ValueError(f"--target {target}: this watch began without classes, and has no part for them")
             before = found.rows
             large = folders.outgrows(file)
             for rows in folders.batches(file, estimator, others, reading, labelled) if large else [whole(file)]:
-                found.update(*rows)
+                found.update(*rows, again=again)
         found.save(state)
         told = f"{file}: {counted(found.rows - before, 'row')}, {found.rows} so far; written to {state}"
         terminal.say(

@@ -61,6 +61,19 @@ def check_ending(path, what: str, endings: Sequence[str]) -> None:
 
 
 @contextlib.contextmanager
+def alone(path) -> Iterator[None]:
+    """Let no other process into such a block for a file of the same folder, where the system has locks of folders."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(ImportError, OSError):  # Windows; some network file systems
+            import fcntl
+
+            number = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY)
+            stack.callback(os.close, number)  # which ends the lock too
+            fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
 def writing(path, inputs: Iterable = (), private: bool = False) -> Iterator[io.RawIOBase]:
     """Give a file to write to, which is at a path, at once and as a whole, when the block ends.
 

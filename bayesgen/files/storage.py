@@ -4,8 +4,10 @@ Arrays lie in the file as they are; one text of JSON in its header holds them to
 checksum tells a damaged file, see `bayesgen.files.container`.
 """
 
+import hashlib
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
@@ -128,19 +130,40 @@ def _check_names(estimator, names) -> None:
         raise ValueError(f"a fitted {type(estimator).__name__} {problem}")
 
 
-def write_state(path, kind: str, values: dict[str, Any]) -> None:
-    """Write named values (numbers, strings, arrays, records) as a file of a ``kind``, whole, for its owner only."""
+def write_state(path, kind: str, values: dict[str, Any], version: int, replaces: str | None) -> str:
+    """Write named values (numbers, strings, arrays, records) as a file of a ``kind``, whole, for its owner only.
+
+    A file that is there must have the digest ``replaces``, of when it was read or written last, or a ValueError is
+    raised: of two processes that go on with one file the second would lose what the first wrote. Returns the digest.
+    """
     writer = Writer(registry.may_be_saved)
-    content = container.pack({"values": writer.write(values, "values")}, writer.arrays, kind)
-    with disk.writing(path, private=True) as file:
-        file.write(content)
+    content = container.pack({"values": writer.write(values, "values"), "state": version}, writer.arrays, kind)
+    with disk.alone(path):
+        if disk.regular(path) and _digest(Path(path).read_bytes()) != replaces:
+            raise ValueError(
+                f"{path}: this file was written since it was loaded, as by another process, or is another {kind}; what "
+                "it knows would be lost: load it and take up the rows again, or save to another name"
+            )
+        with disk.writing(path, private=True) as file:
+            file.write(content)
+    return _digest(content)
 
 
-def read_state(path, kind: str) -> dict[str, Any]:
-    """Read the values that `write_state` wrote; raise a ValueError where the file is anything else."""
+def read_state(path, kind: str, version: int) -> tuple[dict[str, Any], str]:
+    """Read the values that `write_state` wrote, and the digest of the file; raise a ValueError where it is no such."""
     disk.regular(path)
     try:
-        specification, arrays = container.unpack(container.read(path), kind)
-        return Reader(arrays, registry.classes(), {}).read(specification["values"])
+        content = container.read(path)
+        specification, arrays = container.unpack(content, kind)
+        if specification.get("state", 1) != version:
+            raise ValueError(
+                f"an older or newer bayesgen wrote it, by version {specification.get('state', 1)!r:.9} of "
+                f"its rules, where this one goes on by version {version}"
+            )
+        return Reader(arrays, registry.classes(), {}).read(specification["values"]), _digest(content)
     except (ValueError, *_STRANGE) as error:
         raise ValueError(f"{path}: this is no {kind} of bayesgen: {error!s:.300}; delete it to begin anew") from error
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

@@ -1,19 +1,25 @@
 r"""A watch over the rows that a classifier in use gets, with a stated rate of false alarms.
 
-Each part of a row is one number: the value of a column, or the code of its category; 1 or 0 for a gap; the code of a
-label; and where a classifier is asked, log p(y | x) of the label, the probability of a class, the log density log p(x).
-Each part is ranked among all that came before, and M_j bets against the ranks (`bayesgen.numerics.betting`). Where rows
-come in random order M_j is a martingale. Of m parts that share the level α, each alarms at
+Each part of a row is one number: the value of a column, or the place of its category by a hash of the text; again the
+category, by how often it came; 1 or 0 for a gap; the place of a label; and where a classifier is asked, log p(y | x) of
+the label, the probability of a class, the log density log p(x). Each part is ranked among all that came before, and M_j
+bets against the ranks (`bayesgen.numerics.betting`). Where rows come in random order M_j is a martingale. Of m parts
+that share the level α, each alarms at
 
 .. math:: M_j \ge \frac{m}{\alpha}, \qquad P(\text{any alarm, ever}) \le \sum_{j=1}^m \frac{\alpha}{m} = \alpha
 
 by Ville's inequality and the union bound. Martingales of several columns have several pasts, and their mean is none
 (arXiv 2402.09698): each alarms by itself. A missing value is left out of its part, since rows that have one are in
 random order too, whatever decides that it is there. What the classifier says is ranked among rows that it did not learn
-from.
+from. Which categories the known rows hold has no part in the ranks: "new" would come in the stream alone.
+
+While all values of a part are tied, its ranks tell nothing but the chance of ties, and its evidence is taken for none;
+from the first row at which they are not, it is M_j. Fewer alarms keep the bound. To begin to bet at that row would not:
+it is chosen by its value.
 """
 
 import copy
+import hashlib
 import warnings
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -21,39 +27,36 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.core.errors import counted, listed, quoted
+from bayesgen.core.errors import Argument, InputError, counted, listed
 from bayesgen.core.registry import saveable
 from bayesgen.files import storage
 from bayesgen.inspection.leave_one_out import leave_one_out
-from bayesgen.numerics.betting import Bets, Ranks
+from bayesgen.inspection.watch_parts import (
+    ALONE,
+    ASKED,
+    KINDS,
+    Part,
+    numbers_of,
+    of_numbers,
+    of_rarity,
+    of_shares,
+    place_of,
+    schema_of,
+)
+from bayesgen.numerics.betting import Bets, Ranks, cut
 from bayesgen.numerics.checks import check_count, check_level
 from bayesgen.numerics.draws import generator
-from bayesgen.tables.columns import check_present
+from bayesgen.tables.columns import check_present, factorize
 from bayesgen.tables.labels import unwrapped
-from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
 
-_ALONE, _ASKED = ("values", "gaps", "labels"), ("score", "shares", "density")
-KINDS = (*_ALONE, *_ASKED)
 _BLOCK, _POINTS = 256, 512  # rows taken at a time; points of the series at most
-
-
-@saveable
-@dataclass(frozen=True)
-class Part:
-    """A part of a row that is watched by itself."""
-
-    kind: str  # one of KINDS
-    of: str = ""  # column, or class of a share
-    codes: tuple | None = None  # what codes stand for, the next one for anything new; None where the part is a number
-
-    @property
-    def name(self) -> str:
-        """Return the name of the part, such as "gaps of age"."""
-        return f"{self.kind} of {quoted(self.of)}" if self.of else self.kind
+_BATCHES = 4096  # digests that are kept
+_CHANCE = np.log(1e6)  # log of the number of orders from which a batch that came before is no chance
+_VERSION = 2  # of the state: 1 had ranks of categories by those of the known rows
 
 
 @saveable
@@ -92,9 +95,9 @@ class Watch:
     classifier : fitted classifier
         What knows the columns and classes, and is asked about each row.
     parts : collection of str, optional
-        What to watch: "values", "gaps", "labels", and what the classifier says: "score" (log probability of the label),
-        "shares" (probabilities of the classes), "density". Default: all that there are; each part has the same share of
-        the level.
+        What to watch: "values", "rarity" (how often the category of a row came among all rows), "gaps", "labels", and
+        what the classifier says: "score" (log probability of the label), "shares" (probabilities of the classes),
+        "density". Default: all that there are; each part has the same share of the level.
     level : float, default 0.05
         Probability at most that there is ever an alarm without a change.
     distinct : int, default 4096
@@ -135,7 +138,7 @@ class Watch:
         check_is_fitted(classifier)
         self._begin(classifier, classifier.schema_, getattr(classifier, "classes_", ()), parts, level, distinct)
         self._rng = _for_ties(random_state)
-        self._start([np.empty(0)] * len(self.parts))
+        self._start(np.empty((0, len(self.parts))))
 
     @classmethod
     def from_rows(
@@ -167,15 +170,15 @@ class Watch:
             As for `Watch`.
         """
         if left_out and parts is None:
-            parts = _ALONE
+            parts = ALONE
         if classifier is not None:
             watch = cls(classifier, parts=parts, level=level, distinct=distinct, random_state=random_state)
         else:
             watch, labels = object.__new__(cls), np.asarray(unwrapped([] if y is None else y))
             classes = np.unique(labels[~pd.isna(labels)])
-            watch._begin(None, Schema.learn(Table(X), "auto"), classes, parts, level, distinct)
+            watch._begin(None, schema_of(Table(X)), classes, parts, level, distinct)
             watch._rng = _for_ties(random_state)
-        watch._start(watch._numbers(X, y, left_out).T)
+        watch._start(watch._numbers(X, y, left_out))
         return watch
 
     def _begin(self, classifier, schema, classes, kinds, level, distinct) -> None:
@@ -188,7 +191,8 @@ class Watch:
         if classifier is not None:
             self._ask(classifier)
             self._key = storage.fingerprint(classifier)
-        self.schema, self.classes = schema, np.asarray(classes)
+        self.schema, self.classes, self._stored = schema, np.asarray(classes), None
+        self._names: dict[float, Any] = {}  # labels by their places
         self.level, self.distinct, self.rows, self.spent = float(level), int(distinct), 0, float(level)
         self.parts = tuple(part for part in self._possible() if part.kind in (KINDS if kinds is None else kinds))
         if not self.parts:
@@ -205,13 +209,13 @@ class Watch:
         for block in self.schema.blocks:
             for column in block.columns:
                 if block.categories is not None:
-                    yield Part("values", column, tuple(block.categories))
+                    yield from (Part(kind, column, True) for kind in ("values", "rarity"))
                 elif block.kinds[column] != "O":
                     yield Part("values", column)
-                yield Part("gaps", column, ("there", "missing"))
+                yield Part("gaps", column)
         if len(self.classes):
             names = tuple(self.classes.tolist())
-            yield Part("labels", codes=names)
+            yield Part("labels", categorical=True)
             if self.classifier is not None:
                 yield Part("score")
                 yield from (Part("shares", str(k)) for k in (names[1:] if len(names) == 2 else names))
@@ -224,7 +228,7 @@ class Watch:
         if table.sparse:
             raise TypeError("X is sparse, where a gap cannot be told from a 0: give X.toarray()")
         if table.names is not None:
-            watched = dict.fromkeys(part.of for part in self.parts if part.kind in ("values", "gaps"))
+            watched = dict.fromkeys(part.of for part in self.parts if part.kind in ALONE and part.of)
             check_present(list(watched), table.columns)
         table = table.renamed(self.schema.columns if table.names is None else table.columns, self.schema.reading)
         codes = self._codes(y, len(table))
@@ -234,20 +238,28 @@ class Watch:
             if part.name in said:
                 result[:, j] = said[part.name]
             elif part.kind == "labels":
-                result[:, j] = codes
+                result[:, j] = np.nan if y is None else self._places(np.asarray(unwrapped(y), dtype=object), "y")
             elif part.kind == "gaps":
                 result[:, j] = pd.isna(table.labels(part.of))
-            elif part.codes is None:
-                result[:, j] = np.asarray(table.numbers((part.of,))).reshape(len(table))
+            elif part.categorical:
+                result[:, j] = self._places(table.labels(part.of), part.of)
             else:
-                code, lost = table.codes((part.of,), part.codes, {})[:, 0], pd.isna(table.labels(part.of))
-                result[:, j] = np.where(np.isnan(code) & ~lost, len(part.codes), code)  # a category that is new
+                result[:, j] = numbers_of(table, part.of)
             if np.isinf(result[:, j]).any() and part.kind == "values":
                 raise ValueError(f"column {part.of!r} holds an infinite value; give NaN where it is missing")
         return np.where(np.isinf(result), np.sign(result) * np.finfo(float).max, result)  # a log score of -inf
 
+    def _places(self, values, column: str) -> np.ndarray:
+        """Return the place of each category in the order by a hash, (n,), NaN where missing; keep the names of some."""
+        codes, distinct = factorize(values, column)
+        places = np.array([*map(place_of, distinct), np.nan])  # the last for the missing, of code -1
+        for place, label in zip(places[:-1].tolist(), distinct, strict=True):
+            if len(self._names) < self.distinct:
+                self._names.setdefault(place, label)
+        return places[codes]
+
     def _codes(self, y, n: int) -> np.ndarray:
-        """Return the code of each label, (n,): NaN where there is none, and K for a class that is new."""
+        """Return the code of each label among the classes, (n,): NaN where there is none, and K for a new class."""
         if y is None:
             return np.full(n, np.nan)
         y = np.asarray(unwrapped(y), dtype=object)
@@ -260,7 +272,7 @@ class Watch:
 
     def _said(self, X, y, codes, left_out: bool) -> dict[str, np.ndarray]:
         """Return what the classifier says of rows, by name of the part: arrays (n,)."""
-        kinds = {part.kind for part in self.parts} & set(_ASKED)
+        kinds = {part.kind for part in self.parts} & set(ASKED)
         if not kinds:
             return {}
         known = codes < len(self.classes)
@@ -280,23 +292,20 @@ class Watch:
         return {"score": score, "density": density, **shares}
 
     def _start(self, known) -> None:
-        """Begin to bet, with numbers of each part (parts, n) that are known already."""
-        known = [v[~np.isnan(v)] for v in known]
-        self._ranks = [Ranks.of(v, self.distinct) for v in known]
-        self._bets = Bets.start(len(self.parts))
-        self._low, self._since = np.zeros(len(self.parts)), np.full(len(self.parts), self.rows)
-        self._sums = [self._sum(part, v, np.empty(0)) for part, v in zip(self.parts, known, strict=True)]
-        self._sums_at_low = [sums.copy() for sums in self._sums]
-        self._series, self._times, self._stride = np.empty((0, len(self.parts))), np.empty(0, np.int64), 1
+        """Begin to bet, with numbers (n, parts) of rows that are known already."""
+        self._batches = np.array([_digest(known)] if len(known) else [], np.uint64)
+        values = [v[~np.isnan(v)] for v in known.T]
+        ranks = [Ranks.of(v, self.distinct, p.kind == "rarity") for v, p in zip(values, self.parts, strict=True)]
+        self._ranks, m = ranks, len(self.parts)
+        self._bets = Bets.start(m, np.array([len(v) for v in values]))
+        self._varied = np.zeros(m, bool)
+        self._low, self._since = np.zeros(m), np.full(m, self.rows)
+        self._sums, self._sums_at_low = np.zeros((m, 3)), np.zeros((m, 3))
+        self._counts_at_low = [one.without(np.empty(0)) for one in ranks]
+        self._series, self._times, self._stride = np.empty((0, m)), np.empty(0, np.int64), 1
         self.alarms: list[Alarm] = []
 
-    @staticmethod
-    def _sum(part: Part, values, ranks) -> np.ndarray:
-        """Return the sums of p and of abs(2p - 1), the number of ranks, and how often each code came."""
-        counts = [] if part.codes is None else np.bincount(values.astype(np.intp), minlength=len(part.codes) + 1)
-        return np.array([ranks.sum(), np.abs(2 * ranks - 1).sum(), len(ranks), *counts])
-
-    def update(self, X, y=None) -> list[Alarm]:
+    def update(self, X, y=None, *, again: bool | None = None) -> list[Alarm]:
         """Take up rows that came, in their order; return the alarms that they raise.
 
         Parameters
@@ -306,41 +315,77 @@ class Watch:
         y : array, shape (n,), optional
             Their labels, NaN or None where one is not known. Where labels come later than their rows, a watch with
             ``parts=["labels", "score"]`` takes both when they are there.
+        again : bool, optional
+            True to take rows that came before as a whole, known ones among them, in the same order; False to refuse
+            them. By default they are refused where they are no chance: where their order is one of a million. The last
+            4,096 batches are remembered.
+
+        Raises
+        ------
+        ValueError
+            If the rows came before, or cannot be read; no row is taken then.
         """
         before, values = len(self.alarms), self._numbers(X, y)
+        digest = _digest(values)
+        if again is not True and digest in self._batches and (again is False or _log_orders(values) >= _CHANCE):
+            raise InputError(
+                f"these rows ({counted(len(values), 'row')}) came before, in this order, and count already; ",
+                Argument("again", True),
+                " takes them once more",
+            )
+        self._batches = np.append(self._batches, digest)[-_BATCHES:]
         for start in range(0, len(values), _BLOCK):
             self._take(values[start : start + _BLOCK])
         return self.alarms[before:]
 
     def _take(self, values) -> None:
         """Take up a block of rows as numbers (n, parts)."""
-        live, p = ~np.isnan(values), np.full(values.shape, np.nan)
+        live, p, varied = ~np.isnan(values), np.full(values.shape, np.nan), np.zeros(values.shape, bool)
         ties = self._rng.random(values.shape)
         for j, ranks in enumerate(self._ranks):
-            p[live[:, j], j] = ranks.rank(values[live[:, j], j], ties[live[:, j], j])
-        path = self._bets.take(p)
-        enough = np.log(len(self.parts) / self.level)
-        crossed = {alarm.part for alarm in self.alarms}
+            there = live[:, j]
+            p[there, j], varied[there, j] = ranks.rank(values[there, j], ties[there, j])
+        varied = np.logical_or.accumulate(np.vstack([self._varied, varied]))
+        self._varied, begins, path = varied[-1], np.diff(varied, axis=0), np.where(varied[1:], self._bets.take(p), 0.0)
+        terms = np.where(live, [p, np.abs(2 * p - 1), live], 0.0).transpose(1, 2, 0)
+        sums = np.cumsum(np.concatenate([self._sums[None], terms]), 0)  # before each row, and after the last
+        hits = path >= np.log(len(self.parts) / self.level)
+        alarmed = {alarm.part for alarm in self.alarms}
         for j, part in enumerate(self.parts):
-            hit = path[:, j] >= enough
-            stop = int(hit.argmax()) if hit.any() else len(path)
-
-            def summed(begin, end, j=j, part=part):
-                there = live[begin:end, j]
-                return self._sum(part, values[begin:end, j][there], p[begin:end, j][there])
-
-            if part.name not in crossed:
-                if stop and path[:stop, j].min() < self._low[j]:
-                    place = int(path[:stop, j].argmin())
-                    self._low[j], self._since[j] = path[place, j], self.rows + place + 1
-                    self._sums_at_low[j] = self._sums[j] + summed(0, place + 1)
-                if hit.any():
-                    after = self._sums[j] + summed(0, stop + 1) - self._sums_at_low[j]
-                    text = f"since about row {self._since[j]} {_words(part, self._sums_at_low[j], after)}"
-                    self.alarms.append(Alarm(part.name, self.rows + stop, int(self._since[j]), text))
-            self._sums[j] = self._sums[j] + summed(0, len(path))
+            if part.name in alarmed:
+                continue
+            stop = int(hits[:, j].argmax()) if hits[:, j].any() else len(path)
+            if stop and path[:stop, j].min() < self._low[j]:
+                lowest = int(path[:stop, j].argmin())
+                first = lowest + (not begins[lowest, j])  # row of a change after it, or the first at which values vary
+                self._low[j], self._since[j] = path[lowest, j], self.rows + first
+                self._sums_at_low[j], self._counts_at_low[j] = sums[first, j], self._counts(j, values[first:, j])
+            if stop < len(path):
+                told = self._told(j, sums[stop + 1, j] - self._sums_at_low[j], values[stop + 1 :, j])
+                text = f"since about row {self._since[j]} {told}"
+                self.alarms.append(Alarm(part.name, self.rows + stop, int(self._since[j]), text))
+        self._sums = sums[-1]
         self._record(path)
         self.rows += len(path)
+
+    def _counts(self, j: int, later) -> tuple[np.ndarray, np.ndarray]:
+        """Return the distinct values of a part, and how often each came, but for ``later`` rows."""
+        return self._ranks[j].without(later[~np.isnan(later)])
+
+    def _told(self, j: int, sums, later) -> str:
+        """Say how a part changed, by the sums over its ranks since then, and its values but for ``later`` ones."""
+        part, bits = self.parts[j], self._ranks[j].bits
+        if part.kind != "gaps" and not part.categorical:
+            return of_numbers(part, sums, part.of in self.schema.dates)
+        places, total = self._counts(j, later)
+        keys, counts = self._counts_at_low[j]
+        before = np.zeros_like(total)
+        np.add.at(before, np.searchsorted(places, cut(keys, bits)), counts)
+        if part.kind == "rarity":
+            return of_rarity(part, sums, before, total - before)
+        names = dict(zip(cut(np.array([*self._names]), bits).tolist(), self._names.values(), strict=True))
+        known = [repr(names[place]) if place in names else "a category" for place in places.tolist()]
+        return of_shares(part, known, before, total - before)
 
     def _record(self, path) -> None:
         """Keep a point of the series every so many rows, half as often whenever there are too many."""
@@ -360,14 +405,15 @@ class Watch:
     @property
     def evidence(self) -> pd.DataFrame:
         """Return log10 of the martingale of each part over the rows, at 512 of them at most and after the last."""
-        times, series = np.append(self._times, self.rows - 1), np.vstack([self._series, self._bets.log_capital])
+        last = np.where(self._varied, self._bets.log_capital, 0.0)
+        times, series = np.append(self._times, self.rows - 1), np.vstack([self._series, last])
         frame = pd.DataFrame(series / np.log(10), times, [part.name for part in self.parts]).rename_axis("row")
         return frame.loc[~frame.index.duplicated(keep="last")] if self.rows else frame.iloc[:0]
 
     def restart(self, X=None, y=None) -> None:
         """Forget all rows and alarms, and begin anew among known rows, as in `from_rows`; the level is spent again."""
         self.spent += self.level
-        self._start([np.empty(0)] * len(self.parts) if X is None else self._numbers(X, y).T)
+        self._start(np.empty((0, len(self.parts))) if X is None else self._numbers(X, y))
 
     def __repr__(self):
         state = f"in alarm: {'; '.join(alarm.text for alarm in self.alarms)}" if self.alarms else "no alarm"
@@ -376,15 +422,23 @@ class Watch:
     def save(self, path) -> None:
         """Write the watch with the state of its generator: to load it and go on is to go on.
 
-        The file holds counts of values, which are data of people: it is for its owner only.
+        The file holds counts of values, which are data of people: it is for its owner only. A file that is not as this
+        watch read or wrote it last holds rows that it does not know, as of another process: it is not replaced.
+
+        Raises
+        ------
+        ValueError
+            If the file was written by another since; nothing is written then.
         """
-        values = {name: value for name, value in vars(self).items() if name not in ("classifier", "_rng")}
-        storage.write_state(path, "watch", values | {"generator": self._rng.bit_generator.state})
+        values = {name: v for name, v in vars(self).items() if name not in ("classifier", "_rng", "_stored")}
+        values |= {"generator": self._rng.bit_generator.state}
+        self._stored = storage.write_state(path, "watch", values, _VERSION, self._stored)
 
     @classmethod
     def load(cls, path, classifier=None) -> "Watch":
         """Read a watch that `save` wrote; ``classifier`` is the one that it asks, where it asks one."""
-        values, watch = storage.read_state(path, "watch"), object.__new__(cls)
+        watch = object.__new__(cls)
+        values, watch._stored = storage.read_state(path, "watch", _VERSION)
         watch._rng, watch.classifier = np.random.default_rng(), None
         watch._rng.bit_generator.state = values.pop("generator")
         vars(watch).update(values)
@@ -400,28 +454,12 @@ def _for_ties(seed) -> np.random.Generator:
     return generator(seed).spawn(1)[0]
 
 
-def _words(part: Part, before: np.ndarray, since: np.ndarray) -> str:
-    """Say what changed in a part, by its sums (see `Watch._sum`) before and since."""
-    higher, wider = (since[i] / max(since[2], 1) - 0.5 for i in (0, 1))
-    if part.codes is not None:
-        shares = [counts[3:] / max(counts[3:].sum(), 1) for counts in (before, since)]
-        change = shares[1] - shares[0]
-        k = len(part.codes) if since[-1] and not before[-1] else int(np.abs(change).argmax())
-        k = 1 if part.kind == "gaps" else k
-        rows = [f"{share[k]:.0%} of {n[3:].sum():.0f} rows" for share, n in zip(shares, (before, since), strict=True)]
-        counts = f"{rows[1]}, {rows[0]} before"
-        if part.kind == "gaps":
-            return f"{part.of!r} is missing {'more' if change[1] > 0 else 'less'} often than before: {counts}"
-        what = part.codes[k] if k < len(part.codes) else "a label" if part.kind == "labels" else "a category"
-        new = "" if k < len(part.codes) else " that is new"
-        of = "class" if part.kind == "labels" else f"{part.of!r}:"
-        return f"{of} {what!r}{new} is {'more' if change[k] > 0 else 'less'} frequent than before: {counts}"
-    spread = abs(wider) > abs(higher) + 0.05
-    more = wider > 0 if spread else higher > 0
-    how = ("more spread out" if more else "less spread out") if spread else "higher" if more else "lower"
-    subject = {
-        "score": "the log score of the labels",
-        "density": "the density of the rows",
-        "shares": f"the probability of {part.of!r}",
-    }
-    return f"{subject.get(part.kind, repr(part.of))} is {how} than before"
+def _digest(values: np.ndarray) -> np.uint64:
+    """Return a digest of the numbers of a batch, in their order."""
+    return np.uint64(int.from_bytes(hashlib.blake2b(values.tobytes(), digest_size=8).digest(), "big"))
+
+
+def _log_orders(values: np.ndarray) -> float:
+    """Return the log of the number of orders of rows (n, parts): n! over the factorials of how often each came."""
+    equal = pd.Series([row.tobytes() for row in values]).value_counts().to_numpy()
+    return gammaln(len(values) + 1) - gammaln(equal + 1).sum()

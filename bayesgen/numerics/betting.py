@@ -13,36 +13,62 @@ World*, theorem 8.1). Before they are ranked, values may be changed by any rule 
 its order. `Ranks` cuts them to so many binary digits that no more than a number of distinct values are kept. Few digits
 follow from more, so the bag at the digits that are kept is always known, and memory is bounded.
 
+**Categories** have no order of their own. Any order serves that follows from the bag of the first t values, x_t among
+them; an order of the categories of the known rows does not, since then "new" can be x_t alone. Two orders are used,
+each with ranks of its own. `hashed` gives each text a fixed place, by a hash: the order is the same for every bag,
+and a category keeps its neighbours. By `counted` a value is placed by how often it is in the bag, the rarest first:
+there a flood of categories that come once each is low, which by the hash is spread evenly. A mean of the two
+martingales would be none, since each is a martingale given its own past alone (arXiv 2402.09698): each alarms by
+itself.
+
 **Bets.** A bet is a density f on [0, 1] that is chosen before p_t is seen. Capital staked on it is multiplied by
 f(p_t); since :math:`\int f = 1` its expectation stays. With u = \|2p - 1\| the densities are
 
 .. math:: 1 + a (p - \tfrac12), \quad 1 + a (u - \tfrac12), \quad b\,(1 - u)^{b - 1}, \quad
-   \frac{r^{[p > c]}}{c + r (1 - c)}, \quad \frac{n_j + 1}{\sum_i n_i + B} B
+   \frac{r^{[p > c]}}{c + r (1 - c)}, \quad \frac{n_j + 1}{(\sum_i n_i + B)\, v_j}, \quad 1 - s + s \frac{w_k}{v_k}
 
-for place, spread, extremes, a step at c where the odds change by r, and what was seen before: n_j are the earlier ranks
-in the j-th of B = 10 equal bins, each weighing 1 % less with every later one. Capital M begins at 1, half of it in
-cash. Before each row a share J = .003 of what is staked is dealt anew evenly over cash and bets (Vovk's jumper), and
-before the t-th a share 1/(2(100 + t)) of the cash is staked. So some :math:`\tfrac12 (1 + t/100)^{-1/2}` stays in cash,
-and a change after t rows without one costs a factor of order :math:`t^{3/2}`; without cash it would cost a constant
-share a row.
+for place, spread, extremes, a step at c where the odds change by r, what was seen before, and a new category. The
+last two divide [0, 1] into B = 16 and K = 128 cells of widths v; j and k are those that p is in. n_j are the earlier
+ranks in the j-th, each weighing 1 % less with every later one. The last says: with probability s = .1 the value falls
+into one cell, the k-th with probability w_k, else it is like those before. The w_k follow by Bayes' rule, and .001 of
+them is dealt anew evenly before each row.
+
+Cells follow the values: their edges are ranks e_k among the values so far, in equal steps to begin with, and those
+above t p_t go up by one with x_t, as the ranks of all values above x_t do. So a value stays in its cell while others
+come, and v_k = (e_k - e_{k-1}) / t. (Each row the edges go .001 of the way back to equal steps.) This is known from
+p_1, ..., p_{t-1}. A category that comes for the first time after t rows, in a share s of the rows from then on,
+widens its cell from 1/K to about v = 1/K + s n / (t + n) after n rows, and a row gains some s log(s / v) - (s - v),
+summed from n = 0: for s = .1 and t = 200 it is 8 after 100 rows and 10 after 200, from which log K = 4.9 is to be
+taken for finding the cell. Bins that stay where they are lose the category as it drifts, and ten of them are too wide
+for it.
+
+Capital M begins at 1, half of it in cash. Before each row a share J = .003 of what is staked is dealt anew over cash
+and bets (Vovk's jumper), evenly but for the cells, which count as four, and before the t-th a share 1/(2(100 + t)) of
+the cash is staked. So some :math:`\tfrac12 (1 + t/100)^{-1/2}` stays in cash, and a change after t rows without one
+costs a factor of order :math:`t^{3/2}`; without cash it would cost a constant share a row.
 
 All bets on a series of p know its own past alone, so their sum M is a nonnegative martingale, and by Ville's inequality
 :math:`P(\sup_t M_t \ge 1/\alpha) \le \alpha`.
 """
 
+import hashlib
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.signal import lfilter
 
 from bayesgen.core.registry import saveable
 
 _PLACE, _SPREAD = np.array([-1.9, -1.0, 1.0, 1.9]), np.array([-1.9, 1.9])  # slopes a, |a| < 2
 _EXTREMES = 0.2  # power b
 _CUTS, _ODDS = (np.repeat([0.1, 0.3, 0.5, 0.7, 0.9], 2), np.tile([3.0, 1 / 3], 5))
-_BINS, _FADE = 10, 0.99
-_COUNT = 1 + len(_PLACE) + len(_SPREAD) + 1 + len(_CUTS) + 1  # of stakes, cash first and what was seen last
+_CELLS, _SHARE, _ANEW, _BACK = 128, 0.1, 0.001, 0.001  # K, s, dealt anew, and of the way back to equal steps
+_GROUPS, _FADE = 16, 0.99  # of neighbouring cells, whose ranks are counted
+_STEPS = np.arange(_CELLS + 1) / _CELLS
+_DEAL = np.append(
+    np.ones(1 + len(_PLACE) + len(_SPREAD) + 1 + len(_CUTS) + 1), 4.0
+)  # cash first, the bet on cells last
+_DEAL /= _DEAL.sum()
+_STAKED = np.append(0.0, _DEAL[1:] / _DEAL[1:].sum())
 _JUMP, _WAIT = 0.003, 100
 _BITS = 52  # binary digits of a float64 behind the first
 _ROWS = 256  # ranked at a time
@@ -54,22 +80,35 @@ def cut(values: np.ndarray, bits: int) -> np.ndarray:
     return (np.ascontiguousarray(values, np.float64).view(np.int64) & mask).view(np.float64) + 0.0  # no -0.0
 
 
+def hashed(text: str) -> float:
+    """Return the place of a category in the order by a hash: a float in [1, 2), of 52 binary digits."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return 1 + (int.from_bytes(digest, "big") >> 12) / 2.0**_BITS
+
+
 @saveable
 @dataclass
 class Ranks:
     """Counts of the values seen so far, among which later ones are ranked."""
 
     most: int  # largest number of distinct values that are kept
+    counted: bool  # True to rank values by how often they were seen, the rarest first
     keys: np.ndarray  # (m,): distinct values in order, cut to ``bits``
     counts: np.ndarray  # (m,): how often each was seen
     bits: int = _BITS  # binary digits kept behind the first
 
     @classmethod
-    def of(cls, values: np.ndarray, most: int) -> "Ranks":
+    def of(cls, values: np.ndarray, most: int, counted: bool = False) -> "Ranks":
         """Return the counts of values (n,), in any order."""
-        found = cls(most, *np.unique(cut(values, _BITS), return_counts=True))
+        found = cls(most, counted, *np.unique(cut(values, _BITS), return_counts=True))
         found._coarsen()
         return found
+
+    def without(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the distinct values, and how often each was seen but for these ones, seen too."""
+        counts = self.counts.copy()
+        np.subtract.at(counts, np.searchsorted(self.keys, cut(values, self.bits)), 1)
+        return self.keys[counts > 0], counts[counts > 0]
 
     def _coarsen(self) -> None:
         """Drop binary digits until there are few enough distinct values."""
@@ -78,9 +117,17 @@ class Ranks:
             self.keys, place = np.unique(cut(self.keys, self.bits), return_inverse=True)
             self.counts = np.bincount(place, weights=self.counts).astype(np.int64)
 
-    def rank(self, values: np.ndarray, ties: np.ndarray) -> np.ndarray:
-        """Add values (n,) one after the other; return the smoothed rank p of each when it came, by uniform ``ties``."""
-        ranks, start = np.empty(len(values)), 0
+    def rank(self, values: np.ndarray, ties: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Add values (n,) one after the other, and rank each when it came.
+
+        Returns
+        -------
+        p : array, shape (n,)
+            Its smoothed rank among all so far, by uniform ``ties``.
+        varied : array of bool, shape (n,)
+            False where all so far are tied, so that p tells nothing.
+        """
+        ranks, varied, start = np.empty(len(values)), np.empty(len(values), bool), 0
         while start < len(values):
             block = cut(values[start : start + _ROWS], self.bits)
             found, first = np.unique(block, return_index=True)
@@ -89,11 +136,11 @@ class Ranks:
             if self.bits and len(new) > room:  # up to the row that asks for fewer digits, or this row alone
                 block = block[: new[room] or 1]
             stop = start + len(block)
-            ranks[start:stop] = self._add(block, ties[start:stop])
+            ranks[start:stop], varied[start:stop] = self._add(block, ties[start:stop])
             start = stop
-        return ranks
+        return ranks, varied
 
-    def _add(self, block, ties) -> np.ndarray:
+    def _add(self, block, ties) -> tuple[np.ndarray, np.ndarray]:
         """Count a block (b,); return the ranks, each among all counted before and the earlier ones of the block."""
         keys = np.unique(block)
         new = keys[~np.isin(keys, self.keys)]
@@ -102,11 +149,22 @@ class Ranks:
         self._coarsen()
         block = cut(block, self.bits)
         place, below = np.searchsorted(self.keys, block), np.append(0, np.cumsum(self.counts))
-        earlier = np.tri(len(block), dtype=bool)  # and itself
-        less = below[place] + ((block < block[:, None]) & earlier).sum(1)
-        same = self.counts[place] + ((block == block[:, None]) & earlier).sum(1)
-        np.add.at(self.counts, place, 1)
-        return (less + ties * same) / (below[-1] + np.arange(1, len(block) + 1))
+        so_far = below[-1] + np.arange(1, len(block) + 1)
+        if self.counted:
+            less, same = np.array([self._rarer(one) for one in place]).T
+        else:
+            earlier = np.tri(len(block), dtype=bool)  # and itself
+            less = below[place] + ((block < block[:, None]) & earlier).sum(1)
+            same = self.counts[place] + ((block == block[:, None]) & earlier).sum(1)
+            np.add.at(self.counts, place, 1)
+        return (less + ties * same) / so_far, same < so_far
+
+    def _rarer(self, place: int) -> tuple[int, int]:
+        """Count one more of a distinct value; return the numbers of values that are rarer, and just as rare."""
+        self.counts[place] += 1
+        counts = self.counts[self.counts <= self.counts[place]]
+        total, same = int(counts.sum()), int(counts[counts == self.counts[place]].sum())
+        return total - same, same
 
 
 @saveable
@@ -114,17 +172,22 @@ class Ranks:
 class Bets:
     """Capital of martingales, and how it is staked."""
 
+    known: np.ndarray  # (m,): number of values that the first one is ranked among, without itself
     log_capital: np.ndarray  # (m,): log of the capital M of each martingale
     stakes: np.ndarray  # (m, bets): share of the capital in cash and on each bet
-    seen: np.ndarray  # (m, bins): earlier ranks in each bin, later ones with more weight
+    cells: np.ndarray  # (m, cells): probability w of each cell
+    edges: np.ndarray  # (m, cells + 1): ranks e between the cells, the first of them 0
+    seen: np.ndarray  # (m, groups): earlier ranks in each group of cells, later ones with more weight
     rows: np.ndarray  # (m,): number of ranks that each has bet on
 
     @classmethod
-    def start(cls, m: int) -> "Bets":
+    def start(cls, m: int, known: np.ndarray | int = 0) -> "Bets":
         """Return ``m`` martingales before their first bet."""
-        stakes = np.full((m, _COUNT), 0.5 / (_COUNT - 1))
+        known = np.broadcast_to(np.asarray(known, np.int64), m).copy()
+        stakes, cells = np.tile(0.5 * _STAKED, (m, 1)), np.full((m, _CELLS), 1 / _CELLS)
         stakes[:, 0] = 0.5
-        return cls(np.zeros(m), stakes, np.zeros((m, _BINS)), np.zeros(m, np.int64))
+        edges = (known[:, None] + 1) * _STEPS
+        return cls(known, np.zeros(m), stakes, cells, edges, np.zeros((m, _GROUPS)), np.zeros(m, np.int64))
 
     def take(self, p: np.ndarray) -> np.ndarray:
         """Bet on ranks (n, m), row by row, NaN where there is none; return the log capital after each row, (n, m)."""
@@ -134,10 +197,11 @@ class Bets:
         waiting, jump = 0.5 * live / (_WAIT + rows), _JUMP * live
         stakes, totals = self.stakes, np.empty(p.shape)
         for t in range(len(p)):
+            density[t, :, -2:] = self._on_cells(p[t], live[t], self.known + rows[t] + 1)
             cash = stakes[:, 0]
-            staked, even = cash * waiting[t], jump[t] * (1 - cash) / _COUNT
-            new = stakes * (1 - jump[t])[:, None] + (even + staked / (_COUNT - 1))[:, None]
-            new[:, 0] = cash - staked + even
+            staked, dealt = cash * waiting[t], jump[t] * (1 - cash)
+            new = stakes * (1 - jump[t])[:, None] + dealt[:, None] * _DEAL + staked[:, None] * _STAKED
+            new[:, 0] = cash - staked + dealt * _DEAL[0]
             new *= density[t]
             totals[t] = new.sum(1)
             stakes = new / totals[t][:, None]
@@ -146,7 +210,10 @@ class Bets:
         return path
 
     def _densities(self, p, live) -> np.ndarray:
-        """Return the density of cash and of each bet at ranks (n, m), (n, m, bets): 1 where nothing is ``live``."""
+        """Return the density of cash and of each bet at ranks (n, m), (n, m, bets): 1 where nothing is ``live``.
+
+        That of the cells, the last, is 1: it follows row by row.
+        """
         u, p = np.abs(2 * p - 1)[..., None], p[..., None]
         found = [
             np.ones_like(p),
@@ -154,18 +221,30 @@ class Bets:
             1 + (u - 0.5) * _SPREAD,
             _EXTREMES * np.maximum(1 - u, 1e-12) ** (_EXTREMES - 1),
             np.where(p > _CUTS, _ODDS, 1.0) / (_CUTS + _ODDS * (1 - _CUTS)),
-            self._seen_before(p[..., 0], live)[..., None],
+            np.ones((*p.shape[:2], 2)),
         ]
         return np.where(live[..., None], np.concatenate(found, axis=2), 1.0)
 
-    def _seen_before(self, p, live) -> np.ndarray:
-        """Return the density of the bins that earlier ranks were in, and count these ranks too."""
-        bins, result = np.minimum((p * _BINS).astype(np.intp), _BINS - 1), np.ones(p.shape)
-        for j in range(p.shape[1]):
-            which = bins[live[:, j], j]
-            came = np.vstack([self.seen[j], np.eye(_BINS)[which]])
-            seen: Any = lfilter([1.0], [1.0, -_FADE], came, axis=0)  # seen_t = .99 seen_{t-1} + came_t
-            before = seen[:-1]
-            result[live[:, j], j] = _BINS * (before[np.arange(len(which)), which] + 1) / (before.sum(1) + _BINS)
-            self.seen[j] = seen[-1]
-        return result
+    def _on_cells(self, p, live, t) -> np.ndarray:
+        """Return the densities at ranks p (m,) among t values of the bets on groups of cells and on cells, (m, 2).
+
+        Both learn from the ranks that are ``live``.
+        """
+        rank, every, one = np.where(live, t * p, np.inf)[:, None], np.arange(len(p)), live[:, None]
+        above = rank < self.edges
+        cell = np.minimum(_CELLS - above.sum(1), _CELLS - 1)
+        group, size = cell // (_CELLS // _GROUPS), _CELLS // _GROUPS
+        width = self.edges[every, cell + 1] - self.edges[every, cell]
+        widths = self.edges[every, (group + 1) * size] - self.edges[every, group * size]
+        often = (self.seen[every, group] + 1) / (self.seen.sum(1) + _GROUPS)
+        self.seen *= np.where(one, _FADE, 1.0)
+        self.seen[every, group] += live
+        self.cells += _ANEW * one * (1 / _CELLS - self.cells)
+        won = _SHARE * live * self.cells[every, cell] * t / width
+        density = 1 - _SHARE * live + won
+        self.cells *= 1 - _SHARE * one
+        self.cells[every, cell] += won
+        self.cells /= density[:, None]
+        self.edges += above
+        self.edges += _BACK * one * ((t + 1)[:, None] * _STEPS - self.edges)
+        return np.column_stack([np.where(live, often * t / widths, 1.0), density])

@@ -19,6 +19,7 @@ TWICE = "by more than two standard errors"
 
 
 _OPTIONS: dict[str, str | dict] = {  # arguments of the library that are no option of their name here, by value
+    "again": "--again",
     "array": "",  # which no file holds
     "categories": "fit anew, with rows of every category; `bayesgen predict --unseen missing` takes it as missing",
     "classes": "fit anew, with rows of every class",
