@@ -292,3 +292,13 @@ def test_the_command_ends_with_status_3_at_an_alarm(tmp_path):
     assert code == 2 and "came before, in this order, and count already; --again takes them once more" in err
     code, out, _ = run(model, quiet, *with_state, "--again", command="watch")
     assert code == 3 and "80 rows, 280 so far" in out
+
+
+@pytest.mark.compiles
+def test_the_law_of_false_alarms_in_short():
+    """Five streams each of the least favourable kinds, at level .2; `python -m benchmarks.drift law` has 200 at .05."""
+    drift = pytest.importorskip("benchmarks.drift")  # a source distribution has the tests alone
+    kinds = [kind for kind in drift.KINDS if kind != "thirty columns"]
+    alarms = {kind: sum(drift.alarmed(kind, seed, 300, 0.2) for seed in range(5)) for kind in kinds}
+    assert max(alarms.values()) < 5, alarms  # .0003 for each kind at the level
+    assert sum(alarms.values()) <= binom(5 * len(kinds), 0.2).ppf(0.999), alarms
