@@ -139,7 +139,7 @@ def test_saved_and_loaded_it_goes_on_as_if_nothing_had_been(tmp_path):
     with pytest.raises(ValueError, match="goes on with the classifier that it began with"):
         Watch.load(path, bg.NaiveBayesClassifier().fit(X[:50], y[:50]))
     path.write_bytes(path.read_bytes()[:-9])
-    refuses(lambda: Watch.load(path, classifier), r"no watch of bayesgen.*begin anew")
+    refuses(lambda: Watch.load(path, classifier), r"no watch that bayesgen goes on with.*begin anew")
 
 
 def test_a_state_of_older_ranks_is_refused(tmp_path):

@@ -162,7 +162,9 @@ def read_state(path, kind: str, version: int) -> tuple[dict[str, Any], str]:
             )
         return Reader(arrays, registry.classes(), {}).read(specification["values"]), _digest(content)
     except (ValueError, *_STRANGE) as error:
-        raise ValueError(f"{path}: this is no {kind} of bayesgen: {error!s:.300}; delete it to begin anew") from error
+        raise ValueError(
+            f"{path}: this is no {kind} that bayesgen goes on with: {error!s:.300}; delete it to begin anew"
+        ) from error
 
 
 def _digest(content: bytes) -> str:
