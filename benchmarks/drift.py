@@ -1,6 +1,6 @@
 """Alarms of `inspection.Watch` in streams with and without a change, and of other packages' on the same streams.
 
-`python -m benchmarks.drift law codes false long power peers` measures all in some hours of a core, or some of it, and
+`python -m benchmarks.drift law codes false long power peers` measures all in half an hour of a core, or some of it, and
 keeps the lines in docs/reliability/watch.csv. `law` is the promise: of 200 streams of each of the least favourable
 kinds 21 at most alarm at level .05, which one kind in 1,500 at the level itself would break by chance. The peers need
 `pip install crepes mapie river`: crepes and MAPIE bet on the same ranks of the same columns with thresholds by the same
@@ -57,7 +57,7 @@ def ties(n, rng):
 TABLES = {f.__name__: f for f in (heavy, categories, gaps, ties)}
 
 
-def false_alarms(count: int, rows: int = 2000):
+def false_alarms(count: int, rows: int = 1000):
     """Yield lines of streams without a change: each kind of table, and what a classifier says."""
     for name, make in TABLES.items():
         alarms = 0
@@ -191,7 +191,7 @@ def codes(count: int, known: int = 200, after: int = 400):
         yield [name, f"{known} rows known", count, after, len(delays), None, np.median(delays) if delays else None]
 
 
-def long_streams(count: int, rows: int = 100_000):
+def long_streams(count: int, rows: int = 20_000):
     """Yield lines of long streams without a change, betting on all of them at once, and the size of a saved watch."""
     rng, parts = np.random.default_rng(0), 9
     tables = [TABLES[name](KNOWN + rows, rng) for name, _ in zip(TABLES, range(4), strict=True)]
@@ -338,8 +338,8 @@ def peers(count: int, before: int = 100, after: int = 300):
 WHAT = {
     "law": lambda quick: law(10 if quick else 200),
     "codes": lambda quick: codes(10 if quick else 200),
-    "false": lambda quick: false_alarms(10 if quick else 1000),
-    "long": lambda quick: long_streams(2 if quick else 200, 2000 if quick else 100_000),
+    "false": lambda quick: false_alarms(10 if quick else 200),
+    "long": lambda quick: long_streams(2 if quick else 200, 2000 if quick else 20_000),
     "power": lambda quick: (line for known in (KNOWN, 500) for line in power(10 if quick else 200, known)),
     "peers": lambda quick: peers(5 if quick else 200),
 }
