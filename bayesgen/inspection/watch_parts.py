@@ -50,9 +50,8 @@ def of_shares(part: Part, names: list[str], before: np.ndarray, since: np.ndarra
     total, recent = before.sum(), since.sum()
     share = ((before + since) / (total + recent)).clip(1e-12, 1 - 1e-12)
     change = since / max(recent, 1) - before / max(total, 1)
-    errors = (
-        change**2 * total * recent / (total + recent) / (share * (1 - share))
-    )  # squared, in squared standard errors
+    variance = share * (1 - share) * (total + recent)
+    errors = change**2 * total * recent / variance  # change in standard errors, squared
     k = len(names) - 1 if part.kind == "gaps" else int(errors.argmax())
     rows = f"{since[k]} of {recent} rows, {before[k]} of {total} before"
     often, of = "more" if change[k] > 0 else "less", repr(part.of) if part.of else "class"
