@@ -267,3 +267,130 @@ def test_a_prior_of_the_user_stays():
         given = NB({"x0": leaf, "x1": leaf}).fit(np.c_[X[:, 0], np.full(90, 7.0)], Y)
     alone = NB({"x0": leaf}).fit(X[:, :1], Y)
     assert np.abs(given.predict_proba(np.c_[X[:, 0], np.full(90, 7.0)]) - alone.predict_proba(X[:, :1])).max() > 0.01
+
+
+# -- columns of other kinds: what says nothing changes nothing
+
+SEX = RNG.random(90) < np.where(Y, 0.7, 0.3)
+FRAME = pd.DataFrame(
+    {"u": X[:, 0], "v": X[:, 1], "sex": SEX, "town": np.where(RNG.random(90) < 0.4 + 0.3 * Y, "A", "B")}
+)
+LABELS = np.where(Y, "ill", "well")
+SAID = {
+    "number": 7.0,
+    "text": "x",
+    "True": True,
+    "False": False,
+    "category": pd.Categorical(["m"] * 90, categories=["k", "m", "z"]),
+    "date": pd.Timestamp("2024-05-01"),
+}
+KINDS = {
+    "naive Bayes": lambda **k: NB(**k),
+    "reference": lambda **k: NB(prior="reference", **k),
+    "map": lambda **k: NB(inference="map", **k),
+    "ml": lambda **k: NB(inference="ml", **k),
+    "exponent": lambda **k: NB(exponent="loo", **k),
+    "latent": lambda **k: bg.LatentClassClassifier(classes=2, starts=2, **k),
+    "logistic": lambda **k: bg.LogisticClassifier(inference="map"),
+    "ordered": lambda **k: bg.OrderedClassifier(inference="map", order=["ill", "well"]),
+    "average": lambda **k: bg.AveragedClassifier(members=["generative"], **k),
+    "average of all": lambda **k: bg.AveragedClassifier(**k),
+}
+
+
+def pairs(names):
+    """Return the cases of estimators and kinds; averages of most kinds, which take seconds each, are slow."""
+    slow = {"average": {"number", "False", "category", "date"}, "average of all": set(SAID)}
+    return [
+        pytest.param(name, kind, marks=[pytest.mark.slow] * (kind in slow.get(name, ())))
+        for name in names
+        for kind in SAID
+    ]
+
+
+def beside(value, kind, gaps=False):
+    """Return the table with a column of one value in its midst, every fifth entry missing with ``gaps``."""
+    table = FRAME.assign(c=value)[["u", "c", "v", "sex", "town"]]
+    if gaps:
+        kept = np.arange(90) % 5 > 0
+        table["c"] = (
+            table["c"].where(kept)
+            if kind in ("number", "date", "category")
+            else table["c"].astype(object).where(kept, None)
+        )
+    return table
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(("name", "kind"), pairs(KINDS))
+def test_a_constant_column_of_any_kind_changes_nothing(name, kind):
+    if kind == "date" and name in ("logistic", "ordered"):
+        pytest.skip("they take no dates")
+    if kind in ("number", "date") and name == "reference":
+        pytest.skip("the reference prior needs two distinct numbers")
+    for gaps in (False, True) if name in ("naive Bayes", "map") else (False,):
+        table = beside(SAID[kind], kind, gaps)
+        dated = {"features": {"c": "date"}} if kind == "date" and name not in ("logistic", "ordered") else {}
+        y = None if name == "latent" else LABELS
+        make = KINDS[name]
+        plain, found = make(random_state=0).fit(FRAME, y), make(random_state=0, **dated).fit(table, y)
+        most = 1e-9 if name == "latent" else 1e-12  # a search for the mode ends about 1e-11 from it
+        np.testing.assert_allclose(found.predict_proba(table), plain.predict_proba(FRAME), rtol=0, atol=most)
+        if hasattr(plain, "score_samples") and name != "latent":
+            np.testing.assert_allclose(found.score_samples(table), plain.score_samples(FRAME), rtol=0, atol=1e-10)
+        if hasattr(plain, "log_evidence_"):
+            np.testing.assert_allclose(found.log_evidence_, plain.log_evidence_, rtol=1e3 * most)
+        if name == "naive Bayes":
+            loo = [m.leave_one_out(X, LABELS).log_joint for m, X in ((found, table), (plain, FRAME))]
+            np.testing.assert_allclose(*loo, rtol=0, atol=1e-11)
+        if name == "average":
+            np.testing.assert_allclose(found.exponents_, plain.exponents_, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize(("name", "kind"), pairs(["naive Bayes", "average"]))
+def test_draws_fills_files_and_scripts_keep_a_constant_of_any_kind(name, kind, tmp_path):
+    table = beside(SAID[kind], kind)
+    dated = {"features": {"c": "date"}} if kind == "date" else {}
+    classifier, value = KINDS[name](random_state=0, **dated).fit(table, LABELS), table["c"].iloc[0]
+    drawn, _ = classifier.sample(20)
+    assert (drawn["c"] == value).all() or abs(drawn["c"] - value).max() < 1e-12
+    assert drawn["sex"].nunique() == 2
+    gone = table[:4].assign(c=beside(SAID[kind], kind, gaps=True)["c"][:1].reindex(range(4)), u=np.nan)
+    filled = impute(classifier, gone)["c"]
+    assert (abs(filled - value) < 1e-12).all() if kind == "number" else (filled == value).all()
+    worth = next_measurement(classifier, gone)
+    assert abs(worth["c"]).max() < 1e-9 < worth["u"].min()
+    if kind in ("number", "True", "False", "category", "date"):
+        other = {"number": 9.0, "category": "z", "date": pd.Timestamp("2024-06-01")}.get(kind, kind == "False")
+        strange = table[:4].assign(c=pd.Series([other] * 4, dtype=table["c"].dtype))
+        np.testing.assert_allclose(classifier.predict_proba(strange), classifier.predict_proba(table[:4]), atol=1e-12)
+        assert typicality(classifier, strange).overall.max() < 1e-3 < typicality(classifier, table[:4]).overall.min()
+    classifier.save(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(
+        bg.load(tmp_path / "m.safetensors").predict_proba(table), classifier.predict_proba(table)
+    )
+    rows = table[:10].assign(c=table["c"].astype(str) if kind == "date" else table["c"])
+    with scorer(classifier) as made:
+        assert_equal(classifier, made, rows.assign(c=rows["c"].astype(object)), apart=name != "average")
+        assert {"column": "c", "value": 0} in made.ask("nextMeasurement(row)", row={"u": 1.0})
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("kind", ["True", "category"])
+def test_sums_of_pieces_decide_alike_for_bits_and_categories(kind):
+    """A column that is constant in one part of the rows alone is no constant column of all."""
+    table = beside(SAID[kind], kind)
+    mixed = table.copy()
+    mixed.loc[60:, "c"] = {"True": False, "category": "k"}[kind]
+    for rows in (table, mixed):
+        whole = NB().fit(rows, LABELS)
+        parts = NB().partial_fit(rows[:60], LABELS[:60], classes=["ill", "well"]).partial_fit(rows[60:], LABELS[60:])
+        pieces = [(rows[:60], LABELS[:60]), (rows[60:], LABELS[60:])]
+        batches = NB().fit_batches(pieces, progress=False)
+        for other in (parts, batches, NB().fit(rows[::2], LABELS[::2]) + NB().fit(rows[1::2], LABELS[1::2])):
+            np.testing.assert_allclose(other.predict_proba(rows), whole.predict_proba(rows), rtol=1e-9)
+    left = NB().fit(mixed, LABELS).forget(mixed[60:], LABELS[60:])
+    np.testing.assert_allclose(
+        left.predict_proba(table), NB().fit(table[:60], LABELS[:60]).predict_proba(table), rtol=1e-9
+    )

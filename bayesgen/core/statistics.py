@@ -118,6 +118,10 @@ class SumStatistics(PlainSums):
     def scaled(self, factor):
         return SumStatistics(self.sums * factor, self.base * factor)
 
+    def select(self, features) -> "SumStatistics":
+        """Return the statistics of some features, whose base measure is 1."""
+        return SumStatistics(self.sums[..., features, :], self.base)
+
 
 @dataclass(frozen=True, eq=False)
 class Rows(Statistics):

@@ -12,6 +12,7 @@ from bayesgen.estimators.labelled import LabelledClassifier
 from bayesgen.estimators.settings import class_prior, leaf_of
 from bayesgen.inspection.leave_one_out import rows_of_fit
 from bayesgen.models import NaiveBayes
+from bayesgen.models.beside_constants import varying
 from bayesgen.models.column_families import sparse_families
 from bayesgen.numerics import tempering
 from bayesgen.numerics.checks import check_positive
@@ -175,5 +176,7 @@ def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
     scored = weight * (whole / np.bincount(codes, weight, len(whole)).clip(1e-300))[codes]
     scored *= weight.sum() / scored.sum()
     count = effective(scored, taken(group, places))
-    mode = tempering.expected_exponent(len(classifier.schema_.columns), count)
+    told = (b for b in classifier.schema_.blocks if b.categories is None or len(b.categories) > 1)
+    columns = sum(len(varying(classifier.model_.leaves[b.name], b.columns)[1]) for b in told)  # not the constant ones
+    mode = tempering.expected_exponent(columns, count)
     return float(tempering.exponents(density[None, places], log_prior[places], codes, scored, mode)[0])

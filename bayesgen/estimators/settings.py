@@ -8,6 +8,7 @@ import numpy as np
 from bayesgen import models
 from bayesgen.core.errors import listed, warn
 from bayesgen.core.names import by_name
+from bayesgen.models.beside_constants import constants_of
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.column_families import FAMILIES
 from bayesgen.models.leaf import Leaf
@@ -95,8 +96,12 @@ def _kind(block: Block | None) -> str:
 
 
 def warn_of_constant_columns(schema, statistics) -> None:
-    """Warn of Gaussian columns that are constant, under weak priors; raise where squares of values lose digits."""
+    """Warn of columns that are constant, under weak priors; raise where squares of values lose digits."""
+    constant: list[str] = []
     for block in schema.blocks:
+        if block.leaf in ("bernoulli", "categorical"):
+            flags = np.ravel(constants_of(statistics.leaves[block.name])[0])
+            constant += [name for name, flag in zip(block.columns, flags, strict=True) if flag]
         if not isinstance(block.leaf, str) or not FAMILIES[block.leaf].scaled:
             continue
         pooled = statistics.leaves[block.name].pooled
@@ -110,9 +115,9 @@ def warn_of_constant_columns(schema, statistics) -> None:
                 f"columns {listed(np.array(block.columns)[tiny])}: squares of values below {_SMALLEST:g} lose "
                 "their digits in float64; give them in smaller units"
             )
-        constant = [name for name, flag in zip(block.columns, flags, strict=True) if flag]
-        if constant:
-            warn(f"columns {listed(constant)} are constant: they say nothing of the class, and are left out")
+        constant += [name for name, flag in zip(block.columns, flags, strict=True) if flag]
+    if constant:
+        warn(f"columns {listed(constant)} are constant: they say nothing of the class, and are left out")
 
 
 def warn_of_bits(schema, statistics) -> None:

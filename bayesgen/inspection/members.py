@@ -70,7 +70,11 @@ def averaged_terms(classifier, X):
     terms = _terms(classifier.posterior_, *rows.values())
     schema, left_out, leaves = classifier.schema_, classifier.constant_, classifier.average_.leaves
     leaf_parts = [] if leaves is None else leaves.parts()
-    first = [*arrays.numbers(schema, left_out), *arrays.categories(schema, left_out), *(of[0] for _, of, _ in leaf_parts)]
+    first = [
+        *arrays.numbers(schema, left_out),
+        *arrays.categories(schema, left_out),
+        *(of[0] for _, of, _ in leaf_parts),
+    ]
     names = [*first[: len(first) - len(leaf_parts)], *(name for name, _, _ in leaf_parts)]
     order = sorted(range(len(first)), key=lambda j: schema.columns.index(first[j]))
     return [*(names[j] for j in order), "remainder"], [terms[..., j] for j in (0, *(1 + j for j in order), -1)]

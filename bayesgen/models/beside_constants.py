@@ -1,7 +1,8 @@
 r"""Columns that are constant over all rows of the fit, beside a leaf of the columns that vary.
 
-A weak prior takes its scale from the rows, and a column of one value has none. So such a column has no parameters: it
-is a point mass at its value c_j, the same in every class,
+A weak prior takes its scale from the rows, and a column of one value has none. Nor do rows tell of categories that were
+never seen: under Dirichlet(1) the one that all rows have would be more probable in classes of more rows.
+So such a column has no parameters: it is a point mass at its value c_j, the same in every class,
 
 .. math:: p(x \mid k) = p(x_{\text{varying}} \mid k) \prod_j \delta(x_j, c_j), \qquad \delta(x, c) = 1
    \text{ where } x = c \text{, else } 0
@@ -22,6 +23,7 @@ import numpy as np
 
 from bayesgen.core.errors import DataError
 from bayesgen.core.program import static
+from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.leaf import ExponentialFamily, Leaf
 from bayesgen.models.model import of_part
 from bayesgen.numerics.special import namespace
@@ -41,12 +43,11 @@ class BesideConstants(ExponentialFamily):
     @classmethod
     def of(cls, family, make, statistics) -> Leaf:
         """Return the leaf that ``make`` gives of the statistics of the columns that vary, beside the others."""
-        pooled = statistics.pooled
-        if not pooled.constant.any():
+        constant, value = constants_of(statistics)
+        if not constant.any():
             return make(statistics)
-        wide, kept = pooled.constant.ndim > 0, tuple(np.flatnonzero(~pooled.constant).tolist())
+        wide, kept = constant.ndim > 0, tuple(np.flatnonzero(~constant).tolist())
         part = statistics.select(np.array(kept or (0,))) if wide else statistics
-        value = np.where(pooled.constant & statistics.observed, pooled.mean, np.nan)
         return cls(family, make(part if kept else part.scaled(0.0)), np.atleast_1d(value), kept)
 
     # -- rows, statistics and parameters of all columns, and of those that vary ----------------------------------------
@@ -94,6 +95,16 @@ class BesideConstants(ExponentialFamily):
     def modelled(self, columns):
         return tuple(columns[j] for j in self._places)
 
+    @property
+    def row_shape(self):
+        return self.constant.shape if self._wide else ()
+
+    def known(self, place):
+        return None if place in self.kept else float(self.leaf.back(self.constant)[place])
+
+    def cardinality(self, feature):
+        return self.leaf.cardinality(self.kept.index(feature)) if feature in self.kept else self.leaf.cardinality(0)
+
     def _ask(self, method: str, *given):
         """Return what the leaf answers; a `DataError` gets the place among all columns."""
         try:
@@ -115,6 +126,7 @@ class BesideConstants(ExponentialFamily):
     smooth = of_part("leaf", "smooth")
     bounded = of_part("leaf", "bounded")
     possible_entry = of_part("leaf", "possible_entry")
+    density_kind = of_part("leaf", "density_kind")
     parameters = of_part("leaf", "parameters")
     likelihood = of_part("leaf", "likelihood")
     select_class = of_part("leaf", "select_class")
@@ -179,7 +191,7 @@ class BesideConstants(ExponentialFamily):
         return self.leaf.starting_draws(self.varying(statistics), rng, size)
 
     def ml(self, statistics):
-        return self._ask("ml", self.varying(statistics))
+        return self._ask("ml" if self.kept else "map", self.varying(statistics))  # of no row there is no ml
 
     def map(self, statistics):
         return self._ask("map", self.varying(statistics))
@@ -259,6 +271,20 @@ class BesideConstants(ExponentialFamily):
         )
         after = [place + 1 + len(rank) if place >= 0 else -1 for place in products]
         return np.array([0, *(rank[j] + 1 if j in rank else -1 for j in range(dim)), *after])
+
+
+def constants_of(statistics) -> tuple[np.ndarray, np.ndarray]:
+    """Return True for each feature (features...) with one value or none, and the value, NaN where there is none.
+
+    Of counts of categories (groups, features..., V) the value is the code of the one category that was seen; a feature
+    that was never seen is no constant, since all of its categories may come.
+    """
+    if not isinstance(statistics, SumStatistics):
+        pooled = statistics.pooled
+        return pooled.constant, np.where(pooled.constant & statistics.observed, pooled.mean, np.nan)
+    seen = statistics.sums.sum(0) > 0
+    constant = (seen.sum(-1) == 1) & (seen.shape[-1] > 1)
+    return constant, np.where(constant, seen.argmax(-1), np.nan)
 
 
 def varying(leaf: Leaf, columns: tuple) -> tuple[Any, tuple]:

@@ -18,7 +18,14 @@ from bayesgen.models.log_normal import LogNormal
 from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.models.poisson import GammaPoisson
 from bayesgen.models.reference import ReferenceGaussian, ReferencePoisson
-from bayesgen.models.structures import WeakGaussian, WeakLogGaussian, WeakPoisson, WeakStudentT
+from bayesgen.models.structures import (
+    WeakBernoulli,
+    WeakCategorical,
+    WeakGaussian,
+    WeakLogGaussian,
+    WeakPoisson,
+    WeakStudentT,
+)
 from bayesgen.models.student_t import StudentT
 
 Maker = Callable[[Any, tuple[int, ...]], Leaf]
@@ -37,11 +44,19 @@ class Family:
 
 
 def _coins(alpha: float) -> Maker:
-    return lambda block, shape: BetaBernoulli(np.full(shape, alpha), alpha)
+    return lambda block, shape: WeakBernoulli(functools.partial(_coin, alpha))
+
+
+def _coin(alpha: float, statistics) -> BetaBernoulli:
+    return BetaBernoulli(np.full(statistics.sums.shape[1:-1], alpha), alpha)
 
 
 def _dice(alpha: float) -> Maker:
-    return lambda block, shape: DirichletCategorical(np.full((*shape, len(block.categories)), alpha), block.categories)
+    return lambda block, shape: WeakCategorical(functools.partial(_die, alpha, block.categories), block.categories)
+
+
+def _die(alpha: float, categories, statistics) -> DirichletCategorical:
+    return DirichletCategorical(np.full(statistics.sums.shape[1:], alpha), categories)
 
 
 def _words(alpha: float) -> Maker:

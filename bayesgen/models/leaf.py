@@ -132,6 +132,15 @@ class Leaf(LeafProgram):
         """Return values of the columns that have parameters as values of all; only a `BesideConstants` has others."""
         return values
 
+    @property
+    def row_shape(self) -> tuple[int, ...]:
+        """Shape of the features of a row; of a `BesideConstants` that of all columns, not of its parameters."""
+        return self.features
+
+    def known(self, place: int) -> float | None:
+        """Return the value that a column always has; None unless it is constant beside a `BesideConstants`."""
+        return None
+
     def modelled(self, columns: tuple[str, ...]) -> tuple[str, ...]:
         """Return those of its columns that have parameters."""
         return columns

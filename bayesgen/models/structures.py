@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.core.program import static
+from bayesgen.models.bernoulli import Bernoulli
 from bayesgen.models.beside_constants import BesideConstants
+from bayesgen.models.categorical import Categorical
 from bayesgen.models.gaussian import Gaussian, NormalInverseGamma
 from bayesgen.models.gaussian_vector import GaussianVector
 from bayesgen.models.leaf import Leaf
@@ -59,6 +61,26 @@ class WeakPoisson(WeakPrior, Poisson):
     """Counts whose prior follows the rows: their mean alone, which is their scale."""
 
     needs_scale = False
+
+
+class WeakBernoulli(WeakPrior, Bernoulli):
+    """Bits that may all be alike, and tell nothing then."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeakCategorical(WeakPrior, Categorical):
+    """Categories of which one may be in all rows, and tells nothing then."""
+
+    categories: Any = static(default=())
+
+    def update(self, statistics):
+        return self.parameters()
+
+    def log_evidence_terms(self, statistics):
+        return self.parameters()
+
+    def sample_parameters(self, rng, size=()):
+        return self.parameters()
 
 
 @dataclass(frozen=True, eq=False)

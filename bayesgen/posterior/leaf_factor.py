@@ -161,6 +161,8 @@ class LeafFactor(Factor):
 
     def _list(self, place: int) -> Listed:
         """Return the values of a column and their probabilities, whatever the other entries of a row."""
+        if (always := self.leaf.known(place)) is not None:
+            return Listed(np.array([always]), np.zeros((len(self.owner), 1, 1)), True)
         if place not in self._lists:
             size = self.leaf.cardinality(place)
             self._lists[place] = self._listed(place, size) if size else self._counted(place)
@@ -168,9 +170,9 @@ class LeafFactor(Factor):
 
     def _listed(self, place, size) -> Listed:
         values = np.arange(size, dtype=float)
-        x = np.full((size, int(np.prod(self.leaf.features))), np.nan)
+        x = np.full((size, int(np.prod(self.leaf.row_shape))), np.nan)
         x[:, place] = values
-        x = self.leaf.check(x.reshape(size, *self.leaf.features))
+        x = self.leaf.check(x.reshape(size, *self.leaf.row_shape))
         return Listed(values, self.log_density({self.name: x})[:, None], self.label or self.leaf.cardinality(0) == 2)
 
     def _counted(self, place) -> Listed:
