@@ -390,6 +390,10 @@ def test_sums_of_pieces_decide_alike_for_bits_and_categories(kind):
         batches = NB().fit_batches(pieces, progress=False)
         for other in (parts, batches, NB().fit(rows[::2], LABELS[::2]) + NB().fit(rows[1::2], LABELS[1::2])):
             np.testing.assert_allclose(other.predict_proba(rows), whole.predict_proba(rows), rtol=1e-9)
+    told = NB().fit(beside(SAID[kind], kind, gaps=True), LABELS).summary()
+    assert (told.gaps["c"], told.gaps["sex"], told.gaps["town"]) == (18, 0, 0)
+    shown = told.to_frame().loc["c"]
+    assert shown.index.tolist() == [{"True": "constant", "category": "P(m)"}[kind]] and (shown == 1).all(axis=None)
     left = NB().fit(mixed, LABELS).forget(mixed[60:], LABELS[60:])
     np.testing.assert_allclose(
         left.predict_proba(table), NB().fit(table[:60], LABELS[:60]).predict_proba(table), rtol=1e-9

@@ -75,7 +75,11 @@ class Summary:
             leaf, sites = model.leaves[block.name], model.site(means, block.name)
             if isinstance(leaf, BesideConstants):
                 always = leaf.constants(block.columns)
-                values |= {(column, "constant"): np.full(len(classes), value) for column, value in always.items()}
+                for column, value in always.items():
+                    what, share = (
+                        ("constant", value) if block.categories is None else (f"P({block.categories[int(value)]})", 1)
+                    )
+                    values[column, what] = np.full(len(classes), float(share))
             leaf, columns = varying(leaf, block.values)
             prior_leaf = leaf
             if isinstance(leaf, Populated):

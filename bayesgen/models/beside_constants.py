@@ -148,6 +148,7 @@ class BesideConstants(ExponentialFamily):
     sum_rows = of_part("family", "sum_rows")
     sufficient_statistic = of_part("family", "sufficient_statistic")
     log_base_measure = of_part("family", "log_base_measure")
+    summaries = of_part("family", "summaries")
     sample_parameters = of_part("leaf", "sample_parameters")
     mode = of_part("leaf", "mode")
     expected = of_part("leaf", "expected")
