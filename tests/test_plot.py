@@ -1,4 +1,5 @@
 import functools
+import inspect
 import io
 import itertools
 import warnings
@@ -17,6 +18,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 import bayesgen as bg
 from bayesgen import evaluation, plot
+from bayesgen.comparison import over_time
 from bayesgen.models import BetaBernoulli, NormalInverseGamma, NormalKnownVariance
 
 mpl.use("Agg")
@@ -444,3 +446,36 @@ def test_without_axes_the_current_ones_are_drawn_on():
     figure, (_, second) = plt.subplots(1, 2)
     assert plot.reliability(*simulate()) is second
     plt.close(figure)
+
+
+WRONG = {  # what is no argument of any picture, beside what is one of another
+    "nothing": None, "a number": 3, "text": "x", "an array": np.zeros(3), "a dict": {"a": 1}, "an object": object(),
+    "an unfitted classifier": bg.NaiveBayesClassifier(), "a leaf": BetaBernoulli(1, 1), "a list": [1, 2],
+    "a fitted one": bg.NaiveBayesClassifier().fit(np.arange(8.0)[:, None], [0, 1] * 4),
+}  # fmt: skip
+
+
+TAKEN = {"bayes_net": "a leaf", "coin": "a leaf", "prior": "a leaf", "class_conditionals": "a fitted one"}
+
+
+@pytest.mark.parametrize("name", [*plot.__all__, "over_time"])
+def test_what_cannot_be_drawn_is_refused_by_name(name):
+    """Each first argument that is no such thing is a TypeError or ValueError of ours, never an AttributeError."""
+    draw = getattr(plot, name, over_time)
+    needed = [
+        p.name
+        for p in inspect.signature(draw).parameters.values()
+        if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.KEYWORD_ONLY)
+    ]
+    for what, value in WRONG.items():
+        if what == TAKEN.get(name) or not needed:
+            continue
+        ax = {} if name == "over_time" else {"ax": Figure().subplots()}
+        with pytest.raises((TypeError, ValueError)) as caught:
+            draw(*[value] * len(needed), **ax)
+        assert "object has no attribute" not in str(caught.value), what
+
+
+def test_what_is_no_axes_is_refused():
+    refuses(lambda: plot.squashing(ax="x"), "ax must be Axes of matplotlib, .* got a str", TypeError)
+    refuses(lambda: plot.models(1, ax=np.zeros(2)), "result must be what compare_models returns, got a int", TypeError)

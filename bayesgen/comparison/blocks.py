@@ -8,6 +8,7 @@ import pandas as pd
 from bayesgen.core.errors import listed
 from bayesgen.evaluation.reliability import frequencies
 from bayesgen.inspection.leave_one_out import begins, exact, predict_in_order
+from bayesgen.numerics.checks import check_kind
 from bayesgen.numerics.pieces import taken
 from bayesgen.numerics.sums import by_label
 from bayesgen.tables.dates import times_of
@@ -102,6 +103,10 @@ def over_time(result, name: str, periods: int = 10) -> pd.DataFrame:
     periods : int, default 10
         Number of periods, at most; fewer where there are few rows. Rows of one time are in one period.
     """
+    from bayesgen.comparison.results import Comparison  # here, since results stand on this file
+
+    check_kind("result", result, Comparison, "a comparison with order=")
+    check_kind("name", name, str, "the name of one of its models")
     if result.time is None:
         raise ValueError("the rows of this comparison have no times: give order= to compare_models")
     if name not in result.probability:

@@ -31,6 +31,12 @@ def check_flag(name: str, value) -> None:
         raise TypeError(f"{name} must be True or False, got {value!r}")
 
 
+def check_kind(name: str, value, kind: type | tuple[type, ...], words: str) -> None:
+    """Raise TypeError unless ``value`` is of a kind, or one of several, which ``words`` call by name."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be {words}, got a {type(value).__name__}")
+
+
 def check_level(name: str, value) -> None:
     """Raise ValueError unless ``value`` is one probability strictly between 0 and 1."""
     if isinstance(value, bool | str) or np.ndim(value) or not 0 < value < 1:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesgen.numerics.checks import check_kind
 from bayesgen.plot.style import QUIET, axes
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def bayes_net(model: Callable, *args, names: Mapping[str, str] | None = None, ax
     >>> [text.get_text() for text in ax.texts if text.get_text()]
     ['θ', 'x', 'each row']
     """
+    if not callable(model):
+        raise TypeError(f"model must be a NumPyro model function, or a model, got a {type(model).__name__}")
     from numpyro.infer.inspect import get_model_relations
 
     relations: Any = get_model_relations(model, model_args=args)
@@ -90,8 +93,10 @@ def net(
     >>> [text.get_text() for text in ax.texts if text.get_text()]
     ['t', 'cheap', 'Viagra']
     """
+    check_kind("parents", parents, Mapping, "a mapping from name to the names of its parents")
     seen: set[str] = set()
     for name, above in parents.items():
+        check_kind(f"parents[{name!r}]", above, (list, tuple, set, frozenset), "a list of names")
         if late := set(above) - seen:
             raise ValueError(f"an arrow leads from {', '.join(sorted(late))} to {name!r}: put it before {name!r}")
         seen.add(name)

@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, QUIET, axes, legend
+from bayesgen.estimators.class_numbers import ClassNumbers
+from bayesgen.numerics.checks import check_kind
+from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, QUIET, axes, check_fitted, legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +34,7 @@ def class_numbers(numbers, *, ax: "Axes | None" = None) -> "Axes":
     >>> ax.get_xlabel()
     'classes'
     """
+    check_kind("numbers", numbers, ClassNumbers, "what compare_classes returns")
     ax, table = axes(ax), numbers.table.sort_index()
     height, best = table["log_density"], numbers.best
     ax.axhline(height.max(), color=QUIET, linestyle=":", zorder=0)
@@ -61,6 +64,7 @@ def class_profiles(classifier, *, ax: "Axes | None" = None) -> "Axes":
     >>> [text.get_text() for text in ax.get_xticklabels()]
     ['x0']
     """
+    check_fitted("classifier", classifier, "class_profiles")
     ax, table = axes(ax), classifier.class_profiles()
     labels, means = classifier.classes_.tolist(), table.xs("mean", axis=1, level=1)
     share = means.loc[("class", "probability")].to_numpy()

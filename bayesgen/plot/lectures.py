@@ -12,9 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import expit, ndtr
+from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.inference import Inference, fit
-from bayesgen.models import BetaBernoulli, NormalKnownVariance
+from bayesgen.models import BetaBernoulli, NormalInverseGamma, NormalKnownVariance
+from bayesgen.models.leaf import ConjugateFamily
+from bayesgen.numerics.checks import check_kind
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, axes, columns_of, legend, rows_for, shades
 
 if TYPE_CHECKING:
@@ -32,8 +35,11 @@ def beta_densities(parameters: Iterable[tuple[float, float]], *, ax: "Axes | Non
         Parameters of each density.
     ax : matplotlib Axes, default: the current Axes
     """
+    pairs = np.asarray([*parameters] if np.iterable(parameters) else None, float)
+    if pairs.ndim != 2 or pairs.shape[1] != 2 or not (pairs > 0).all():
+        raise ValueError(f"parameters must be pairs (a, b) of numbers > 0, got {parameters!r}")
     ax, highest = axes(ax), 1.0
-    for i, (a, b) in enumerate(parameters):
+    for i, (a, b) in enumerate(pairs.tolist()):
         density = stats.beta.pdf(_THETA, a, b)
         highest = max(highest, density[5:-5].max())  # a pole at an end does not set the scale
         ax.plot(_THETA, density, color=COLOURS[i % 7], linestyle=DASHES[i % 4], label=f"Beta({a:g}, {b:g})")
@@ -60,6 +66,7 @@ def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> 
     >>> ax.get_legend_handles_labels()[1]
     ['prior Beta(2, 2)', 'after 2 heads in 2 tosses', 'after 20 heads in 40 tosses']
     """
+    check_kind("prior", prior, BetaBernoulli, "a BetaBernoulli")
     ax = axes(ax)
     density = stats.beta.pdf(_THETA, prior.a, prior.b)
     ax.plot(_THETA, density, color=QUIET, linestyle="--", label=f"prior Beta({prior.a:g}, {prior.b:g})")
@@ -103,6 +110,7 @@ def mean_and_predictive(
         Unit of the horizontal axis.
     ax : matplotlib Axes, default: the current Axes
     """
+    check_kind("prior", prior, NormalKnownVariance, "a NormalKnownVariance")
     ax, data = axes(ax), np.asarray(data, float)
     posterior = prior.update(prior.statistics(data))
     wide = float(np.hypot(posterior.sd, posterior.noise_sd))
@@ -136,6 +144,7 @@ def predictive_densities(
         Inferences, one curve each.
     ax : matplotlib Axes, default: the current Axes
     """
+    check_kind("prior", prior, (NormalKnownVariance, NormalInverseGamma), "a NormalKnownVariance or NormalInverseGamma")
     ax, data = axes(ax), np.asarray(data, float)
     predictive = prior.update(prior.statistics(data))
     spread = 4 * np.ptp(data) / len(data) ** 0.5 + np.ptp(data)
@@ -212,6 +221,7 @@ def prior(leaf, *, unit: str = "", ax: "Axes | None" = None) -> "Axes":
     >>> prior(NormalInverseGamma.from_guess(mean=120, sd=10, rows=20), unit="mmHg").get_xlabel()
     'next value [mmHg]'
     """
+    check_kind("leaf", leaf, ConjugateFamily, "a conjugate leaf, such as BetaBernoulli(1, 1)")
     if leaf.batch_shape or leaf.event_dim:
         raise ValueError(f"prior() draws a leaf of one feature, and this {type(leaf).__name__} covers more")
     ax = axes(ax)
@@ -260,6 +270,9 @@ def regression(
         Half the width of the band, in predictive standard deviations; 2 hold about 95 %.
     ax : matplotlib Axes, default: the current Axes
     """
+    if not hasattr(regressor, "to_arviz") or hasattr(regressor, "predict_proba"):
+        raise TypeError(f"regressor must be a fitted LinearRegressor, got a {type(regressor).__name__}")
+    check_is_fitted(regressor)
     ax, x, t = axes(ax), np.ravel(x).astype(float), np.asarray(t, float)
     reach = 0.5 * np.ptp(x)
     line = np.linspace(x.min() - reach, x.max() + reach, 201)

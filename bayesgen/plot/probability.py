@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from bayesgen.comparison import Comparison, over_time
 from bayesgen.decision import outcomes
 from bayesgen.evaluation import reliability_curve, reliability_table
+from bayesgen.numerics.checks import check_kind
 from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, QUIET, VERMILION, axes, date_ticks, legend
 
 if TYPE_CHECKING:
@@ -193,7 +194,8 @@ def learning_curves(
         Name of the score.
     ax : matplotlib Axes, default: the current Axes
     """
-    ax, sizes = axes(ax), np.asarray(sizes)
+    check_kind("scores", scores, Mapping, "a mapping from label to scores")
+    ax, sizes = axes(ax), np.atleast_1d(sizes)
     for i, (label, values) in enumerate(scores.items()):
         values = np.atleast_2d(np.asarray(values, float))
         mean, error = values.mean(0), np.zeros(len(sizes))
@@ -232,6 +234,7 @@ def running_score(
         Number of periods at most; see `bayesgen.comparison.over_time`.
     ax : matplotlib Axes, default: the current Axes
     """
+    check_kind("result", result, Comparison, "a comparison with order=")
     ax = axes(ax)
     names = result.best_first()[: len(COLOURS)] if models is None else models
     for i, name in enumerate(names):
@@ -260,6 +263,7 @@ def calibration_over_time(
         Model to draw; default: the one of the least log loss.
     ax : matplotlib Axes, default: the current Axes
     """
+    check_kind("result", result, Comparison, "a comparison with order=")
     ax = axes(ax)
     name = result.best_first()[0] if model is None else model
     table = over_time(result, name, periods)
@@ -309,6 +313,9 @@ def calibration(result: "Calibration", *, level: float = 0.01, ax: "Axes | None"
         Probability, at most, that a correct posterior has a curve outside the band.
     ax : matplotlib Axes, default: the current Axes
     """
+    from bayesgen.testing import Calibration
+
+    check_kind("result", result, Calibration, "what check_calibration returns")
     ax, points = axes(ax), np.arange(result.draws + 2) / (result.draws + 1)
     each = level / len(result.ranks)
     low, high = (np.pad(b, 1) for b in result.band(each))

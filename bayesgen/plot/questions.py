@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.comparison import ModelComparison
 from bayesgen.inspection.explain import RowEvidence
+from bayesgen.numerics.checks import check_kind
 from bayesgen.plot import style
-from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, axes, dated, numbers_of
+from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, axes, check_fitted, dated, numbers_of
 from bayesgen.tables.columns import check_named
 from bayesgen.tables.dates import moments
 
@@ -56,6 +56,8 @@ def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('body_mass_g', 'density within the class')
     """
+    check_fitted("classifier", classifier)
+    check_kind("name", name, str, "the name of a column")
     block = _block(classifier, name)
     ax, values = axes(ax), list(block.categories or _typical(classifier, name))
     heights = _within_classes(classifier, name, values)
@@ -135,6 +137,7 @@ def evidence(said: RowEvidence, *, most: int | None = None, ax: "Axes | None" = 
     >>> evidence(said).get_xlabel()
     'log odds of b; the bars add up'
     """
+    check_kind("said", said, RowEvidence, "what explain(X, row=) of a classifier returns")
     ax = axes(ax)
     ranked = sorted(said.terms.items(), key=lambda item: -abs(item[1]))
     most = len(ranked) if most is None else most
@@ -189,6 +192,7 @@ def models(result: ModelComparison, *, ax: "Axes | None" = None) -> "Axes":
         Result of `bayesgen.compare_models`.
     ax : matplotlib Axes, default: the current Axes
     """
+    check_kind("result", result, ModelComparison, "what compare_models returns")
     ax, table = axes(ax), result.table
     table: Any = table[np.isfinite(table["difference"])]
     base = table["difference"].get("base rate")
@@ -225,6 +229,7 @@ def importance(worse: pd.DataFrame, *, most: int = 20, ax: "Axes | None" = None)
         Number of columns to draw, the most important ones.
     ax : matplotlib Axes, default: the current Axes
     """
+    check_kind("worse", worse, pd.DataFrame, "the DataFrame that inspection.importance returns")
     ax, mean, error = axes(ax), worse.mean(), worse.sem()
     names = mean.sort_values(ascending=False).index[:most]
     _below_each_other(ax, [str(name) for name in names], mean[names], error[names], ~(mean[names] > 0))
@@ -256,7 +261,7 @@ def members(classifier, *, most: int = 12, ax: "Axes | None" = None) -> "Axes":
     >>> axes.get_xlabel()
     'weight'
     """
-    check_is_fitted(classifier)
+    check_fitted("classifier", classifier)
     if not hasattr(classifier, "members_"):
         raise TypeError(f"plot.members() is about an AveragedClassifier, got a {type(classifier).__name__}")
     ax = axes(ax)

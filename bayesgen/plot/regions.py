@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bayesgen.numerics.checks import check_kind
 from bayesgen.plot.style import (
     COLOURS,
     DASHES,
     QUIET,
     axes,
+    check_fitted,
     columns_of,
     grid,
     legend,
@@ -39,7 +41,8 @@ def class_conditionals(classifier, x: ArrayLike, *, ax: "Axes | None" = None) ->
         Values to draw at.
     ax : matplotlib Axes, default: the current Axes
     """
-    ax, x = axes(ax), np.asarray(x, float)
+    check_fitted("classifier", classifier, "score_samples")
+    ax, x = axes(ax), np.atleast_1d(np.asarray(x, float))
     rows, names = rows_for(classifier, x[:, None]), classifier.classes_
     log_probability = classifier.predict_log_proba(rows)
     density = np.exp(log_probability + classifier.score_samples(rows)[:, None])
@@ -92,6 +95,7 @@ def decision_regions(
         Points of the grid in each direction.
     ax : matplotlib Axes, default: the current Axes
     """
+    check_fitted("classifier", classifier)
     ax = axes(ax)
     first, second, rows = grid(ax, numbers(classifier, X), steps)
     table = rows_for(classifier, rows, X)
@@ -124,6 +128,7 @@ def agreement(classifier, rows: ArrayLike, draws: int = 200, seed: Any = 0) -> n
     seed : int, Generator or JAX key
         Source of randomness for the draws.
     """
+    check_fitted("classifier", classifier, "posterior_", "model_")
     posterior, x = classifier.posterior_, classifier.read(rows_for(classifier, rows))
     joint = posterior.model.log_likelihood_rows(posterior.draws(seed, (draws,)), posterior.model.check(x))
     chosen = joint.argmax(1)[:, None] == np.arange(joint.shape[1])[:, None]
@@ -154,6 +159,7 @@ def class_probabilities(
         Probabilities of the contours, in increasing order.
     ax : matplotlib Axes, default: the current Axes
     """
+    check_fitted("classifier", classifier, "score_samples")
     ax = axes(ax)
     points = numbers(classifier, X)
     points = points if point is None else np.vstack([points, point])
@@ -193,6 +199,7 @@ def boundaries(
         As for `decision_regions`.
     ax : matplotlib Axes, default: the current Axes
     """
+    _check_all(classifiers)
     ax, any_of_them = axes(ax), next(iter(classifiers.values()))
     first, second, rows = grid(ax, numbers(any_of_them, X), steps)
     scatter(ax, any_of_them, X, y)
@@ -227,6 +234,7 @@ def along_line(
         Index of the class in ``classes_``.
     ax : matplotlib Axes, default: the current Axes
     """
+    _check_all(classifiers)
     ax, start, stop = axes(ax), np.asarray(start, float), np.asarray(stop, float)
     length = float(np.linalg.norm(stop - start))
     distance = np.linspace(0, length, 401)
@@ -241,6 +249,15 @@ def along_line(
     ax.set(xlim=(0, length), ylim=(-0.06, 1.03), xlabel="distance along the line", ylabel=f"P({name} | x)")
     legend(ax)
     return ax
+
+
+def _check_all(classifiers) -> None:
+    """Raise unless there is a mapping from label to fitted classifier."""
+    check_kind("classifiers", classifiers, Mapping, "a mapping from label to fitted classifier")
+    if not classifiers:
+        raise ValueError("classifiers must hold one fitted classifier at least")
+    for label, classifier in classifiers.items():
+        check_fitted(f"classifiers[{label!r}]", classifier)
 
 
 def _within(ax: "Axes", first, second) -> "Axes":

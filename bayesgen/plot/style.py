@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.tables.columns import to_float
 from bayesgen.tables.dates import moments
@@ -25,11 +26,21 @@ QUIET = "0.45"  # grey, for references
 
 def axes(ax: "Axes | None") -> "Axes":
     """Return ``ax``, or pyplot's current Axes, created if there is none."""
+    if ax is not None and not hasattr(ax, "get_xlim"):
+        raise TypeError(f"ax must be Axes of matplotlib, as Figure().subplots() makes them, got a {type(ax).__name__}")
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
 
     return plt.gca()
+
+
+def check_fitted(name: str, value, *methods: str) -> None:
+    """Raise unless ``value`` is a fitted classifier, which ``methods`` besides ask."""
+    if lacking := [method for method in ("predict_proba", *methods) if not hasattr(value, method)]:
+        raise TypeError(f"{name} must be a fitted classifier with {lacking[0]}, got a {type(value).__name__}")
+    if hasattr(value, "fit"):
+        check_is_fitted(value)
 
 
 def shades(colour: str, strongest: float = 0.35):
@@ -106,6 +117,8 @@ def legend(ax: "Axes", title: str | None = None):
 def scatter(ax: "Axes", estimator, X, y):
     """Draw rows by class, and name the axes."""
     x, y = numbers(estimator, X), np.asarray(y)
+    if y.shape != (len(x),):
+        raise ValueError(f"y must hold one label for each of the {len(x)} rows of X, got shape {y.shape}")
     for k, name in enumerate(estimator.classes_):
         points = x[y == name]
         style = {"c": COLOURS[k % 7], "marker": MARKS[(k + k // 7) % 7], "s": 16}

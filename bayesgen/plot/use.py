@@ -7,6 +7,7 @@ import numpy as np
 
 from bayesgen.evaluation import NetBenefit
 from bayesgen.inspection.watch import Watch
+from bayesgen.numerics.checks import check_kind
 from bayesgen.plot.style import COLOURS, DASHES, QUIET, axes, legend
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ def watch(result: Watch, *, ax: "Axes | None" = None) -> "Axes":
         Watch that has seen some rows.
     ax : matplotlib Axes, default: the current Axes
     """
+    check_kind("result", result, Watch, "a Watch")
     ax, evidence, since = axes(ax), result.evidence, {alarm.part: alarm.since for alarm in result.alarms}
     loud = list(since) or evidence.max().nlargest(3).index.tolist()
     for name in evidence.columns.difference(loud):
@@ -55,6 +57,8 @@ def net_benefit(curves: NetBenefit | Mapping[str, NetBenefit], *, ax: "Axes | No
     ax : matplotlib Axes, default: the current Axes
     """
     ax, curves = axes(ax), dict(curves) if isinstance(curves, Mapping) else {"model": curves}
+    for name, found in curves.items():
+        check_kind(f"curves[{name!r}]", found, NetBenefit, "what evaluation.net_benefit returns")
     first = next(iter(curves.values()))
     for i, (name, worth) in enumerate(first.single.items()):
         ax.plot(first.thresholds, worth, color=QUIET, linestyle=DASHES[(i + 1) % 4], linewidth=1, label=name)
