@@ -39,11 +39,12 @@ elif find_spec("bayesgen") is None:
     raise ModuleNotFoundError(
         'Open a terminal in the folder of the project, run  pip install -e ".[notebooks]"  and restart the kernel.'
     )"""
-CHECK = """from hashlib import sha256
+CHECK = """from fractions import Fraction
+from hashlib import sha256
 
 # The answers of the exercises are kept as digests, which tell nothing before
-# an answer is found: of each value, and where it has digits after the point
-# of its neighbours in the last one.
+# an answer is found: of each value, and where it was rounded to several
+# digits of its neighbours in the last one.
 SALT = {salt!r}
 CHECKS = {checks}
 
@@ -52,12 +53,18 @@ def check(number, *answer):
     digits, kept, hint = CHECKS[number]
 
     def digest(place, value):
-        if not isinstance(value, str):
-            value = f"{{round(float(value), digits) + 0:.{{digits}}f}}"
-        text = f"{{SALT}}/{{number}}/{{place}}/{{value.strip().lower()}}"
+        if isinstance(value, (list, tuple)) or getattr(value, "shape", ()):
+            value = [*value][0] if len(value) == 1 else "several"
+        value = str(value).strip().lower()
+        try:  # 3/8 is a number, too
+            value = round(float(Fraction(value.replace(" ", ""))), digits) + 0
+            value = f"{{value:.{{digits}}f}}"
+        except (ValueError, ZeroDivisionError, OverflowError):
+            pass  # a name
+        text = f"{{SALT}}/{{number}}/{{place}}/{{value}}"
         return sha256(text.encode()).hexdigest()[:10]
 
-    if None in answer or len(answer) != len(kept):
+    if any(v is None for v in answer) or len(answer) != len(kept):
         print(f"Exercise {{number}} asks for {{len(kept)}} value(s). {{hint}}")
     elif all(digest(i, v) in kept[i] for i, v in enumerate(answer)):
         print(f"Exercise {{number}}: right.")
@@ -130,7 +137,9 @@ def checks(text: str, answers: dict, salt: str) -> dict[int, tuple]:
         for place, value in enumerate(answers[int(number)]):
             near = [str(value).strip().lower()]
             if digits:
-                steps = (-1, 0, 1) if int(digits) else (0,)  # a whole number has no last digit that is rounded
+                # an exact answer has no neighbours, nor has one of which they are a tenth or more away
+                exact = abs(value - round(value, int(digits))) < 1e-9 or abs(value) * 10 ** int(digits) < 10
+                steps = (0,) if exact else (-1, 0, 1)
                 near = [f"{round(value + step * 10.0 ** -int(digits), int(digits)) + 0:.{digits}f}" for step in steps]
             texts = [f"{salt}/{number}/{place}/{one}" for one in near]
             kept.append([hashlib.sha256(one.encode()).hexdigest()[:10] for one in texts])

@@ -76,7 +76,8 @@ def decision_regions(
 
     Every draw of the posterior has boundaries of its own. The band is where draws disagree on the class: the class that
     most draws choose is chosen by fewer than 1 - (1 - mass)/2 of them. For two classes this is the central interval of
-    the boundary's position. A point estimate has no band, nor has an estimator of another package.
+    the boundary's position at each place; whole boundaries lie in it less often. A point estimate has no band, nor has
+    an estimator of another package.
 
     Parameters
     ----------
