@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 import tomllib
 import venv
 from pathlib import Path
@@ -69,3 +70,37 @@ def test_the_packages_of_prediction_are_those_of_the_package():
     known = {*project["dependencies"], *project["optional-dependencies"]["serve"]}
     lines = (ROOT / "docs" / "serve" / "prediction.txt").read_text().splitlines()
     assert {line for line in lines if line and not line.startswith("#")} <= known
+
+
+READ = "files and streams are read by pyarrow, which is not installed: pip install pyarrow"
+ABSENT = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "{absent}":
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Absent())
+"""
+
+
+@pytest.mark.parametrize(
+    ("absent", "code", "words"),
+    [
+        (
+            "typer",
+            "import bayesgen.cli",
+            "bayesgen: the commands need typer, which is not installed: pip install typer",
+        ),
+        (
+            "pyarrow",
+            "import bayesgen.cli; bayesgen.cli.app(['compare', 'penguins', '--target', 'species'])",
+            f"Error: {READ}",
+        ),
+        ("pyarrow", "bayesgen.read_table(bayesgen.data.path('penguins'), 'species')", f"ModuleNotFoundError: {READ}"),
+    ],
+)
+def test_what_is_absent_is_said_in_one_line(absent, code, words):
+    program = f"{ABSENT.format(absent=absent)}import bayesgen; {code}"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode and done.stderr.splitlines()[-1] == words
+    assert "read_table" in code or len(done.stderr.splitlines()) == 1

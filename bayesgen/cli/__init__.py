@@ -7,17 +7,21 @@ from typing import Annotated
 from bayesgen.core.interrupt import EXIT_CODE, ends_the_command
 
 with ends_the_command():
-    import typer
+    try:
+        import typer
 
-    from bayesgen import load  # noqa: F401 - and with it all that a command may import, where Ctrl-C ends it in silence
-    from bayesgen.cli.ask import explain, predict, watch
-    from bayesgen.cli.class_report import classes
-    from bayesgen.cli.compare import compare, demo
-    from bayesgen.cli.learn import fit, merge, update
-    from bayesgen.cli.plot import plot
-    from bayesgen.cli.publish import export, page
-    from bayesgen.cli.report import terminal
-    from bayesgen.core import __version__
+        from bayesgen import load  # noqa: F401 - and with it all that a command may import, where Ctrl-C ends it in silence
+        from bayesgen.cli.ask import explain, predict, watch
+        from bayesgen.cli.class_report import classes
+        from bayesgen.cli.compare import compare, demo
+        from bayesgen.cli.learn import fit, merge, update
+        from bayesgen.cli.plot import plot
+        from bayesgen.cli.publish import export, page
+        from bayesgen.cli.report import terminal
+        from bayesgen.core import __version__
+    except ModuleNotFoundError as error:  # where what only predicts was installed
+        lacking = str(error.name).partition(".")[0]
+        sys.exit(f"bayesgen: the commands need {lacking}, which is not installed: pip install {lacking}")
 
 
 class _App(typer.Typer):

@@ -188,7 +188,7 @@ def consoles():
     out, err = Console(), Console(stderr=True)
     try:
         yield out, err
-    except (ValueError, TypeError, OSError) as error:
+    except (ValueError, TypeError, OSError, ImportError) as error:
         terminal.say(err, f"Error: {words.in_options(error)}")
         raise typer.Exit(2) from None
 

@@ -18,7 +18,11 @@ else:
             self._name = name
 
         def __getattr__(self, name):
-            return getattr(importlib.import_module(self._name), name)
+            try:
+                return getattr(importlib.import_module(self._name), name)
+            except ModuleNotFoundError as error:  # where what only predicts was installed
+                text = "files and streams are read by pyarrow, which is not installed: pip install pyarrow"
+                raise ModuleNotFoundError(text, name=error.name) from None
 
     pa, compute, arrow_csv = map(_Late, ("pyarrow", "pyarrow.compute", "pyarrow.csv"))
 
