@@ -202,7 +202,7 @@ def test_what_a_terminal_would_obey_is_printed_as_text(tmp_path):
     code, out, err = run(tmp_path / "odd.csv", "--target", "t", "--model", "nb", "--inference", "exact", "--folds", 2)
     assert (code, err) == (0, "") and r"\x1b[31mred" in out and r"a\u202eb" in out and r"\x1b]0;mine\x07" in out
     code, _, err = run(tmp_path / "odd.csv", "--target", "\x1b[2J")
-    assert code == 2 and r"no column '\x1b[2J'; there are: x, a" in err and r"\x1b[31mred" in err
+    assert code == 2 and r"no column '\x1b[2J'; there are: x, 'a" in err and r"\x1b[31mred" in err
     given = ("--target", "t", "--model", "nb", "--output", tmp_path / "m.safetensors")
     assert run(tmp_path / "odd.csv", *given, command="fit")[0] == 0
     code, out, _ = run(tmp_path / "m.safetensors", tmp_path / "odd.csv", command="explain")
