@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bayesgen.estimators.ordered import OrderedClassifier
     from bayesgen.estimators.regression import LinearRegressor
     from bayesgen.files.storage import load
-    from bayesgen.inference import MAP, ML, NUTS, Exact, Laplace, fit
+    from bayesgen.inference import MAP, ML, NUTS, Exact, Laplace, Memberships, fit
     from bayesgen.tables.account import read_table
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "LatentClassClassifier",
     "LinearRegressor",
     "LogisticClassifier",
+    "Memberships",
     "NaiveBayesClassifier",
     "OrderedClassifier",
     "ProbitClassifier",
@@ -68,7 +69,7 @@ _HOMES = {  # the module of each name; a room is its own
     "compare_models": "comparison",
     "load": "files.storage",
     "read_table": "tables.account",
-} | dict.fromkeys(("MAP", "ML", "NUTS", "Exact", "Laplace", "fit"), "inference")
+} | dict.fromkeys(("MAP", "ML", "NUTS", "Exact", "Laplace", "Memberships", "fit"), "inference")
 
 
 def __getattr__(name: str):

@@ -238,8 +238,9 @@ def test_a_constant_leaf_of_an_average_is_no_leaf(beside):
 @pytest.mark.compiles
 def test_classes_without_labels_are_found_as_without_it():
     rows = np.r_[RNG.normal(0, 1, (60, 1)), RNG.normal(6, 1, (20, 1))]
-    plain = bg.LatentClassClassifier(classes=2, order_by=0, random_state=0).fit(rows)
-    beside = bg.LatentClassClassifier(classes=2, order_by=0, random_state=0).fit(np.c_[rows, np.ones((80, 2))])
+    settings = {"classes": 2, "order_by": 0, "inference": "map", "random_state": 0}
+    plain = bg.LatentClassClassifier(**settings).fit(rows)
+    beside = bg.LatentClassClassifier(**settings).fit(np.c_[rows, np.ones((80, 2))])
     for site in ("classes.probability", "gaussian.mean", "gaussian.variance"):
         expected = plain.posterior_.params[site]
         np.testing.assert_allclose(np.ravel(beside.posterior_.params[site]), np.ravel(expected), rtol=1e-6)

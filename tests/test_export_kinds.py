@@ -87,7 +87,7 @@ def check(classifier, name, X, count):
         terms = {t["column"]: t["contribution"] for t in made.ask("explain(row)", row=records(row)[0])}
         assert terms == pytest.approx(classifier.explain(row, row=0).terms, abs=1e-9)
         low_high = made.ask("predictProbaInterval(row, {draws: 20000})", row=records(row)[0])
-        if classifier.posterior_.kind == "point":
+        if not classifier.posterior_.uncertain:
             assert low_high is None
         else:
             assert np.array(low_high) == pytest.approx(classifier.predict_proba_interval(row, size=20_000)[0], abs=0.01)

@@ -17,7 +17,9 @@ import bayesgen as bg
 from bayesgen.inspection import class_given_label
 from bayesgen.models import BetaBernoulli, LabelNoise, NormalKnownVariance
 
-GD, NB = (functools.partial(bg.LatentClassClassifier, model) for model in ("discriminant", "naive bayes"))
+GD, NB = (
+    functools.partial(bg.LatentClassClassifier, model, inference="map") for model in ("discriminant", "naive bayes")
+)
 LABELS = "classes.label.probability"  # the confusion matrix among the sites
 COINS = np.array([[1, 1], [1, 1], [0, 1], [0, 0], [0, 0], [1, 0], [0, 0], [1, 1]])
 TOLD = np.array([1, 1, 1, 0, 0, 0, 1, 0])

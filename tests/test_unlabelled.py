@@ -23,7 +23,9 @@ from bayesgen.models import BetaBernoulli, DirichletCategorical, LabelNoise, Nai
 from bayesgen.models.unknown_labels import PartlyLabelled
 
 X, Y = load_iris(return_X_y=True)
-GD, NB = (functools.partial(bg.LatentClassClassifier, model) for model in ("discriminant", "naive bayes"))
+GD, NB = (
+    functools.partial(bg.LatentClassClassifier, model, inference="map") for model in ("discriminant", "naive bayes")
+)
 SOME = np.where(np.arange(150) % 5 == 0, Y, np.nan)
 
 
@@ -243,7 +245,9 @@ def test_raters_who_did_not_see_every_item():
     codes = np.where(rng.random((90, 5)) < 0.35, -1, np.stack(said, 1))
     X = pd.DataFrame({f"r{j}": pd.Series(np.array(["0", "1", "2", None])[codes[:, j]]) for j in range(5)})
     leaf = DirichletCategorical(alpha, list("012"), per_class=True)
-    made = bg.LatentClassClassifier(features=dict.fromkeys(X, leaf), classes=list("012"), random_state=0).fit(X)
+    made = bg.LatentClassClassifier(
+        features=dict.fromkeys(X, leaf), classes=list("012"), inference="map", random_state=0
+    ).fit(X)
     majority = np.stack([(codes == value).sum(1) for value in range(3)], 1) + 0.1
     best, _ = climbed(codes, alpha, majority / majority.sum(1, keepdims=True), 3000)
     found = made.predict_proba(X)
@@ -254,7 +258,7 @@ def test_raters_who_did_not_see_every_item():
 
 def test_clumps_of_equal_rows_are_classes_and_a_sensor_that_sticks_is_told():
     rows = np.repeat([[0.0], [5.0]], 5, axis=0)
-    found = bg.LatentClassClassifier(classes=2, order_by=0, random_state=0).fit(rows)
+    found = bg.LatentClassClassifier(classes=2, order_by=0, inference="map", random_state=0).fit(rows)
     np.testing.assert_allclose(found.predict_proba(rows), np.repeat(np.eye(2), 5, axis=0), atol=1e-6)
     stuck = np.concatenate([np.random.default_rng(0).normal(size=(30, 1)), [[9.0]] * 3])
     with pytest.raises(ValueError, match="column 'x0': the variance falls to 0 where rows repeat"):

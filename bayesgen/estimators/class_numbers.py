@@ -2,9 +2,11 @@ r"""Judge each number of classes by rows that it was not fitted to, and by its e
 
 For each number K, of n rows with memberships r_ik and P free parameters:
 
-- *held out*: the mean over all rows of log p(x_i | the rows of other folds), and its standard error. Of a mode it is
-  the predictive density if the rows count in each class by their memberships there, in closed form, which has no
-  probability of 0. Of maximum likelihood it is the density at the maximum;
+- *held out*: the mean over all rows of log p(x_i | the rows of other folds), and its standard error. It is one
+  functional for every K: the predictive density with the parameters integrated out, where the rows of the other folds
+  count in each class by their memberships at the mode (`bayesgen.inference.memberships`). With one class memberships
+  are known, and it is exact. It has no probability of 0. Under "ml" it is the density at the maximum for every K, -inf
+  where a row has what no row of the other folds had; of Student's t, which has no closed form, that at the mode;
 - *log evidence*: log p(rows | K), exact for few rows, else estimated by draws about the best mode with importance
   weights (`bayesgen.models.latent_classes`). It misses modes of another kind: of three tables of 12 rows, where all
   labellings can be summed, it was off by .03 at most with two classes, and too small by .4 to .75 with three;
@@ -23,20 +25,20 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import logsumexp, xlogy
+from scipy.special import xlogy
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from bayesgen.core import registry
 from bayesgen.core.errors import listed
-from bayesgen.inference import ML, resolve
+from bayesgen.inference import MAP, Memberships, resolve
 from bayesgen.models import UnknownClasses, latent_classes
 from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.draws import LARGEST_K
 from bayesgen.tables.table import Table
 
-_EMPTY = 1.0  # rows, at or below which a class is nearly empty
+_EMPTY = 1.0  # rows, at or below which a class is nearly empty, and its number is no candidate
 
 
 @registry.saveable
@@ -69,41 +71,56 @@ class ClassNumbers:
         "smallest", the rows of the smallest class; "starts_reached", the starts that ended in the best mode.
         """
         held: Any = self.log_density
-        first = held[held.mean(skipna=False).idxmax()]
-        apart = held.sub(first, axis=0)
-        scores = {
-            "log_density": held.mean(skipna=False),
-            "standard_error": held.sem(skipna=False),
-            "difference": apart.mean(skipna=False),
-            "difference_error": apart.sem(skipna=False),
-        }
-        frame = pd.DataFrame(scores).assign(**self.facts).rename_axis("classes")
+        scores = {"log_density": held.mean(skipna=False), "standard_error": held.sem(skipna=False)}
+        frame = pd.DataFrame(scores).assign(**_apart(held), **self.facts).rename_axis("classes")
         return frame.sort_values("log_density", ascending=False, kind="stable")
 
     @property
+    def _candidates(self) -> pd.DataFrame:
+        """Differences of the numbers all of whose classes have more than a row; of all, where there is none such."""
+        held, full = self.log_density, ~(self.facts["smallest"] <= _EMPTY)
+        judged = full & ~held.isna().any().to_numpy()
+        return _apart(held.loc[:, judged] if judged.any() else held)
+
+    @property
     def best(self) -> int:
-        """The fewest classes whose held-out log density is within one standard error of the highest."""
-        table: Any = self.table
+        """The fewest classes whose held-out log density is within one standard error of the highest.
+
+        A number with a class of one row or less is no candidate.
+        """
+        table: Any = self._candidates
         return int(min(table.index[-table["difference"] <= table["difference_error"]]))
 
     @property
     def sentence(self) -> str:
         """Say what the table bears out, and what it does not."""
-        table: Any = self.table
-        best = self.best
-        near = sorted(table.index[-table["difference"] <= 2 * table["difference_error"]])
-        top = int(table.index[0])
+        table, apart, best = self.table, self._candidates, self.best
+        near = sorted(apart.index[-apart["difference"] <= 2 * apart["difference_error"]])
+        top = int(apart["difference"].idxmax())
         text = f"{_classes(top)} predict rows left out best"
         if best != top:
             text += f", and {_classes(best)}, within one standard error of that, are the fewest that do about as well"
         text += f"; by two standard errors the rows do not tell {listed(near)} apart" if len(near) > 1 else ""
         if not near[-1] < max(table.index) and len(table) > 1:
             text += ". The largest number tried is among them: try more"
-        if (known := table["log_evidence"].drop(list(self.remarks), errors="ignore").dropna()).size > 1:
+        if empty := sorted(k for k in table.index.difference(apart.index) if table.loc[k, "smallest"] <= _EMPTY):
+            text += f". A class of {listed(empty)} has one row or less: no candidate"
+        return f"{text}{self._by_evidence(table['log_evidence'].dropna(), best)}."
+
+    def _by_evidence(self, evidence, best: int) -> str:
+        """Say what the evidence bears out, and where it and the rows left out disagree."""
+        if evidence.size < 2:
+            return ""
+        first, text = int(evidence.idxmax()), ""
+        if (known := evidence.drop(list(self.remarks), errors="ignore")).size > 1:
             chance = np.exp(known - np.logaddexp.reduce(known))
-            text += f". Of the numbers whose evidence counts {_classes(int(chance.idxmax()))} have probability "
-            text += f"{chance.max():.2f}, if all were as probable before"
-        return text + "."
+            likely, told = int(chance.idxmax()), "more than 0.99" if chance.max() > 0.995 else f"{chance.max():.2f}"
+            text = f". Of the numbers whose evidence counts {_classes(likely)} have probability {told}"
+            text += ", if all were as probable before"
+            text += "" if likely == best else f", and {_classes(best)} are best by rows left out: the two disagree"
+        if first in self.remarks:
+            text += f". The highest evidence is that of {_classes(first)}, but it is in doubt"
+        return text
 
     def __repr__(self):
         remarks = [f"{_classes(number)}: {remark}" for number, remark in self.remarks.items()]
@@ -111,6 +128,13 @@ class ClassNumbers:
 
     def _repr_html_(self):
         return self.table.round(3).to_html() + f"<p>{self.sentence}</p>"
+
+
+def _apart(held: Any) -> pd.DataFrame:
+    """Return by how much densities (n, K) differ from those of the best number, in the mean, with standard errors."""
+    first = held[held.mean(skipna=False).idxmax()]
+    apart = held.sub(first, axis=0).mask(held.eq(first, axis=0), 0.0)  # of -inf too
+    return pd.DataFrame({"difference": apart.mean(skipna=False), "difference_error": apart.sem(skipna=False)})
 
 
 def _classes(number: int) -> str:
@@ -173,21 +197,14 @@ def _fitted(estimator, X, places, seed: int) -> Any:
             if places is not None:
                 warnings.simplefilter("ignore")  # the fit of all rows has told
                 kept = np.delete(np.arange(len(X)), places)
-                return _predicted(fresh.fit(rows[kept]), rows[places])
+                if isinstance(resolve(fresh.inference), MAP):
+                    fresh.set_params(inference=Memberships())
+                return fresh.fit(rows[kept]).score_samples(rows[places])
         fitted = fresh.fit(X)
         facts, doubt = _facts(fitted, X, seed)
     except ValueError as error:
         return error
     return fitted, facts, doubt
-
-
-def _predicted(fitted, X) -> np.ndarray:
-    """Return the log density of rows; of a mode under the posterior in which rows count by their memberships there."""
-    unknown, statistics = UnknownClasses(fitted.model_), fitted.statistics_
-    near = unknown.start_from(statistics) if isinstance(statistics, PartlyLabelled) else None
-    if fitted.posterior_.kind != "point" or isinstance(resolve(fitted.inference), ML) or near is None:
-        return fitted.score_samples(X)
-    return np.asarray(logsumexp(near.log_predictive(near.check(fitted.read(X))), axis=1))
 
 
 def _facts(fitted, X, seed: int) -> tuple[dict[str, Any], str]:
@@ -197,7 +214,7 @@ def _facts(fitted, X, seed: int) -> tuple[dict[str, Any], str]:
     uncertain = -xlogy(member, member).sum()
     level, parameters = _highest(fitted)
     bic = -2 * level + parameters * np.log(count)
-    smallest = float(member.sum(0).min())
+    smallest = float(getattr(fitted.statistics_, "sizes", fitted.statistics_.classes.total()).min())
     log_evidence, error, doubt = _evidence(fitted, seed)
     if smallest <= _EMPTY:
         doubt = "a class is nearly empty, and its evidence is not to be trusted"
@@ -216,8 +233,7 @@ def _highest(fitted) -> tuple[float, int]:
     """Return the highest likelihood of the rows, NaN where there is none, and the number of free parameters."""
     model, statistics = fitted.model_, fitted.statistics_
     unknown = UnknownClasses(model)
-    params = fitted.posterior_.mean()
-    parameters = sum(_free(model, site, np.asarray(value)) for site, value in params.items())
+    parameters = sum(_free(model, site, v[0]) for site, v in fitted.posterior_.draws(0, (1,)).items())
     try:
         if not isinstance(statistics, PartlyLabelled):  # one class
             return float(model.log_likelihood(model.ml(statistics), statistics)), parameters

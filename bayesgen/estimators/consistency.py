@@ -76,7 +76,7 @@ def check_generative(estimator, models: tuple[type, ...]) -> None:
     require_fit(isinstance(exponent, float) and 0 < exponent < np.inf, "exponent_ is no number > 0")
     for each in (model, posterior.model):
         _check_leaves(each, estimator.statistics_, schema.blocks, labels)
-    if posterior.kind == "exact":
+    if posterior.integrated:
         for name, leaf in model.leaves.items():
             prior, learned = _shapes(leaf, (len(labels),)), _shapes(posterior.model.leaves[name])
             # The limit of an improper prior is another class.

@@ -69,11 +69,13 @@ class LatentClassClassifier(GenerativeClassifier):
     label_noise : LabelNoise, optional
         Prior of a confusion matrix, where labels may be wrong. Then the true class of every row is unknown, and
         probabilities are of it. Every class needs labels. Searches and chains begin at the labels.
-    inference : {"ml", "map", "nuts", "laplace"} or Inference, default "map"
-        Method of inference; where every row has a label that is right, "exact" too.
+    inference : {"memberships", "ml", "map", "nuts", "laplace"} or Inference, default "memberships"
+        Method of inference; where every row has a label that is right, "exact" too. By default rows count in each class
+        by their memberships at the mode, and the parameters are integrated out given these, see `bayesgen.Memberships`.
+        "map" and "ml" are points: what no row of a class had may have probability 0 there.
     starts : int, default 20
         Number of starts of the search for classes without labels. It ends in the best by a lower bound of the evidence,
-        where "map", "laplace" and chains of "nuts" begin; for "ml", and Student's t, in that of the highest likelihood.
+        where all but "ml" begin; for "ml", and Student's t, in that of the highest likelihood.
     random_state : int, RandomState or None
         Source of randomness for starts, NUTS and draws.
 
@@ -88,8 +90,8 @@ class LatentClassClassifier(GenerativeClassifier):
     starts_reached_ : int or None
         Number of the starts whose search ended in the best mode.
     confusion_ : array, shape (chains, draws, K, K)
-        With ``label_noise``: probability of each label (last axis) in each class, for the draws of `posterior_`; one
-        draw of a point estimate. Else None.
+        With ``label_noise``: probability of each label (last axis) in each class, for the draws of `posterior_`; of a
+        point estimate, or of memberships, one: the estimate, or the mean. Else None.
     model_, statistics_, posterior_, schema_
         As for `NaiveBayesClassifier`.
 
@@ -114,7 +116,7 @@ class LatentClassClassifier(GenerativeClassifier):
     classes: int | str | Sequence | None = None
     order_by: Any = None
     label_noise: LabelNoise | None = None
-    inference: str | Inference = field(default="map", kw_only=True)
+    inference: str | Inference = field(default="memberships", kw_only=True)
     starts: int = 20
 
     def fit(self, X, y=None, sample_weight=None, *, match_to=None) -> Self:
@@ -195,8 +197,8 @@ class LatentClassClassifier(GenerativeClassifier):
             raise InputError(
                 f"{rows}: their posterior is a sum over all labellings, and neither it nor the evidence has a closed "
                 "form; use ",
-                Argument("inference", "map"),
-                ", 'ml' or 'nuts'",
+                Argument("inference", "memberships"),
+                ", 'map', 'ml' or 'nuts'",
             )
 
     @property
@@ -277,7 +279,9 @@ class LatentClassClassifier(GenerativeClassifier):
             _require_spread(model, found.params)
             _warn_of_shrunk(statistics.heights)
         if self.label_noise is not None:
-            self.confusion_ = found.as_draws().samples[CONFUSION]
+            self.confusion_ = found.mean()[CONFUSION][None, None]
+            if found.kind == "draws":
+                self.confusion_ = found.samples[CONFUSION]
         return _of_classifier(found, model)
 
     def _match(self):
@@ -343,7 +347,10 @@ class LatentClassClassifier(GenerativeClassifier):
         """Posterior of the parameters of an `UnknownClasses`: with ``label_noise`` those of the labels too."""
         check_is_fitted(self)
         draws = self.posterior_.as_draws(generator(self.random_state))
-        samples = draws.samples if self.confusion_ is None else {**draws.samples, CONFUSION: self.confusion_}
+        samples = dict(draws.samples)
+        if self.confusion_ is not None:
+            lead = next(iter(samples.values())).shape[:2]
+            samples[CONFUSION] = np.broadcast_to(self.confusion_, (*lead, *self.confusion_.shape[2:]))
         return replace(draws, model=UnknownClasses(self.model_, self._confusion), samples=samples)
 
     def to_arviz(self, X=None, y=None, draws: int | None = None):
@@ -406,6 +413,9 @@ def named_classes(classes) -> np.ndarray:
 
 def _of_classifier(posterior: Any, model) -> Any:
     """Return a posterior of unknown classes as one of the classifier alone, whose parameters it has too."""
+    if posterior.kind == "memberships":
+        learned = {name: posterior.model.leaves[name] for name in model.leaves}
+        return replace(posterior, model=model.with_leaves(posterior.model.classes, learned))
     name = "params" if posterior.kind == "point" else "samples"
     kept = {site: v for site, v in getattr(posterior, name).items() if site != CONFUSION}
     warmup = getattr(posterior, "warmup", None)

@@ -67,7 +67,7 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         "generative": generative,
         "gaps": generative or classifier.missing == "mean",
         "kind": posterior.kind,
-        "interval": posterior.kind not in ("point", "average"),
+        "interval": posterior.uncertain and not average,
         "unseen": getattr(classifier, "unseen", "error"),
         "exponent": float(getattr(classifier, "exponent_", 1.0)),
         "order": [place[column] for column in classifier.schema_.block_of],

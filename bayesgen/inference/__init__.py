@@ -2,10 +2,11 @@
 
 from bayesgen.inference.base import INFERENCES, Exact, Inference, SamplerWarning, fit, named, resolve
 from bayesgen.inference.laplace import Laplace
+from bayesgen.inference.memberships import Memberships
 from bayesgen.inference.nuts import NUTS
 from bayesgen.inference.point import MAP, ML
 from bayesgen.posterior.compiled import cache_compilation
-from bayesgen.posterior.posterior import ExactPosterior, ParameterDraws, PointEstimate, Posterior
+from bayesgen.posterior.posterior import ExactPosterior, MembershipPosterior, ParameterDraws, PointEstimate, Posterior
 
 __all__ = [
     "INFERENCES",
@@ -16,6 +17,8 @@ __all__ = [
     "ExactPosterior",
     "Inference",
     "Laplace",
+    "MembershipPosterior",
+    "Memberships",
     "ParameterDraws",
     "PointEstimate",
     "Posterior",

@@ -63,7 +63,7 @@ def named(value: Any) -> Any:
 
 
 def resolve(inference: "str | Inference") -> "Inference":
-    """Return an inference from its name, "ml", "map", "exact", "nuts" or "laplace", or as it is."""
+    """Return an inference from its name, such as "ml", "map", "exact", "nuts" or "laplace", or as it is."""
     inference = named(inference)
     if isinstance(inference, str) or not callable(inference) or isinstance(inference, type):
         raise ValueError(

@@ -200,7 +200,7 @@ def mean_scores(posterior, *, seed=None) -> tuple[np.ndarray, np.ndarray]:
     if not isinstance(model, GaussianDiscriminant) or not model.shared:
         raise TypeError("mean_scores() takes a posterior of a GaussianDiscriminant whose classes share the covariance")
     _refuse_student(model)
-    if posterior.kind == "exact":
+    if posterior.integrated:
         weights, square = model.gaussian.mean_scores()
         return weights, model.classes.mean_log - 0.5 * square
     score = _of_gaussian(model, posterior.as_draws(seed).flat)

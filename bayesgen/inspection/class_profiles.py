@@ -37,7 +37,7 @@ def _draws(classifier) -> dict[str, np.ndarray]:
     """Return draws of the parameters, (draws, ...), classes in the order of the fit."""
     check_is_fitted(classifier)
     posterior, rng = classifier.posterior_, np.random.default_rng(0)
-    if posterior.kind != "point":
+    if posterior.uncertain:
         return posterior.draws(rng, (_DRAWS,))
     model, statistics = classifier.model_, classifier.statistics_
     if not isinstance(statistics, PartlyLabelled) and model.conjugate:

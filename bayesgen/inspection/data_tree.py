@@ -97,7 +97,7 @@ def to_arviz(
     """
     check_is_fitted(classifier)
     wanted = chosen(X, y, groups)
-    if classifier.posterior_.kind == "exact":
+    if classifier.posterior_.integrated:
         classifier.posterior_.check_draws(4000)
     if X is None:
         return tree(classifier.posterior_.as_draws(generator(classifier.random_state)).thinned(draws))

@@ -240,7 +240,7 @@ def _evidence(classifier, X, row: int, label) -> RowEvidence:
     steps = np.stack([first, last[::-1]])  # NaN from one infinity to the same one
     stepped = ~np.isnan(steps)
     mean = np.where(stepped, steps, 0.0).sum(0) / stepped.sum(0).clip(1)
-    point = classifier.posterior_.kind == "point"
+    point = not classifier.posterior_.uncertain
     low, high = (np.nan, np.nan) if point else predict_proba_interval(classifier, as_given(frame))[0, k]
     return RowEvidence(
         labels[k],

@@ -91,7 +91,7 @@ def next_labels(classifier, X, n: int = 1, size: int = 1000) -> NextLabels:
 
 def _joint(classifier, X, size) -> np.ndarray:
     """Return p(x_i, t = k | θ_s) of each row up to a factor of the row, (size, rows, K)."""
-    if classifier.posterior_.kind == "point":
+    if not classifier.posterior_.uncertain:
         raise ValueError("next_labels() asks how uncertain parameters are: it needs inference='exact' or 'nuts'")
     rows = classifier.read_for_draws(X)
     shape = size, count_rows(rows), len(classifier.classes_)

@@ -55,7 +55,7 @@ class JointOfModel(Joint):
     def tails(self, rows):
         """Return the tail probabilities of a model with one leaf and an exact posterior; else None."""
         leaves = self.posterior.model.leaves
-        if self.posterior.kind != "exact" or len(leaves) > 1:
+        if not self.posterior.integrated or len(leaves) > 1:
             return None
         ((name, leaf),) = leaves.items()
         try:
@@ -66,7 +66,7 @@ class JointOfModel(Joint):
     def components(self, draws=None, even=False):
         """Integrate the parameters of an exact posterior out; a point needs one draw, others take some, or all."""
         posterior = self.even if even else self.posterior
-        if posterior.kind == "exact":
+        if posterior.integrated:
             return self._mixture(None, posterior.log_class_prior[None])
         if posterior.kind == "point":
             return self._under(posterior.draws(0, (1,)))
@@ -104,8 +104,9 @@ class JointOfModel(Joint):
         """Draw from an exact posterior that learns from the rows; pick draws of a sampler that the rows make likely."""
         posterior, prior = self.posterior, self.classifier.model_
         start = posterior.draws(rng, (1,))
-        if posterior.kind == "exact" and fitted is None:
-            known = self.classifier.statistics_.classes.total()
+        if posterior.integrated and fitted is None:
+            statistics = self.classifier.statistics_
+            known = getattr(statistics, "sizes", statistics.classes.total())
             yield from self._gibbs(posterior.model, start, rows, codes, known, rng)
         if posterior.kind == "point" and fitted is not None and prior.conjugate:
             yield from self._gibbs(prior, start, rows, fitted, np.zeros(len(self.log_prior)), rng)

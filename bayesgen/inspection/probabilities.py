@@ -89,15 +89,15 @@ def predict_proba_interval(classifier, X, level: float = 0.9, size: int = 1000) 
     Raises
     ------
     ValueError
-        If the classifier is fitted at a point, by "map" or "ml": that knows nothing of how far its probabilities may
-        be off.
+        If the classifier is fitted at a point, by "map" or "ml", which knows nothing of how far its probabilities may
+        be off; or by "memberships", which are taken as known: `LatentClassClassifier.membership` has intervals.
     """
     check_level("level", level)
     check_is_fitted(classifier)
     check_count("size", size, least=2)
-    if classifier.posterior_.kind == "point":
+    if not classifier.posterior_.uncertain:
         gives = Argument("inference", "laplace"), " gives one"
-        raise InputError("a classifier that is fitted at a point has no interval; ", *gives)
+        raise InputError("a classifier that is fitted at a point, or by memberships, has no interval; ", *gives)
     rows, said, intervals = classifier.read_for_draws(X), classifier.predict_proba(X), []
     for _, log_probability in by_pieces(classifier, rows, size):
         mean, said = np.split(said, [log_probability.shape[1]])

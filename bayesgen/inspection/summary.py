@@ -90,6 +90,7 @@ class Summary:
                 if not (leaf.event_dim and j):  # one prior of them all
                     prior[column] = prior_leaf.prior_of(j)
         how = {"exact": "the exact posterior", "draws": "draws of the posterior", "point": "a point estimate"}
+        how["memberships"] = "the posterior given memberships"
         title = f"{type(classifier).__name__}, {how.get(posterior.kind, 'posterior means')}"
         return cls(title, dict(zip(classes, size.tolist(), strict=True)), values, gaps, prior, schema.dates)
 

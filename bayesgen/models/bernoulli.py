@@ -117,8 +117,8 @@ class BetaPrior(Successes, ConjugateFamily):
         """Return (a - 1) / (a + b - 2), or 1/2 under the flat Beta(1, 1); raise where a or b is below 1."""
         problem = "the Beta density has no mode where a or b is below 1; use exact or NUTS, or a prior >= 1"
         refuse_where((self.a < 1) | (self.b < 1), problem)
-        flat = (self.a == 1) & (self.b == 1)
-        return {"probability": np.where(flat, 0.5, (self.a - 1) / np.where(flat, 1, self.a + self.b - 2))}
+        flat, up, down = (self.a == 1) & (self.b == 1), self.a - 1, self.b - 1
+        return {"probability": np.where(flat, 0.5, up / np.where(flat, 1, up + down))}  # a + b - 2 might be below a - 1
 
     def sample_parameters(self, rng, size=()):
         return {"probability": rng.beta(self.a, self.b, (*size, *self.batch_shape))}

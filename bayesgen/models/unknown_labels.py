@@ -436,14 +436,17 @@ class UnknownClasses(Model):
         if not self.model.conjugate:
             return None
         try:
-            labels = self.labels(self.map(statistics), statistics)
+            return self.whole.update(self.expected(statistics))
         except ValueError:
             return replace(self, model=self.model.update(statistics.recorded)).whole
-        return self.whole.update(statistics.expected(self.whole, labels))
+
+    def expected(self, statistics: PartlyLabelled) -> ClassStatistics:
+        """Return statistics of all rows, each of which counts in every class by its probability at the mode."""
+        params = self._maximise(statistics, "map" if statistics.start is None else "start")
+        return statistics.expected(self.whole, self.labels(params, statistics))
 
     def starting_draws(self, statistics: PartlyLabelled, rng, size):
         """Draw as the classifier does for the rows with a label, or for all of them under the classes at the mode."""
         if statistics.terms.keys() == self.whole.leaves.keys():
             return self.model.starting_draws(statistics.recorded, rng, size)
-        labels = self.labels(self.map(statistics), statistics)
-        return self.whole.starting_draws(statistics.expected(self.whole, labels), rng, size)
+        return self.whole.starting_draws(self.expected(statistics), rng, size)

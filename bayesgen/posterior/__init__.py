@@ -1,8 +1,9 @@
-"""Posteriors, which inferences return: exact, as draws or as a point; and their draws for ArviZ."""
+"""Posteriors, which inferences return: in closed form, as draws or as a point; and their draws for ArviZ."""
 
 from bayesgen.numerics.draws import generator
 from bayesgen.posterior.posterior import (
     ExactPosterior,
+    MembershipPosterior,
     ParameterDraws,
     PointEstimate,
     Posterior,
@@ -13,6 +14,7 @@ from bayesgen.posterior.predictive import Predictive
 
 __all__ = [
     "ExactPosterior",
+    "MembershipPosterior",
     "ParameterDraws",
     "PointEstimate",
     "Posterior",

@@ -107,9 +107,41 @@ class Posterior(Predictive):
         return result
 
 
+class ConjugatePosterior(Posterior):
+    """A posterior that is a model of its prior's family: ``model``, with updated hyperparameters."""
+
+    model: Conjugate
+    integrated = True
+
+    @property
+    def log_class_prior(self):
+        with np.errstate(divide="ignore"):
+            return np.log(self.model.classes.mean)  # type: ignore[attr-defined]  # classifiers have it
+
+    def log_predictive(self, x) -> np.ndarray:
+        return self.model.log_predictive(x)
+
+    def draws(self, seed=None, size=(4, 1000)) -> Params:
+        """Draw exactly and independently, arranged as ``size`` = (chains, draws)."""
+        return self.model.sample_parameters(generator(seed), size)
+
+    def as_draws(self, seed=None) -> "ParameterDraws":
+        return ParameterDraws(self.model, self.draws(seed))
+
+    def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
+        return self.draws(seed, size)
+
+    def mean(self) -> Params:
+        """Return the means in closed form, where the model has them."""
+        return self.model.expected()  # type: ignore[attr-defined]  # regressions have it, and only they call this
+
+    def predictive_moments(self, x):
+        return self.model.predictive_moments(x)  # type: ignore[attr-defined]  # regressions have it
+
+
 @saveable
 @dataclass(frozen=True, eq=False)
-class ExactPosterior(Posterior):
+class ExactPosterior(ConjugatePosterior):
     """An exact posterior: the model with updated hyperparameters.
 
     Parameters
@@ -133,33 +165,29 @@ class ExactPosterior(Posterior):
         """Log p(data) under the prior, as a sequence, every constant kept."""
         return self.prior.log_evidence(self.statistics)
 
-    @property
-    def log_class_prior(self):
-        with np.errstate(divide="ignore"):
-            return np.log(self.model.classes.mean)  # type: ignore[attr-defined]  # classifiers have it
-
-    def log_predictive(self, x) -> np.ndarray:
-        return self.model.log_predictive(x)
-
-    def draws(self, seed=None, size=(4, 1000)) -> Params:
-        """Draw exactly and independently, arranged as ``size`` = (chains, draws)."""
-        return self.model.sample_parameters(generator(seed), size)
-
-    def as_draws(self, seed=None) -> "ParameterDraws":
-        return ParameterDraws(self.model, self.draws(seed))
-
     def with_class_prior(self, classes) -> "ExactPosterior":
         return replace(self, model=replace(self.model, classes=classes))
 
-    def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
-        return self.draws(seed, size)
 
-    def mean(self) -> Params:
-        """Return the means in closed form, where the model has them."""
-        return self.model.expected()  # type: ignore[attr-defined]  # regressions have it, and only they call this
+@saveable
+@dataclass(frozen=True, eq=False)
+class MembershipPosterior(ConjugatePosterior):
+    """The posterior if each row of unknown class counts in every class by its membership; see `bayesgen.Memberships`.
 
-    def predictive_moments(self, x):
-        return self.model.predictive_moments(x)  # type: ignore[attr-defined]  # regressions have it
+    Its draws take the memberships as known, so they are too narrow where classes overlap.
+
+    Parameters
+    ----------
+    model : Conjugate
+        The posterior.
+    """
+
+    model: Conjugate
+
+    kind, uncertain = "memberships", False
+
+    def with_class_prior(self, classes) -> "MembershipPosterior":
+        return replace(self, model=replace(self.model, classes=classes))
 
 
 @saveable
@@ -273,7 +301,7 @@ class PointEstimate(Posterior):
     model: Model
     params: Params
 
-    kind = "point"
+    kind, uncertain = "point", False
 
     def __post_init__(self):
         object.__setattr__(self, "params", {site: np.asarray(v) for site, v in self.params.items()})

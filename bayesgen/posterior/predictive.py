@@ -21,7 +21,9 @@ class Predictive(abc.ABC):
     (`bayesgen.averaging.average.Average`) has no parameters of its own.
     """
 
-    kind: ClassVar[Literal["exact", "draws", "point", "average"]]
+    kind: ClassVar[Literal["exact", "memberships", "draws", "point", "average"]]
+    integrated: ClassVar[bool] = False  # True if parameters are integrated out of `log_predictive` in closed form
+    uncertain: ClassVar[bool] = True  # True if draws of it say how far a class probability may be off
 
     def __eq__(self, other):
         if type(self) is not type(other):

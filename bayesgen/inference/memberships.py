@@ -1,0 +1,60 @@
+r"""The posterior given memberships: rows of unknown class count in each class by their probability at the mode.
+
+The posterior of a mixture is a sum over all K^m labellings. Let r_ik be the probability that row i is of class k at the
+mode, which expectation-maximisation finds (`bayesgen.models.unknown_labels`). If the row counts r_ik in class k, the
+posterior is conjugate, and a new row has
+
+.. math:: p(x, t = k \mid \text{data}) \approx \int p(x, t = k \mid \theta) \, q(\theta) \, d\theta, \qquad
+   q(\theta) \propto p(\theta) \exp \Big( \sum_{ik} r_{ik} \log p(x_i, t_i = k \mid \theta) \Big)
+
+in closed form. q is the best distribution of the parameters in the variational bound of the evidence at these r
+(Beal 2003, *Variational algorithms for approximate Bayesian inference*, section 2.3). An answer that no row of a class
+gave has a probability above 0, and a class of few rows heavy tails, which the mode knows nothing of. Where memberships
+are certain it is the exact posterior; where classes overlap, or other modes have mass, q is too narrow.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from bayesgen.core.errors import Argument, InputTypeError
+from bayesgen.core.registry import saveable
+from bayesgen.inference.base import Exact, exact_posterior, register
+from bayesgen.inference.point import MAP
+from bayesgen.models.model import Model, is_conjugate, summarise
+from bayesgen.models.unknown_labels import UnknownClasses
+from bayesgen.posterior.posterior import MembershipPosterior, Posterior
+
+
+@saveable
+@register("memberships")
+@dataclass(frozen=True)
+class Memberships:
+    """Parameters integrated out, in closed form, where rows of unknown class count by their memberships at the mode.
+
+    It is the default of `bayesgen.LatentClassClassifier`. Rows whose class is known have the exact posterior. Where a
+    model has no closed form (Student's t, gaps in a full covariance) it is the mode, as by "map".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesgen import fit
+    >>> from bayesgen.models import BetaBernoulli, DirichletCategorical, NaiveBayes, UnknownClasses
+    >>> coins = NaiveBayes(DirichletCategorical(1.0, ["a", "b"]), {"heads": BetaBernoulli(1.0, 1.0)})
+    >>> rows, codes = {"heads": [1.0, 1.0, 0.0, 0.0, 1.0]}, np.array([0, 0, 1, -1, -1])
+    >>> posterior = fit(UnknownClasses(coins), (rows, codes), Memberships())
+    >>> posterior.model.leaves["heads"].mean.round(2)  # the mode has 1 and 0
+    array([0.8 , 0.25])
+    """
+
+    def __call__(self, model: Model, data: Any, *, seed: Any = None) -> Posterior:
+        """Return the posterior; nothing is random."""
+        statistics = summarise(model, data)
+        if isinstance(model, UnknownClasses) and model.model.conjugate:
+            found = exact_posterior(model.whole, model.expected(statistics))
+            return MAP()(model, statistics) if found is None else MembershipPosterior(found)
+        if is_conjugate(model) and model.has_closed_form(statistics):
+            return Exact()(model, statistics)
+        if not model.bounded:
+            problem = f"{type(model).__name__} has neither memberships nor a mode; use "
+            raise InputTypeError(problem, Argument("inference", "nuts"))
+        return MAP()(model, statistics)
