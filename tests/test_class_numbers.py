@@ -270,7 +270,8 @@ def planted(seed=0, n=200, copied=0.0, columns="ABCDE"):
 
 
 def fit(X, **settings):
-    return bg.LatentClassClassifier(**{"classes": 2, "starts": 4, "random_state": 0, "inference": "map"} | settings).fit(X)
+    usual = {"classes": 2, "starts": 4, "random_state": 0, "inference": "map"}
+    return bg.LatentClassClassifier(**usual | settings).fit(X)
 
 
 def test_a_planted_pair_is_the_first_of_columns_of_every_kind():

@@ -5,7 +5,8 @@ For each number K, of n rows with memberships r_ik and P free parameters:
 - *held out*: the mean over all rows of log p(x_i | the rows of other folds), and its standard error. It is one
   functional for every K: the predictive density with the parameters integrated out, where the rows of the other folds
   count in each class by their memberships at the mode (`bayesgen.inference.memberships`). With one class memberships
-  are known, and it is exact. It has no probability of 0. Under "ml" it is the density at the maximum for every K, -inf
+  are known, and it is exact. It has no probability of 0. Where the other folds have fewer different rows than classes
+  they are fitted with as many classes as different rows. Under "ml" it is the density at the maximum for every K, -inf
   where a row has what no row of the other folds had; of Student's t, which has no closed form, that at the mode;
 - *log evidence*: log p(rows | K), exact for few rows, else estimated by draws about the best mode with importance
   weights (`bayesgen.models.latent_classes`). It misses modes of another kind: of three tables of 12 rows, where all
@@ -30,7 +31,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold
 
 from bayesgen.core import registry
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import InputError, listed
 from bayesgen.inference import MAP, Memberships, resolve
 from bayesgen.models import UnknownClasses, latent_classes
 from bayesgen.models.beside_constants import BesideConstants
@@ -173,6 +174,7 @@ def judged(
             density.loc[places, number] = found
         if progress is not None:
             progress(done, len(tasks), f"{_classes(number)}, {'all rows' if places is None else 'rows left out'}")
+    density.loc[:, [number for number in estimators if number not in fits]] = np.nan
     if density.isna().any().all():
         raise failures[0]
     every = pd.DataFrame.from_dict(facts, orient="index").reindex(list(estimators)).astype(float)
@@ -199,7 +201,13 @@ def _fitted(estimator, X, places, seed: int) -> Any:
                 kept = np.delete(np.arange(len(X)), places)
                 if isinstance(resolve(fresh.inference), MAP):
                     fresh.set_params(inference=Memberships())
-                return fresh.fit(rows[kept]).score_samples(rows[places])
+                try:
+                    fresh.fit(rows[kept])
+                except InputError as error:  # the other folds have fewer different rows: as many classes as these
+                    if error.column is not None or not isinstance(error.value, int):
+                        raise
+                    fresh.set_params(classes=error.value).fit(rows[kept])
+                return fresh.score_samples(rows[places])
         fitted = fresh.fit(X)
         facts, doubt = _facts(fitted, X, seed)
     except ValueError as error:

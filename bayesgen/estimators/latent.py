@@ -263,9 +263,8 @@ class LatentClassClassifier(GenerativeClassifier):
         _require_conjugate(twin(model))
         lone = len(latent_classes.free(model, statistics))
         if lone > 1 and lone > (distinct := latent_classes.distinct_rows(statistics, lone)):
-            raise ValueError(
-                f"classes: {lone} have no label, and X has {distinct} different rows without one; take fewer"
-            )
+            problem = f"classes: {lone} have no label, and X has {distinct} different rows without one; take fewer"
+            raise InputError(problem, value=distinct)
         likelihood = isinstance(resolve(self.inference), ML)
         found = latent_classes.begun(model, statistics, self.starts, generator(self.random_state), likelihood)
         return latent_classes.ordered(model, found, None if values is None else values[unknown])

@@ -67,6 +67,7 @@ from bayesgen.numerics.sums import Grouping
 _LEAST = 1e-8  # of the variance of a column, or of a combination of columns, that a class must keep
 _RENAMED = 6  # classes, of which all names are gone through
 _HEAT = (1.0, 0.7, 0.4, 0.2)  # powers of the likelihood in the proposals of `weighted_draws`
+_TRIMMED, _LEFT_OUT = 10, 0.2  # steps of trimmed k-means, and the share of rows that it leaves out
 MOST = 12  # rows of which all divisions into classes are summed
 
 
@@ -126,7 +127,7 @@ def _ends(model, statistics, starts, rng, likelihood):
 
 
 def _begun_by_rows(model, simple, statistics, starts, rng, way):
-    """Do `begun` where a leaf keeps its rows, from the ends of the starts of its ``simple`` twin."""
+    """Do `begun` where a leaf keeps its rows: from a third of the starts by its ``simple`` twin, others about seeds."""
     unknown = UnknownClasses(model)
     gaussian = UnknownClasses(simple).statistics(
         statistics.rows, np.full(len(statistics.weight), -1), statistics.weight
@@ -140,22 +141,67 @@ def _begun_by_rows(model, simple, statistics, starts, rng, way):
     gaussian = replace(gaussian, recorded=replace(statistics.recorded, leaves=known))
     if len(free(model, statistics)) < 2:
         return replace(statistics, start=begun(simple, gaussian, starts, rng).start)
+    robust = 2 * starts // 3 if len(free(model, statistics)) == len(model.class_names) else 0
+    ends = _ends(simple, gaussian, starts - robust, rng, False)
+    begins = [(height, begin.T) for level, each in ends for height, begin in zip(level.round(3), each, strict=True)]
+    z = _standing(model, statistics)
+    for number in range(robust):
+        begin = _near_seeds(z, len(model.class_names), rng, trimmed=number % 2 == 0)
+        begins.append((frozenset(map(bytes, begin.T)), begin))  # the same division, whatever the names
     climbed, heights, best, labels = {}, [], -np.inf, None
     em = RowEM(unknown, statistics, way)
-    for level, each in _ends(simple, gaussian, starts, rng, False):
-        for height, begin in zip(level.round(3), each, strict=True):
-            if height not in climbed:
-                climbed[height] = _height(em, begin.T)
-                if labels is None or climbed[height][0] > best:
-                    best, labels = climbed[height]
-            heights.append(climbed[height][0])
+    for known, begin in begins:
+        if known not in climbed:
+            climbed[known] = _height(em, begin)
+            if labels is None or climbed[known][0] > best:
+                best, labels = climbed[known]
+        heights.append(climbed[known][0])
     return replace(statistics, start=labels, heights=np.array(heights))
 
 
+def _standing(model, statistics) -> np.ndarray:
+    """Return the columns of Student's t (m, D), less their medians, in units of the median distance from these."""
+    students = [name for name in model.leaves if name not in statistics.terms]
+    z = np.concatenate([statistics.rows[name].reshape(len(statistics.weight), -1) for name in students], axis=1)
+    z = z - np.nanmedian(z, axis=0)
+    spread = np.nanmedian(np.abs(z), axis=0)
+    return z / np.where(spread > 0, spread, np.where(z == z, np.abs(z), 0.0).max(0).clip(1e-300))
+
+
+def _near_seeds(z, classes: int, rng, trimmed: bool) -> np.ndarray:
+    """Return memberships (m, K), each row in the class of the centre nearest to it: of rows that are drawn as seeds.
+
+    ``trimmed``, the centres move to the means of their rows, a fifth of all rows left out that are farthest from any
+    (trimmed k-means: Cuesta-Albertos, Gordaliza and Matrán 1997, *Annals of Statistics* 25).
+    """
+    centres = z[rng.choice(len(z), classes, replace=len(z) < classes)]
+    for _ in range(_TRIMMED if trimmed else 0):
+        away = _squares(z, centres)
+        near, kept = away.argmin(1), away.min(1) <= np.quantile(away.min(1), 1 - _LEFT_OUT)
+        for k in range(classes):
+            rows = kept & (near == k)
+            centres[k] = _mean(z[rows]) if rows.any() else z[rng.choice(np.flatnonzero(kept))]
+    return np.eye(classes)[_squares(z, centres).argmin(1)]
+
+
+def _mean(z):
+    """Return the mean of rows without their gaps, 0, the median, where a column has nothing else."""
+    seen = ~np.isnan(z)
+    return np.where(seen, z, 0.0).sum(0) / np.maximum(seen.sum(0), 1)
+
+
+def _squares(z, centres):
+    """Return the mean squared distance of each row from each centre, (m, K), over the entries that both have."""
+    apart = z[:, None] - centres
+    seen = ~np.isnan(apart)
+    return np.where(seen, apart**2, 0.0).sum(-1) / np.maximum(seen.sum(-1), 1)
+
+
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # of a class that shrinks without bound
 def _height(em, labels):
     """Return the likelihood where a search from memberships (m, K) ends, -inf where it has no end, and those there."""
     try:
-        params = em.climb(labels, 1e-4)
+        params = em.climb(labels, 1e-6)
     except (ValueError, np.linalg.LinAlgError):
         return -np.inf, labels
     height = -np.inf if shrunk(em.unknown.model, params) else float(em.unknown.log_likelihood(params, em.statistics))

@@ -5,12 +5,15 @@ sums takes the closed form of its class, and every Student's t a step of ECME (`
 the weights of the rows: its precisions û_ik are those of the row in class k. Each of the two raises the expected log
 density, so the density never falls (a generalised EM; Peel and McLachlan 2000, *Statistics and Computing* 10). The
 search ends when neither a membership nor a parameter, in standard units, is farther than 1e-9 from its limit, the one
-that compares starts at 1e-4.
+that compares starts at 1e-6.
 
-It begins at memberships: those of the mixture that has the Gaussian of each Student's t (`twin`), from all starts, each
-class with a covariance of its own, for one that they share would be that of the outliers. The first parameters are the
-medians of each class: outliers that a Gaussian class took in hardly move it. The starts are compared by the likelihood
-where they end.
+It begins at memberships, of three kinds in turn, since rows far out that lead one kind astray lead others right. A
+third are those of the mixture that has the Gaussian of each Student's t (`twin`), each class with a covariance of its
+own, for one that they share would be that of the outliers: with few rows far out one class is theirs. The others are
+the rows nearest to seeds among the rows, in units of the median distance from the median: half of them after trimmed
+k-means, which leaves the farthest fifth of the rows out, half as they are drawn. Where labels tell a class, all are of
+the first kind. The first parameters are the medians of each class. The starts are compared by the likelihood where
+they end, and each counts by its own end.
 """
 
 from typing import Any

@@ -400,28 +400,32 @@ class UnknownClasses(Model):
         return StackedEM(self.whole, statistics, way, None if self.confusion is not None else statistics.recorded)
 
     def _maximise(self, statistics: PartlyLabelled, way: str) -> Params:
-        """Maximise by expectation-maximisation; ``way``, "map" or "ml", is the classifier's method in closed form."""
+        """Maximise by expectation-maximisation; ``way``, "map" or "ml", is the classifier's method in closed form.
+
+        By "start", which asks for memberships, it is "map" but need not arrive: along a ridge they hardly move.
+        """
+        closed = "map" if way == "start" else way
         if statistics.start is not None:
             labels = statistics.start
         else:
-            params = getattr(self.model, way)(statistics.recorded)
+            params = getattr(self.model, closed)(statistics.recorded)
             if self.confusion is not None:
                 params = {**params, CONFUSION: self.confusion.mode()["probability"]}
             labels = self.labels(params, statistics)
         if statistics.terms.keys() != self.whole.leaves.keys():
-            return RowEM(self, statistics, way).climb(labels)
+            return RowEM(self, statistics, closed).climb(labels)
         em = self.stacked(statistics, way)
         found, arrived = em.climb(em.summed(labels.T[None]), limit=1000)
         before = em.level(found[0])  # or raise
         for _ in range(20):  # along a ridge, as where the columns are too few for the classes, the sums go on
-            if arrived[0]:
+            if arrived[0] or way == "start":
                 break
             found, arrived = em.climb(found, limit=200)
             level = em.level(found[0])
             arrived |= abs(level - before) < _FLAT
             before = level
         params = em.parameters(found[0])
-        if not arrived[0]:
+        if not (arrived[0] or way == "start"):
             raise DataError(
                 "no maximum was reached over the unknown classes; use 'nuts', or fewer rows without a label"
             )
@@ -442,7 +446,7 @@ class UnknownClasses(Model):
 
     def expected(self, statistics: PartlyLabelled) -> ClassStatistics:
         """Return statistics of all rows, each of which counts in every class by its probability at the mode."""
-        params = self._maximise(statistics, "map" if statistics.start is None else "start")
+        params = self._maximise(statistics, "start")
         return statistics.expected(self.whole, self.labels(params, statistics))
 
     def starting_draws(self, statistics: PartlyLabelled, rng, size):
