@@ -402,7 +402,7 @@ class UnknownClasses(Model):
     def _maximise(self, statistics: PartlyLabelled, way: str) -> Params:
         """Maximise by expectation-maximisation; ``way``, "map" or "ml", is the classifier's method in closed form.
 
-        By "start", which asks for memberships, it is "map" but need not arrive: along a ridge they hardly move.
+        "start" is "map" that need not arrive: along a ridge memberships hardly move.
         """
         closed = "map" if way == "start" else way
         if statistics.start is not None:
@@ -446,8 +446,11 @@ class UnknownClasses(Model):
 
     def expected(self, statistics: PartlyLabelled) -> ClassStatistics:
         """Return statistics of all rows, each of which counts in every class by its probability at the mode."""
-        params = self._maximise(statistics, "start")
-        return statistics.expected(self.whole, self.labels(params, statistics))
+        return statistics.expected(self.whole, self.labels(self.near_mode(statistics), statistics))
+
+    def near_mode(self, statistics: PartlyLabelled) -> Params:
+        """Return the parameters at the mode; where the density has a ridge, those to which the search has come."""
+        return self._maximise(statistics, "start")
 
     def starting_draws(self, statistics: PartlyLabelled, rng, size):
         """Draw as the classifier does for the rows with a label, or for all of them under the classes at the mode."""
