@@ -229,9 +229,17 @@ def test_numbers_0_and_1_are_told_where_they_become_gaussian():
         assert not told(bg.NaiveBayesClassifier(dict.fromkeys(names, "bernoulli")), X, y)
     for X in (bits, bits.to_numpy(), bits.to_numpy(int), bits.astype(int) * 2, bits.astype(int) + 1):
         assert not told(bg.NaiveBayesClassifier(), X, y)
-    for more, family in ((0, "bernoulli"), (1, "categorical")):
-        (text,) = told(bg.LatentClassClassifier(classes=2, random_state=0), bits.astype(int) + more)
-        assert f"numbers {more} and {more + 1} alone" in text and repr(family) in text
+    latent = bg.LatentClassClassifier(classes=2, starts=2, random_state=0)
+    (text,) = told(latent, bits.astype(int))
+    assert "numbers 0 and 1 alone" in text and "'bernoulli'" in text
+    rng = np.random.default_rng(0)
+    for low, high in ((1, 2), (1, 3), (2, 5), (1, 10)):
+        answers = pd.DataFrame(rng.integers(low, high + 1, (60, 2)), columns=["p", "q"]).assign(z=rng.normal(size=60))
+        for given in (answers, answers.mask(rng.random(answers.shape) < 0.1), answers.convert_dtypes()):
+            (text,) = told(latent, given)
+            assert "from 1 to 10 alone" in text and "fromkeys(['p', 'q'], 'categorical')" in text
+    for other in (answers.astype(str), answers * 2 + 9, answers + 0.5, answers * 0 + 3):
+        assert not told(latent, other.assign(z=answers["z"]))
     assert not told(bg.LatentClassClassifier(classes=2, random_state=0), bits)
     with warnings.catch_warnings(record=True) as seen:  # in batches, by their sums
         warnings.simplefilter("always")

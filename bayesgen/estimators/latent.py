@@ -28,7 +28,7 @@ from bayesgen.posterior.arviz import tree
 from bayesgen.posterior.posterior import Posterior
 from bayesgen.tables.labels import counted_rows, existing, some_labels, warn_of_labels, warn_of_weightless
 from bayesgen.tables.rows import fingerprint
-from bayesgen.tables.schema import warn_of_two
+from bayesgen.tables.schema import warn_of_answers
 
 _TRIED = range(1, 8)  # numbers of classes that "auto" compares
 
@@ -219,7 +219,7 @@ class LatentClassClassifier(GenerativeClassifier):
             if not isinstance(value, type(default)) or value != default:
                 raise ValueError(f"{name}={value!r:.100} is no setting of model={self.model!r}")
         if self.model == "naive bayes":
-            warn_of_two(table, self.features, (1, 2))  # as answers are coded
+            warn_of_answers(table, self.features)
         return self._labelled._learn_schema(table)
 
     def template(self, schema):

@@ -18,7 +18,7 @@ from scipy.stats import skew
 from bayesgen.core.errors import counted, named, quoted
 from bayesgen.tables import dates
 from bayesgen.tables.columns import check_distinct, check_named, is_number
-from bayesgen.tables.description import Verdict, of_labels, of_whole, two_whole
+from bayesgen.tables.description import Verdict, of_labels, of_whole, whole_within
 from bayesgen.tables.labels import NUMBERS, class_codes
 from bayesgen.tables.numerals import Numerals, Unread
 from bayesgen.tables.reading import Reading
@@ -331,7 +331,7 @@ def _doubts(look: _Look, model: str) -> Iterator[str]:
         yield f"ambiguous: {verdict.distinct} distinct whole numbers in {verdict.seen} rows, {people}"
     if verdict and verdict.kind == "numbered":
         yield _NUMBERED
-    if look.plain and two_whole(np.asarray(look.seen)) == (0, 1):
+    if look.plain and whole_within(np.asarray(look.seen), 0, 1):
         yield _BITS
     elif look.plain and _whole(look.seen) and look.distinct <= _FEW:
         yield "ambiguous: few distinct whole numbers; --categorical makes categories"

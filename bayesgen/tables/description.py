@@ -158,15 +158,15 @@ def of_whole(values: np.ndarray, rows: np.ndarray | None = None, name: str | Non
     return Verdict("ids", count, most) if count > max(most // 2, 2 * FEW) else None
 
 
-def two_whole(values: np.ndarray) -> tuple[int, int] | None:
-    """Return (0, 1) or (1, 2) where numbers, gaps aside, are these two alone; else None.
+def whole_within(values: np.ndarray, first: int, last: int) -> bool:
+    """Return True where numbers, gaps aside, are two or more of the whole numbers from first to last alone.
 
-    >>> two_whole(np.array([1.0, 0.0, np.nan])), two_whole(np.array([1, 2, 2])), two_whole(np.array([0, 2]))
-    ((0, 1), (1, 2), None)
+    >>> whole_within(np.array([1.0, 0.0, np.nan]), 0, 1), whole_within(np.array([1.0, 2.5]), 1, 10)
+    (True, False)
     """
     for piece in (slice(100), slice(None)):
         numbers = np.asarray(values[piece], float)
         numbers = numbers[~np.isnan(numbers)]
-        if not np.isin(numbers, (0, 1)).all() and not np.isin(numbers, (1, 2)).all():
-            return None
-    return {(0.0, 1.0): (0, 1), (1.0, 2.0): (1, 2)}.get(tuple(np.unique(numbers).tolist()))
+        if not np.isin(numbers, np.arange(first, last + 1)).all():
+            return False
+    return len(np.unique(numbers)) > 1

@@ -18,7 +18,7 @@ from bayesgen.models.column_families import FAMILIES, sparse_families
 from bayesgen.models.leaf import Leaf
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import durations, moments
-from bayesgen.tables.description import Columns, Verdict, two_whole
+from bayesgen.tables.description import Columns, Verdict, whole_within
 from bayesgen.tables.labels import warn_of_alike
 from bayesgen.tables.numerals import DURATION
 from bayesgen.tables.reading import Reading
@@ -285,28 +285,38 @@ def warn_of_doubt(table: Columns, column: str) -> None:
         warn(InputWarning(text, column=column, kind=doubt.kind))
 
 
-def warn_of_two(table: Columns, features, values: tuple[int, int] = (0, 1)) -> None:
-    """Warn once of all columns of a DataFrame that hold two ``values`` alone and are Gaussian under "auto".
+def warn_of_two(table: Columns, features) -> None:
+    """Warn once of all columns of a DataFrame that hold 0 and 1 alone and are Gaussian under "auto".
 
     Rows that were read from a file are passed over: their account names such columns.
     """
-    if not isinstance(table, Table) or table.names is None or table.reading is not Reading.of(None):
-        return
-    if not isinstance(features, str) or features != "auto":
-        return
+    if isinstance(table, Table) and table.reading is Reading.of(None):
+        tell_of_two(_gaussian_within(table, features, 0, 1))
+
+
+def tell_of_two(columns: list[str]) -> None:
+    """Warn of columns that hold 0 and 1 alone and are Gaussian, if there are any."""
+    _tell(columns, "numbers 0 and 1 alone are taken as Gaussian; where they stand for no and yes", "bernoulli")
+
+
+def warn_of_answers(table: Columns, features) -> None:
+    """Warn once of all columns of a table that hold whole numbers from 1 to 10 alone and are Gaussian under "auto"."""
+    answers = "whole numbers from 1 to 10 alone are taken as Gaussian; where they stand for answers"
+    _tell(_gaussian_within(table, features, 1, 10), answers, "categorical")
+
+
+def _gaussian_within(table: Columns, features, first: int, last: int) -> list[str]:
+    """Return the columns of a frame that are whole numbers in a range alone, and Gaussian under "auto"."""
+    if not isinstance(table, Table) or table.names is None or not isinstance(features, str) or features != "auto":
+        return []
     numbers = (column for column in table.columns if table.kind(column) == "f")
-    tell_of_two([column for column in numbers if two_whole(table.numbers((column,))[:, 0]) == values], values)
+    return [column for column in numbers if whole_within(table.numbers((column,))[:, 0], first, last)]
 
 
-def tell_of_two(columns: list[str], values: tuple[int, int] = (0, 1)) -> None:
-    """Warn of columns that hold two ``values`` alone and are Gaussian, if there are any."""
+def _tell(columns: list[str], what: str, family: str) -> None:
     if columns:
-        family = "bernoulli" if values == (0, 1) else "categorical"
         cure = Argument("features", family, f"features=dict.fromkeys({columns}, {family!r})")
-        what = (
-            f"numbers {values[0]} and {values[1]} alone are taken as Gaussian; where they stand for no and yes, give "
-        )
-        warn(InputWarning(what, cure, column=columns[0], value=columns))
+        warn(InputWarning(f"{what}, give ", cure, column=columns[0], value=columns))
 
 
 def _cure(doubt: Verdict) -> str:
