@@ -286,12 +286,8 @@ def warn_of_doubt(table: Columns, column: str) -> None:
 
 
 def warn_of_two(table: Columns, features) -> None:
-    """Warn once of all columns of a DataFrame that hold 0 and 1 alone and are Gaussian under "auto".
-
-    Rows that were read from a file are passed over: their account names such columns.
-    """
-    if isinstance(table, Table) and table.reading is Reading.of(None):
-        tell_of_two(_gaussian_within(table, features, 0, 1))
+    """Warn once of all columns of a DataFrame that hold 0 and 1 alone and are Gaussian under "auto"."""
+    tell_of_two(_gaussian_within(table, features, 0, 1))
 
 
 def tell_of_two(columns: list[str]) -> None:
@@ -300,14 +296,19 @@ def tell_of_two(columns: list[str]) -> None:
 
 
 def warn_of_answers(table: Columns, features) -> None:
-    """Warn once of all columns of a table that hold whole numbers from 1 to 10 alone and are Gaussian under "auto"."""
+    """Warn once of all columns of a DataFrame that hold whole numbers from 1 to 10 alone and are Gaussian under "auto"."""
     answers = "whole numbers from 1 to 10 alone are taken as Gaussian; where they stand for answers"
     _tell(_gaussian_within(table, features, 1, 10), answers, "categorical")
 
 
 def _gaussian_within(table: Columns, features, first: int, last: int) -> list[str]:
-    """Return the columns of a frame that are whole numbers in a range alone, and Gaussian under "auto"."""
-    if not isinstance(table, Table) or table.names is None or not isinstance(features, str) or features != "auto":
+    """Return the columns of a frame that are whole numbers in a range alone, and Gaussian under "auto".
+
+    Rows that were read from a file have none: their account names such columns.
+    """
+    if not isinstance(table, Table) or table.names is None or table.reading is not Reading.of(None):
+        return []
+    if not isinstance(features, str) or features != "auto":
         return []
     numbers = (column for column in table.columns if table.kind(column) == "f")
     return [column for column in numbers if whole_within(table.numbers((column,))[:, 0], first, last)]
