@@ -296,7 +296,7 @@ def tell_of_two(columns: list[str]) -> None:
 
 
 def warn_of_answers(table: Columns, features) -> None:
-    """Warn once of all columns of a DataFrame that hold whole numbers from 1 to 10 alone and are Gaussian under "auto"."""
+    """Warn once of columns of a DataFrame that hold whole numbers from 1 to 10 alone and are Gaussian under "auto"."""
     answers = "whole numbers from 1 to 10 alone are taken as Gaussian; where they stand for answers"
     _tell(_gaussian_within(table, features, 1, 10), answers, "categorical")
 
