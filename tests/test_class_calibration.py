@@ -67,3 +67,19 @@ def test_intervals_of_memberships_hold_the_true_probability():
         found = fitted.membership(new, 0.9)
         held.append(((found[1, "low"] <= truth) & (truth <= found[1, "high"])).mean())
     assert abs(np.mean(held) - 0.9) < 0.05
+
+
+@pytest.mark.compiles
+@pytest.mark.filterwarnings("ignore::bayesgen.inference.SamplerWarning")
+def test_laplace_refuses_classes_whose_posterior_it_misses():
+    """Two classes that overlap have other modes: of 150 tables of 60 rows 74 have a Pareto k above .8."""
+    refused, settings = 0, {"features": dict.fromkeys(COLUMNS, BetaBernoulli(2.0, 2.0)), "classes": 2, "starts": 6}
+    for seed in range(8):
+        X = drawn(np.random.default_rng(seed), 60)[3]
+        make = bg.LatentClassClassifier(**settings, inference=bg.Laplace(400), random_state=0)
+        try:
+            assert make.fit(X).posterior_.run["pareto_k"] <= 0.8
+        except ValueError as error:
+            refused += 1
+            assert "above 0.8" in str(error) and "inference='nuts', or 'memberships'" in str(error)
+    assert 0 < refused < 8

@@ -59,12 +59,14 @@ from bayesgen.inference.point import potential, search, sites
 from bayesgen.inference.whitening import collapsed
 from bayesgen.models.gaps import PatternMoments
 from bayesgen.models.model import Model, summarise
+from bayesgen.models.unknown_labels import UnknownClasses
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.draws import LARGEST_K, generator, pareto_shape, systematic
 from bayesgen.numerics.pieces import DENSITIES
 from bayesgen.posterior.compiled import fresh, kept, shapes
 from bayesgen.posterior.posterior import ParameterDraws
 
+_WORST = 0.8  # Pareto k of classes that no label tells, above which ranks of the truth among the draws are not uniform
 _FEWEST = 100  # effective proposals, below which there is a warning whatever k is
 _ENOUGH = 2  # effective proposals for each draw that is kept; below, there are more rounds
 _FREEDOM = 4  # degrees of freedom of the t density: heavy tails that still have a covariance
@@ -128,7 +130,7 @@ class Laplace:
     TypeError
         For linear regression with Laplace noise or a Laplace prior, whose density has kinks.
     ValueError
-        Where no mode is found, or the prior is improper.
+        Where no mode is found, or the prior is improper; for rows without a certain label where k is above 0.8.
 
     Examples
     --------
@@ -198,6 +200,10 @@ class Laplace:
             "effective_proposals": effective,
             "pareto_k": k,
         }
+        if k > _WORST and isinstance(model, UnknownClasses):
+            problem = f"Laplace: the Pareto k of the importance weights is {k:.2f}, above {_WORST:g}: of rows without "
+            problem += "a certain label the posterior has other modes, or a tail, which the draws miss; use "
+            raise InputError(problem, Argument("inference", "nuts"), ", or 'memberships'")
         doubt = ""
         if k > LARGEST_K:
             doubt = f"the Pareto k of the importance weights is {k:.2f}, above {LARGEST_K:g}"
