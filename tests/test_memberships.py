@@ -117,7 +117,7 @@ def test_it_is_the_posterior_of_rows_that_count_by_their_memberships():
     expected = model.update(statistics.expected(model, labels))
     np.testing.assert_allclose(fitted.predict_proba(X), softmax(expected.log_predictive(fitted.read(X)), 1), rtol=1e-9)
     assert fitted.posterior_.kind == "memberships" and "given memberships" in str(fitted.summary())
-    refuses(lambda: fitted.predict_proba_interval(X), "by memberships, has no interval")
+    refuses(lambda: fitted.predict_proba_interval(X), "by memberships has no interval")
     apart = fitted.membership(X)  # draws whose weights know that memberships are not certain
     assert np.abs(apart.xs("mean", axis=1, level=1) - fitted.predict_proba(X)).to_numpy().max() < 0.15
 

@@ -80,6 +80,7 @@ def test_a_refusal_shows_whole_numbers_as_numbers():
 
 
 @pytest.mark.filterwarnings("ignore:.*label:UserWarning")
+@pytest.mark.filterwarnings("ignore:whole numbers from 1 to 10 alone")
 def test_some_labels_of_pyarrow_are_read():
     y = pa.array([None, *Y[1:]])
     assert bg.LatentClassClassifier().fit(X, y).classes_.tolist() == ["a", "b"]

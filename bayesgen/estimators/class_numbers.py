@@ -77,7 +77,7 @@ class ClassNumbers:
         return frame.sort_values("log_density", ascending=False, kind="stable")
 
     @property
-    def _candidates(self) -> pd.DataFrame:
+    def _candidates(self) -> Any:
         """Differences of the numbers all of whose classes have more than a row; of all, where there is none such."""
         held, full = self.log_density, ~(self.facts["smallest"] <= _EMPTY)
         judged = full & ~held.isna().any().to_numpy()
@@ -89,13 +89,14 @@ class ClassNumbers:
 
         A number with a class of one row or less is no candidate.
         """
-        table: Any = self._candidates
+        table = self._candidates
         return int(min(table.index[-table["difference"] <= table["difference_error"]]))
 
     @property
     def sentence(self) -> str:
         """Say what the table bears out, and what it does not."""
-        table, apart, best = self.table, self._candidates, self.best
+        table: Any = self.table
+        apart, best = self._candidates, self.best
         near = sorted(apart.index[-apart["difference"] <= 2 * apart["difference_error"]])
         top = int(apart["difference"].idxmax())
         text = f"{_classes(top)} predict rows left out best"
@@ -131,7 +132,7 @@ class ClassNumbers:
         return self.table.round(3).to_html() + f"<p>{self.sentence}</p>"
 
 
-def _apart(held: Any) -> pd.DataFrame:
+def _apart(held: Any) -> Any:
     """Return by how much densities (n, K) differ from those of the best number, in the mean, with standard errors."""
     first = held[held.mean(skipna=False).idxmax()]
     apart = held.sub(first, axis=0).mask(held.eq(first, axis=0), 0.0)  # of -inf too

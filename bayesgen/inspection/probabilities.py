@@ -96,8 +96,9 @@ def predict_proba_interval(classifier, X, level: float = 0.9, size: int = 1000) 
     check_is_fitted(classifier)
     check_count("size", size, least=2)
     if not classifier.posterior_.uncertain:
+        how = "by memberships" if classifier.posterior_.kind == "memberships" else "at a point"
         gives = Argument("inference", "laplace"), " gives one"
-        raise InputError("a classifier that is fitted at a point, or by memberships, has no interval; ", *gives)
+        raise InputError(f"a classifier that is fitted {how} has no interval; ", *gives)
     rows, said, intervals = classifier.read_for_draws(X), classifier.predict_proba(X), []
     for _, log_probability in by_pieces(classifier, rows, size):
         mean, said = np.split(said, [log_probability.shape[1]])
