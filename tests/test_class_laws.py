@@ -87,7 +87,7 @@ def test_one_class_is_found_where_there_is_one():
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(kind, marks=pytest.mark.xfail(reason="one ill-conditioned cloud has two classes: 23 of 29 right"))
+        pytest.param(kind, marks=pytest.mark.xfail(reason="weak priors narrow with classes: one cloud, 23 of 29"))
         if kind == "cloud"
         else kind
         for kind in KINDS
