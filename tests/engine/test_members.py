@@ -345,7 +345,9 @@ def test_a_class_of_one_row_and_weights_that_nobody_takes():
     rows = [0, *range(50, 150, 3)]
     line = make_pipeline(LogisticRegression(max_iter=1000))
     with pytest.warns(UserWarning, match=r"members \['line'\] take no sample_weight"):
-        classifier = AveragedClassifier(members=["gaussian", ("line", line)]).fit(X[rows], NAMES[rows], np.full(35, 0.5))
+        classifier = AveragedClassifier(members=["gaussian", ("line", line)]).fit(
+            X[rows], NAMES[rows], np.full(35, 0.5)
+        )
     np.testing.assert_allclose(classifier.predict_proba(X).sum(1), 1)
 
 

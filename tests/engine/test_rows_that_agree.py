@@ -102,7 +102,7 @@ def holds(frame):
     return (frame.told - frame.score).abs() <= 1.64 * np.hypot(frame.told_error, frame.error)
 
 
-# -- a row is a row -----------------------------------------------------------------------------------------------------
+# -- a row is a row ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore:no member predicts")
@@ -116,7 +116,7 @@ def test_cells_are_predicted_as_they_are_and_no_better_is_told(kind):
 @pytest.mark.filterwarnings("ignore:no member predicts")
 @pytest.mark.parametrize(("limit", "rows"), [("small", 90), ("small", 110), ("_HALF", 300), ("_FOLDED", 300)])
 def test_counts_as_weights_are_rows_written_out(limit, rows, monkeypatch):
-    """On both sides of the numbers of rows that decide: boosted trees from 100 on, folds from 1,000, views from 5,000."""
+    """On both sides of numbers of rows that decide: boosted trees from 100 on, folds from 1,000, views from 5,000."""
     (X, y), (new, _), _ = drawn(named_cells, 3, rows)
     table = X.assign(y=y).groupby([*X, "y"]).size().reset_index(name="n")
     written = table.loc[table.index.repeat(table.n)]
@@ -151,7 +151,7 @@ def test_a_forest_grows_on_rows_and_asks_those_that_did_not_draw_a_row():
     assert abs(classifier.scores_["nested"] - found) < 3 * classifier.scores_["nested_error"]
 
 
-# -- weights ------------------------------------------------------------------------------------------------------------
+# -- weights -----------------------------------------------------------------------------------------------------------
 
 
 def balanced(rng, y, p):
@@ -173,7 +173,7 @@ WEIGHTS = (balanced, log_normal, inverse_probability)
 
 
 def weighted(kind, seed, factor=1.0, **settings):
-    """Return the score told of rows with weights, its error, and the score of new rows, weighted alike, and its error."""
+    """Return the score told of rows with weights, its error, the score of new rows, weighted alike, and its error."""
     rng = np.random.default_rng([WEIGHTS.index(kind), seed])
     rows = (60, 120, 240, 400)[seed % 4]
     y = (rng.random(rows + NEW) < (0.15 if kind is balanced else 0.4)).astype(int)
@@ -202,7 +202,7 @@ def test_weights_times_a_number_say_the_same_of_the_score():
     np.testing.assert_allclose(once[:2], much[:2], rtol=0.02)  # the class prior is the surer, the more rows weigh
 
 
-# -- the long forms -----------------------------------------------------------------------------------------------------
+# -- the long forms ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -5,13 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from refusals import refuses, refuses_parts
+from scipy.optimize import minimize
+from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import Ridge
 from sklearn.metrics import log_loss
 from sklearn.tree import DecisionTreeClassifier
 
 import bayesgen as bg
-from bayesgen.averaging import ensembles
+from bayesgen.averaging import directions, ensembles
 from bayesgen.averaging.directions import _discriminant
 from bayesgen.averaging.ensembles import BoostedMember, BoostedMembers, ForestMember, ForestMembers, together
 from bayesgen.averaging.member_rows import Rows
@@ -168,7 +170,55 @@ def bill(n, seed=0):
     return Rows(x, c, codes, np.ones(n), (2,), 2)
 
 
-def test_trees_find_a_rule_over_a_sum_by_the_discriminants_of_nodes():
+def test_a_step_in_a_sum_is_found_where_a_discriminant_is_drawn_aside():
+    """Skewed columns, and a class above a bound of their sum: the cosine of the sum that is true."""
+    truth, found = np.array([3.0, 2.0, 1.0, 0.0, 0.0]) / 14**0.5, []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        z = rng.exponential(size=(800, 5)) ** 1.5
+        z = (z - z.mean(0)) / z.std(0)
+        t = ((z @ truth > 0.2) & (rng.random(800) < 0.95)).astype(float)
+        ways = directions._step(z, t, np.ones(800)), _discriminant(z, t, np.ones(800))
+        found.append([abs(w @ truth) / np.linalg.norm(w) for w in ways])
+    step, line = np.mean(found, 0)
+    assert 1 - step < (1 - line) / 3
+
+
+def test_a_step_is_the_maximum_of_its_likelihood():
+    rng = np.random.default_rng(0)
+    z, weight = rng.normal(size=(500, 3)), rng.uniform(0.5, 2, 500)
+    t = (rng.random(500) < 0.1 + 0.8 * expit(3 * z[:, 0] - 2 * z[:, 1])).astype(float)
+    share, found = weight / weight.sum(), directions._neuron(z, t, weight, np.array([1.0, -1.0, 0.1]))
+
+    def objective(free):
+        a, b = expit(free[4:])
+        p = a + (b - a) * expit(z @ free[:3] - free[3])
+        return share @ np.log(np.where(t == 1, p, 1 - p)) - 0.02 / 500 * (free[:3] ** 2).sum()
+
+    best = minimize(lambda free: -objective(free), found, method="Nelder-Mead", options={"fatol": 1e-12, "xatol": 1e-8})
+    assert objective(found) == pytest.approx(-best.fun, abs=1e-7)
+
+
+def test_columns_without_a_step_in_a_sum_keep_the_discriminant():
+    rng = np.random.default_rng(3)
+    z, t = rng.normal(size=(400, 6)), rng.integers(0, 2, 400).astype(float)
+    line = _discriminant(z, t, np.ones(400))
+    np.testing.assert_array_equal(directions._step(z, t, np.ones(400)), line)
+    np.testing.assert_array_equal(directions._step(0 * z, t, np.ones(400)), np.zeros(6))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rounding_moves_no_step(seed):
+    """Rows in another order, units times 3.7 and entries moved by 1e-12 of themselves."""
+    rows, rng = bill(1200), np.random.default_rng(seed)
+    other = replace(rows, x=rows.x * 3.7 * (1 + 1e-12 * rng.normal(size=rows.x.shape))).take(rng.permutation(1200))
+    one, two = (BoostedMembers.of((BoostedMember(6, True),), each.take(each.by_content())) for each in (rows, other))
+    np.testing.assert_allclose(one.sums.sums(rows.x), two.sums.sums(rows.x * 3.7), atol=1e-9)
+    density = (part.log_density(x, rows.c, [0]) for part, x in ((one, rows.x), (two, rows.x * 3.7)))
+    np.testing.assert_allclose(*density, atol=1e-9)
+
+
+def test_trees_find_a_rule_over_a_sum_by_steps_in_the_nodes():
     rows, new = bill(1200), bill(2000, seed=1)
     part = BoostedMembers.of((BoostedMember(6, True), BoostedMember(6)), rows)
     charges = part.sums.weight[:, :3] / np.linalg.norm(part.sums.weight, axis=1)[:, None] / part.sums.span[:3]

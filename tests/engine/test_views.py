@@ -56,7 +56,9 @@ def test_rows_come_in_an_order_of_their_own():
     codes, weight = rng.integers(0, 2, 40), rng.uniform(0.5, 2, 40)
     rows = np.column_stack([codes, np.where(np.isnan(x), -1.0, x), weight])
     order = rng.permutation(40)
-    first, again = (content_order.sorted_rows(np.column_stack([x, weight])[o], codes[o]) for o in (np.arange(40), order))
+    first, again = (
+        content_order.sorted_rows(np.column_stack([x, weight])[o], codes[o]) for o in (np.arange(40), order)
+    )
     np.testing.assert_array_equal(rows[first], rows[order][again])
     assert rows[first].tolist() == sorted(rows.tolist())  # a gap comes first
 
