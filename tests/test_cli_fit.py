@@ -322,7 +322,7 @@ def place(tmp_path_factory):
         ("compare good.csv --target t --model lda", "--model must be one of all, nb, gda; got 'lda'"),
         (
             "compare good.csv --target t --inference ml,vb",
-            "no inference 'vb'; there are: exact, laplace, map, ml, nuts",
+            "no inference 'vb'; there are: exact, laplace, map, memberships, ml, nuts",
         ),
         ("compare good.csv --target t --folds 1", "--folds must be a number of folds, 2 or more; got 1"),
         ("compare good.csv --target t --output empty.csv", "empty.csv: it is a file, not a folder"),

@@ -63,6 +63,17 @@ def two_units():
     return pd.DataFrame({"cm": size, "inch": (size / 2.54).round()}), np.random.default_rng(5).integers(0, 2, 200)
 
 
+def two_exact_units():
+    size, rng = two_units()[0]["cm"], np.random.default_rng(7)
+    return pd.DataFrame({"cm": size, "mm": 10 * size, "sex": rng.choice(["f", "m"], 200)}), rng.integers(0, 2, 200)
+
+
+def gaps_among_weights():
+    rng = np.random.default_rng(8)
+    weight = np.where(rng.random(300) < 0.05, np.nan, rng.normal(40, 5, 300).round(0) + rng.integers(0, 2, 300) / 2)
+    return pd.DataFrame({"weight": weight, "island": rng.choice(list("abc"), 300)}), rng.integers(0, 2, 300)
+
+
 def clinic():
     rng = np.random.default_rng(6)
     X = pd.DataFrame({"age": rng.integers(20, 80, 302), "pressure": rng.integers(90, 180, 302)})
@@ -81,6 +92,8 @@ TABLES = {
     "one size in two units": (two_units, False),
     "one column": (lambda: (np.tile(np.arange(50.0), 4)[:, None], np.repeat([0, 1], 100)), False),
     "flowers": (lambda: load_iris(return_X_y=True), False),
+    "a fine column with gaps": (gaps_among_weights, False),
+    "one size in two units, and a sex": (two_exact_units, False),
 }
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from bayesgen.core.errors import Argument, InputTypeError
 from bayesgen.core.registry import saveable
-from bayesgen.inference.base import Exact, exact_posterior, register
+from bayesgen.inference.base import exact_posterior, register
 from bayesgen.inference.point import MAP
 from bayesgen.models.model import Model, is_conjugate, summarise
 from bayesgen.models.unknown_labels import UnknownClasses
@@ -48,13 +48,9 @@ class Memberships:
 
     def __call__(self, model: Model, data: Any, *, seed: Any = None) -> Posterior:
         """Return the posterior; nothing is random."""
+        if not isinstance(model, UnknownClasses):
+            problem = f"memberships are of rows of unknown class, which a {type(model).__name__} has not; use "
+            raise InputTypeError(problem, Argument("inference", "exact" if is_conjugate(model) else "map"))
         statistics = summarise(model, data)
-        if isinstance(model, UnknownClasses) and model.model.conjugate:
-            found = exact_posterior(model.whole, model.expected(statistics))
-            return MAP()(model, statistics) if found is None else MembershipPosterior(found)
-        if is_conjugate(model) and model.has_closed_form(statistics):
-            return Exact()(model, statistics)
-        if not model.bounded:
-            problem = f"{type(model).__name__} has neither memberships nor a mode; use "
-            raise InputTypeError(problem, Argument("inference", "nuts"))
-        return MAP()(model, statistics)
+        found = exact_posterior(model.whole, model.expected(statistics)) if model.model.conjugate else None
+        return MAP()(model, statistics) if found is None else MembershipPosterior(found)

@@ -156,9 +156,8 @@ def check_identifiable(model) -> None:
     count = len(model.class_names)
     sizes = {}
     for name, leaf in model.leaves.items():
-        width = int(np.prod(leaf.features))
-        columns = model.columns_of(name) or (name,) * width
-        sizes |= {(name, j): (columns[j], leaf.cardinality(j)) for j in range(width)}
+        columns = model.columns_of(name) or (name,) * int(np.prod(leaf.features))
+        sizes |= {(name, j): (column, leaf.cardinality(j)) for j, column in enumerate(columns)}
     if any(size is None for _, size in sizes.values()):
         return
     groups = {(1, 1)}  # joint values of two groups of columns, for every way to divide the columns

@@ -222,7 +222,7 @@ def _by_neighbours(cells, measures, fine: int) -> float:
     value, rare = measures[fine]
     order = np.argsort(value[rare], kind="stable")
     steps = {number: np.diff(column[rare][order]) for number, (column, _) in measures.items()}
-    same = [number for number, step in steps.items() if (step >= 0).all() or (step <= 0).all()]
+    same = [number for number, step in steps.items() if not ((step < 0).any() and (step > 0).any())]
     others = np.delete(cells, same, axis=1).sum(1)[rare]
     code, rank = (np.unique(v, return_inverse=True)[1] for v in (cells[rare, 0], value[rare]))
     block, place = np.unique(code * (rank.max() + 1) + rank, return_inverse=True)

@@ -81,5 +81,6 @@ def test_a_classifier_tells_it():
     y = np.arange(60) % 2
     classifier = AveragedClassifier(members=["gaussian"]).fit(rng.normal(size=(60, 2)) + y[:, None], y)
     attrs, scores = classifier.summary().attrs, classifier.scores_
-    assert attrs == {"log loss": -scores["nested"], "standard error": scores["nested_error"]}
+    told = {"log loss": -scores["nested"], "standard error": scores["nested_error"], "left out": "rows"}
+    assert attrs == told
     assert 0.02 < scores["nested_error"] < 0.2
