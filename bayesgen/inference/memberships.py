@@ -18,8 +18,9 @@ from typing import Any
 
 from bayesgen.core.errors import Argument, InputTypeError
 from bayesgen.core.registry import saveable
-from bayesgen.inference.base import exact_posterior, register
+from bayesgen.inference.base import Exact, exact_posterior, register
 from bayesgen.inference.point import MAP
+from bayesgen.models.class_program import ClassProgram
 from bayesgen.models.model import Model, is_conjugate, summarise
 from bayesgen.models.unknown_labels import UnknownClasses
 from bayesgen.posterior.posterior import MembershipPosterior, Posterior
@@ -48,9 +49,12 @@ class Memberships:
 
     def __call__(self, model: Model, data: Any, *, seed: Any = None) -> Posterior:
         """Return the posterior; nothing is random."""
-        if not isinstance(model, UnknownClasses):
-            problem = f"memberships are of rows of unknown class, which a {type(model).__name__} has not; use "
+        if not isinstance(model, UnknownClasses | ClassProgram):
+            problem = f"memberships are of classes that have leaves, which a {type(model).__name__} has not; use "
             raise InputTypeError(problem, Argument("inference", "exact" if is_conjugate(model) else "map"))
         statistics = summarise(model, data)
-        found = exact_posterior(model.whole, model.expected(statistics)) if model.model.conjugate else None
-        return MAP()(model, statistics) if found is None else MembershipPosterior(found)
+        if isinstance(model, UnknownClasses):
+            found = exact_posterior(model.whole, model.expected(statistics)) if model.model.conjugate else None
+            return MAP()(model, statistics) if found is None else MembershipPosterior(found)
+        closed = is_conjugate(model) and model.has_closed_form(statistics)
+        return (Exact() if closed else MAP())(model, statistics)  # the classes of all rows are known
