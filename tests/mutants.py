@@ -120,7 +120,7 @@ MUTANTS = [
     Mutant("coin: heads are tails", "BetaBernoulli.update",
            "self.revised(a=self.a + _s, b=self.b + _f)", "self.revised(a=self.a + _f, b=self.b + _s)", "bits"),
     Mutant("coin: mode is the mean", "BetaBernoulli.mode",
-           "(self.a - 1) / np.where(_f, 1, self.a + self.b - 2)", "self.a / np.where(_f, 1, self.a + self.b)", "bits"),
+           "_u / np.where(_f, 1, _u + _d)", "self.a / np.where(_f, 1, self.a + self.b)", "bits"),
     Mutant("die: evidence without the total", "log_evidence_of_counts",
            "_r - log_gamma_ratio(_t, _n)", "_r", "categories"),
     Mutant("die: draws without the boost", "log_gammas",

@@ -72,10 +72,11 @@ def test_constant_columns_change_no_probability_and_no_score(make, gaps):
 )
 @pytest.mark.filterwarnings("ignore::bayesgen.inference.SamplerWarning", "ignore::UserWarning")
 def test_constant_columns_change_no_other_inference(make, inference):
-    """The same seed draws the same: the column has no latent."""
+    """The same seed draws the same: the column has no latent. Draws of NUTS come through compiled sums (2e-12)."""
     plain = make(inference=inference, random_state=0).fit(X, Y)
     beside = make(inference=inference, random_state=0).fit(with_constants(X), Y)
-    np.testing.assert_allclose(beside.predict_proba(with_constants(X)), plain.predict_proba(X), rtol=0, atol=1e-12)
+    close = 1e-11 if isinstance(inference, NUTS) else 1e-12
+    np.testing.assert_allclose(beside.predict_proba(with_constants(X)), plain.predict_proba(X), rtol=0, atol=close)
 
 
 @pytest.mark.parametrize("make", [bg.LogisticClassifier, bg.OrderedClassifier])

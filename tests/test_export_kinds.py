@@ -90,7 +90,10 @@ def check(classifier, name, X, count):
         if not classifier.posterior_.uncertain:
             assert low_high is None
         else:
-            assert np.array(low_high) == pytest.approx(classifier.predict_proba_interval(row, size=20_000)[0], abs=0.01)
+            expected = classifier.predict_proba_interval(row, size=20_000)[0]
+            few = classifier.posterior_.kind == "draws"  # of 200 draws several windows are nearly as short as another
+            assert np.array(low_high) == pytest.approx(expected, abs=0.03 if few else 0.01)
+            assert np.diff(low_high) == pytest.approx(np.diff(expected), abs=0.01)
 
 
 @counts(1000)

@@ -44,7 +44,8 @@ _LEAST = 25  # rows of the rarer class below which a node has no sum
 _HALF = float(np.finfo(float).max) / 2  # of the distance between quantiles, at most
 _RIDGE = 0.1  # λ, in variances of a column
 _CUTS = 0.3, 0.6, 0.85  # quantiles of a sum at which the search for a step begins
-_FIRST, _THEN, _AGAIN = 10, 100, 20  # moves of the search from each, from the best of them on, and on half of the rows
+_STEEP = 3.0  # slope of a step at first, in standard deviations of its sum
+_FIRST, _THEN, _AGAIN = 8, 60, 15  # moves of the search from each, from the best of them on, and on half of the rows
 _PENALTY, _CERTAIN = 0.02, 1e-4  # of w'w, over the rows; no row is surer than this
 _SAME = 1e-9  # of a sum, in which rows hardly differ
 _DIGITS = 5  # of the weights of a step: a search makes rounding a thousand times larger
@@ -137,22 +138,33 @@ def _discriminant(z, t, weight) -> np.ndarray:
 
 def _step(z, t, weight) -> np.ndarray:
     """Return the weights of a step in a sum, where halves of the rows bear it out, else those of a discriminant."""
-    line = _discriminant(z, t, weight)
+    line, share = _discriminant(z, t, weight), weight / weight.sum()
     if np.ptp(z @ line) < _SAME:
         return line
-    neuron, step = _neuron(z, t, weight, line), _neuron((z @ line)[:, None], t, weight, np.ones(1))
-    gain, halves = np.zeros(len(z)), [slice(0, None, 2), slice(1, None, 2)]
+    along, starts = _standardised(z @ line, share), []
+    for cut in np.quantile(along, _CUTS):
+        levels = [np.average(t[side], weights=share[side]) for side in (along <= cut, along > cut) if side.any()]
+        starts.append(np.array([_STEEP, _STEEP * cut, *logit(np.clip(levels[:1] + levels[-1:], 0.01, 0.99))]))
+    steep = line / np.sqrt(share @ (z @ line - share @ (z @ line)) ** 2)
+    found = [_climbed(z, t, share, np.append(start[0] * steep, start[1:]), _FIRST) for start in starts]
+    best = int(np.argmax([share @ _log_likelihood(z, t, neuron) for neuron in found]))
+    neuron, gain = _climbed(z, t, share, found[best], _THEN), np.zeros(len(z))
+    halves = [slice(0, None, 2), slice(1, None, 2)]
     for fit, other in (halves, halves[::-1]):
-        along = _discriminant(z[fit], t[fit], weight[fit])
-        for columns, found, sign in ((z, neuron, 1), ((z @ along)[:, None], step, -1)):
-            learned = _climbed(columns[fit], t[fit], weight[fit], found, _AGAIN)
+        along = _standardised(z @ _discriminant(z[fit], t[fit], weight[fit]), share)[:, None]
+        for columns, start, sign in ((z, neuron, 1), (along, starts[best], -1)):
+            learned = _climbed(columns[fit], t[fit], share[fit], start, _AGAIN)
             gain[other] += sign * _log_likelihood(columns[other], t[other], learned)
-    share = weight / weight.sum()
-    mean = share @ gain
     w = neuron[:-3]
-    if mean <= 0 or not np.isfinite(neuron).all() or not w.any():
+    if share @ gain <= 0 or not np.isfinite(neuron).all() or not w.any():
         return line
     return np.round(w / np.abs(w).max(), _DIGITS)
+
+
+def _standardised(column, share) -> np.ndarray:
+    """Return a column in standard deviations of rows with these shares; 0 where it is constant."""
+    spread = np.sqrt(share @ (column - share @ column) ** 2)
+    return column / spread if spread > 0 else 0.0 * column
 
 
 def _log_likelihood(z, t, neuron) -> np.ndarray:
@@ -162,23 +174,9 @@ def _log_likelihood(z, t, neuron) -> np.ndarray:
     return np.log(np.where(t == 1, p, 1 - p).clip(_CERTAIN))
 
 
-def _neuron(z, t, weight, line) -> np.ndarray:
-    """Return the maximum of the likelihood of a step in a sum: w, c and the log odds of a and b, (D + 3,)."""
-    share, along = weight / weight.sum(), z @ line
-    size = np.sqrt(share @ (along - share @ along) ** 2)
-    along, line, found = along / size, line / size, []
-    for cut in np.quantile(along, _CUTS):
-        above = along > cut
-        levels = [np.average(t[side], weights=share[side]) if side.any() else 0.5 for side in (~above, above)]
-        start = np.concatenate([3 * line, [3 * cut], logit(np.clip(levels, 0.01, 0.99))])
-        found.append(_climbed(z, t, weight, start, _FIRST))
-    best = max(found, key=lambda neuron: share @ _log_likelihood(z, t, neuron))
-    return _climbed(z, t, weight, best, _THEN)
-
-
-def _climbed(z, t, weight, start, steps: int) -> np.ndarray:
-    """Return a neuron (D + 3,) after some steps towards more likelihood."""
-    share, dim, sign, ridge = weight / weight.sum(), z.shape[1], 2 * t - 1, _PENALTY / len(z)
+def _climbed(z, t, share, start, steps: int) -> np.ndarray:
+    """Return w, c and the log odds of a and b, (D + 3,), after some moves towards more likelihood."""
+    share, dim, sign, ridge = share / share.sum(), z.shape[1], 2 * t - 1, _PENALTY / len(z)
 
     def loss(free):
         w, (low, high) = free[:dim], expit(free[dim + 1 :])

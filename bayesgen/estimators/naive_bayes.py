@@ -16,8 +16,8 @@ from bayesgen.models.beside_constants import varying
 from bayesgen.models.column_families import sparse_families
 from bayesgen.numerics import tempering
 from bayesgen.numerics.checks import check_positive
-from bayesgen.numerics.folds import effective, sample
-from bayesgen.numerics.pieces import select_rows, taken
+from bayesgen.numerics.folds import effective, sample, times
+from bayesgen.numerics.pieces import select_rows
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import class_labels
 from bayesgen.tables.schema import Schema, warn_of_two
@@ -143,14 +143,15 @@ def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
     """Return the exponent τ of the features that maximises the log score of rows left out, under a prior.
 
     It makes up for columns that say the same; see `bayesgen.inspection.probabilities`, and the objective in
-    `bayesgen.numerics.tempering`. Every row is left out by one unit of its weight, so that a weight of 2 is two rows,
-    or with its whole group; "weak" priors follow the rows that are left. If there are more than 1,000 rows a stratified
-    sample is left out, each class weighted back to its part.
+    `bayesgen.numerics.tempering`. Where all weights are whole a row is there as often as it weighs, and leaves as one;
+    else it leaves with all its weight, or with its whole group. "Weak" priors follow the rows that are left. If there
+    are more than 1,000 rows a stratified sample is left out, each class weighted back to its part.
     """
     y = class_labels(y)
     group = group_codes(groups, len(y), sample_weight)
     rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "an exponent is chosen by exact leave-one-out")
     weight = np.ones(len(codes)) if weight is None else weight
+    counted = times(weight) is not None
     template = classifier.template(classifier.schema_)
     nothing = classifier.as_model_takes(classifier.schema_.nothing())
 
@@ -166,7 +167,7 @@ def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
     others = all_but_one(summed, leaving, summed(np.delete(np.arange(len(codes)), np.concatenate(leaving))))
     density, log_prior = np.empty((2, len(codes), len(classifier.classes_)))
     for held, remaining in zip(leaving, others, strict=True):
-        if group is None and weight[held[0]] > 1:
+        if group is None and counted and weight[held[0]] > 1:
             remaining = remaining + summed(held, weight - 1)
         model = template.with_prior(remaining).update(remaining)
         log_prior[held] = model.log_predictive(nothing)[0]
@@ -175,7 +176,11 @@ def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
     whole = classifier.statistics_.classes.sums
     scored = weight * (whole / np.bincount(codes, weight, len(whole)).clip(1e-300))[codes]
     scored *= weight.sum() / scored.sum()
-    count = effective(scored, taken(group, places))
+    if group is None:
+        count = float(weight.sum()) if counted else effective(weight)
+        scored *= count / scored.sum()
+    else:
+        count = effective(scored, group[places])
     told = (b for b in classifier.schema_.blocks if b.categories is None or len(b.categories) > 1)
     columns = sum(len(varying(classifier.model_.leaves[b.name], b.columns)[1]) for b in told)  # not the constant ones
     mode = tempering.expected_exponent(columns, count)

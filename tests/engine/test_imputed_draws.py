@@ -130,9 +130,10 @@ def test_a_row_far_from_all_draws_is_drawn_with_a_warning():
 
 @pytest.mark.parametrize("y", [None, [1]])
 def test_rows_that_an_estimate_rules_out_are_filled(y):
-    rows = pd.DataFrame({"bit": [0, 0, 0, 0], "x": [1.0, 2.0, 3.0, 4.5]})
-    classifier = bg.NaiveBayesClassifier({"bit": "bernoulli"}, inference="ml").fit(rows, [0, 0, 1, 1])
-    gone = pd.DataFrame({"bit": [1], "x": [np.nan]})
+    rows = pd.DataFrame({"bit": [0, 0, 1, 1], "other": [1, 1, 0, 0], "x": [1.0, 2.0, 3.0, 4.5]})
+    coins = dict.fromkeys(["bit", "other"], "bernoulli")
+    classifier = bg.NaiveBayesClassifier(coins, inference="ml").fit(rows, [0, 0, 1, 1])
+    gone = pd.DataFrame({"bit": [1], "other": [1], "x": [np.nan]})  # neither class has both
     assert impute(classifier, gone, y)["x"].between(1, 5).all()
     assert np.isfinite(impute(classifier, gone, y, draws=1)[0]["x"]).all()
 

@@ -188,7 +188,8 @@ def test_a_step_is_the_maximum_of_its_likelihood():
     rng = np.random.default_rng(0)
     z, weight = rng.normal(size=(500, 3)), rng.uniform(0.5, 2, 500)
     t = (rng.random(500) < 0.1 + 0.8 * expit(3 * z[:, 0] - 2 * z[:, 1])).astype(float)
-    share, found = weight / weight.sum(), directions._neuron(z, t, weight, np.array([1.0, -1.0, 0.1]))
+    share = weight / weight.sum()
+    found = directions._climbed(z, t, share, np.array([2.0, -2.0, 0.1, 0.0, -1.0, 1.0]), 200)
 
     def objective(free):
         a, b = expit(free[4:])
