@@ -109,16 +109,9 @@ class Average(Predictive):
     def log_density(self, x, c, used=None, e=None) -> np.ndarray:
         """Return log p(x | k) of rows under the members, (M, n, K), without the Jacobian of the bends, shared by all.
 
-        Parameters
-        ----------
-        x : array, shape (n, D)
-            Numbers, NaN where missing.
-        c : int array, shape (n, F)
-            Categories, -1 where missing.
-        used : bool array, shape (M,), optional
-            True for the members to return, in order; by default all.
-        e : array, shape (n, E), optional
-            Entries of the columns with leaves, NaN where missing; by default all are missing.
+        Rows are numbers x (n, D), NaN where missing, and categories c (n, F), -1 where missing. Of the members those
+        ``used``, True in (M,), are returned in order, by default all; ``e`` (n, E) are the entries of the columns with
+        leaves, NaN where missing, by default all missing.
         """
         used, roster = np.arange(len(self.weights)) if used is None else np.flatnonzero(used), self.roster
         shape = len(self.class_weight), len(x)

@@ -10,15 +10,9 @@ with Σ_A the covariance of z, and σ_A that of z and t, of the rows in A: Fishe
 regression of t. The sum w_A'z is a column of all rows, not of those in A alone. One discriminant of the whole table
 mixes the directions of several rules; few rows that one rule left over tell the direction of the next.
 
-A rule is a step in a sum, and rows far from the step draw a ridge regression as much as rows beside it. So the weights
-are those of a neuron with free levels,
-
-.. math:: P(t = 1 \mid z) = a + (b - a)\, \sigma(w^\top z - c)
-
-at the maximum of its likelihood, under a small ridge, that the search finds from steps along Fisher's w at three
-quantiles. A step in one column alone has no other direction to be found, and noise draws w from it: a node takes the
-neuron's weights only where its two halves, each predicted by the neuron of the other, are more likely under them than
-under steps along Fisher's.
+Rows far from a rule draw a ridge regression as much as rows beside it, so the weights are those of a neuron with free
+levels, P(t = 1) = a + (b - a) σ(w'z - c), at the maximum of its likelihood, begun at steps along Fisher's w: where the
+halves of a node, each predicted by the neuron of the other, are more likely under it than under such steps.
 
 Numbers enter between two quantiles, so that no far entry decides a sum, and a missing one as the mean. (Trees that
 split by sums: Breiman, Friedman, Olshen and Stone 1984, *Classification and Regression Trees*, section 5.2; by
@@ -68,18 +62,10 @@ class Directions(Record):
 
     @classmethod
     def of(cls, rows: Rows, columns, order, turned) -> "Directions":
-        """Learn sums that tell two classes apart.
+        """Learn sums that tell two classes apart from rows in order of content.
 
-        Parameters
-        ----------
-        rows : Rows
-            Rows in order of content.
-        columns : array, shape (n, P)
-            The columns by which a tree parts the rows, NaN where missing.
-        order : int array, shape (P,)
-            The columns in order by content.
-        turned : bool array, shape (P,)
-            True for those that are turned; see `Ranks.turned`.
+        A tree parts them by ``columns`` (n, P), NaN where missing, in the ``order`` (P,) by content, those ``turned``
+        that are True (P,); see `Ranks.turned`.
         """
         import sklearn
         from sklearn.tree import DecisionTreeRegressor

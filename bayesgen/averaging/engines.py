@@ -54,18 +54,9 @@ def choose(sizes, lacks, dim: int) -> np.ndarray:
 
 
 class Engines:
-    """The engines of a fitted view.
+    """The engines of the members of a fitted view, by the moments of its groups and the reference of all priors.
 
-    Parameters
-    ----------
-    members : tuple of GaussianMember or MixtureMember
-        All members of the view.
-    statistics : Moments
-        Moments of the groups.
-    reference : Reference
-        The reference that the priors of all members follow.
-    posterior : callable (place) -> model
-        The posterior of a member.
+    ``posterior`` returns the posterior of the member at a place, a model.
     """
 
     def __init__(self, members, statistics: Moments, reference: Reference, posterior):

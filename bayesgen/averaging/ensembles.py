@@ -351,23 +351,11 @@ def _bins(column, edges) -> np.ndarray:
 
 
 def _arrays(tree, order, levels, edges, sign) -> Trees:
-    """Return a tree of scikit-learn's as one that splits by thresholds alone.
+    """Return a tree of scikit-learn's, a TreePredictor, as one that splits by thresholds alone.
 
     A node that sends a set of levels left becomes a chain of nodes, one for each run of levels on the same side: chains
-    of one node share their subtrees.
-
-    Parameters
-    ----------
-    tree : TreePredictor
-        The tree.
-    order : int array, shape (P,)
-        The column of each that scikit-learn saw.
-    levels : list of array
-        The levels seen of each column that has categories, as scikit-learn numbers them.
-    edges : list of array
-        The edges of the bins of each column.
-    sign : array, shape (P,)
-        -1 for columns that it saw with their sign changed.
+    of one node share their subtrees. It saw columns in an ``order`` (P,), those with a ``sign`` of -1 turned; of each
+    column ``levels`` are those of its categories, as scikit-learn numbers them, and ``edges`` those of its bins.
     """
     nodes, sets = tree.nodes, tree.raw_left_cat_bitsets
     chains = {}

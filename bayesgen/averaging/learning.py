@@ -137,38 +137,12 @@ def fit_average(
     jobs: int | None = None,
     stage: Callable[[int, int, str], None] = lambda done, total, text: None,
 ):
-    """Learn an average.
+    """Return an average learned of rows of weights > 0, and its scores, as `AveragedClassifier.scores_` has them.
 
-    Parameters
-    ----------
-    data : Rows
-        The rows, weights > 0.
-    method : {"stacking", "evidence"}
-        Source of the weights; see `AveragedClassifier`.
-    bend : bool
-        Whether columns are bent.
-    families : sequence of type
-        The families of members that take part.
-    pairs : tuple of (str, estimator), optional
-        Classifiers of the user's that are members, with their names.
-    given : Given, optional
-        The rows as the user gave them, for classifiers of the user's.
-    concentration : array, shape (K,)
-        Dirichlet prior of the class probabilities.
-    seed : int
-        Seed of folds, samples and starts.
-    leaves : ColumnModels, optional
-        Leaves of the columns ``data.e``, with the statistics of all rows.
-    jobs : int, optional
-        Classifiers of the user's that are fitted side by side.
-    stage : callable, optional
-        Called as ``stage(done, total, text)`` before each stage of the work.
-
-    Returns
-    -------
-    Average
-    scores : dict
-        See `AveragedClassifier.scores_`.
+    Weights come by ``method``, "stacking" or "evidence"; members are of some ``families``, and classifiers of the
+    user's, ``pairs`` of names and estimators, which learn from the rows as ``given``. ``leaves`` are those of the
+    columns ``data.e``, with the statistics of all rows; the ``concentration`` (K,) is that of the class probabilities.
+    The seed is of folds, samples and starts; ``stage(done, total, text)`` is called before each stage of the work.
     """
     rng = np.random.default_rng(seed)
     sample = Sample.of(data.ungrouped(), rng)

@@ -182,24 +182,11 @@ def _covariance(total, groups, within, squares):
 
 
 def log_density(members, reference: Reference, x, seen=None, departure=None) -> np.ndarray:
-    """Return the log predictive density of rows under every member and group.
+    """Return the log predictive density of rows (n, D) under M members and every group, (M, n, G).
 
-    Parameters
-    ----------
-    members : sequence of GaussianMember or MixtureMember
-        M members; those that differ in kappa alone stand side by side.
-    reference : Reference
-        Statistics for each row (B = n), for all (B = 1), or without each of B departures.
-    x : array, shape (n, D)
-        Rows; any number where an entry is missing.
-    seen : bool array, shape (n, D), optional
-        True where an entry is not missing; by default everywhere.
-    departure : int array, shape (n,), optional
-        The departure without which each complete row is predicted: its rows share one factorisation.
-
-    Returns
-    -------
-    array, shape (M, n, G)
+    Members that differ in kappa alone stand side by side. The reference has statistics for each row (B = n), for all
+    (B = 1), or without each of B departures, of which ``departure`` (n,) is that of each complete row: its rows share
+    one factorisation. Entries that are not ``seen`` (n, D) may be any number; by default all are seen.
     """
     delta = reference.mean - reference.centre[:, None]
     if departure is None and seen is None and len(delta) == 1:

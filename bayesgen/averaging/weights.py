@@ -147,19 +147,10 @@ def by_evidence(predicted: LeftOut, log_weight) -> Choice:
 
 
 def by_stacking(predicted: LeftOut, priors, mode, nothing: int, dense) -> Choice:
-    """Stack the tempered members, and those that are ``dense`` by their densities of classes and rows.
+    """Stack the tempered members, and those that are ``dense`` (M,) by their densities of classes and rows.
 
-    Parameters
-    ----------
-    predicted : LeftOut
-    priors : array, shape (len(PRIORS), M)
-        Share of each member in each prior of the weights.
-    mode : array, shape (M,)
-        The exponent to expect of each member.
-    nothing : int
-        Place of the base rate.
-    dense : bool array, shape (M,)
-        True for the members that have a density of all columns.
+    ``priors`` (P, M) are the shares of each member in each prior of the weights, ``mode`` (M,) the exponents to expect,
+    and ``nothing`` is the place of the base rate.
     """
     exponents, weights = _choose(predicted, priors, mode)
     joint = predicted.of_class(predicted.density[dense]) + predicted.of_class(predicted.log_prior)

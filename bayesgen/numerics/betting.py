@@ -1,54 +1,21 @@
 r"""Conformal test martingales: bets against the claim that values come in random order.
 
-**Ranks.** Let :math:`x_1, x_2, \ldots` be exchangeable, and let x_t be ranked among the t values so far, itself among
-them, ties at random:
+**Ranks.** Value x_t is ranked among the t values so far, itself among them, ties at random; if values are exchangeable
+the p_t are independent and uniform (Vovk, Gammerman and Shafer 2005, *Algorithmic Learning in a Random World*, theorem
+8.1). Before they are ranked, values may be changed by any rule that follows from the bag and not from its order:
+`Ranks` cuts them to so many binary digits that no more than a number of distinct values are kept. **Categories** are
+ordered by a hash of their text (`hashed`), and by how often they are in the bag, the rarest first (`counted`).
 
-.. math:: p_t = \frac{\#\{i \le t : x_i < x_t\} + U_t\, \#\{i \le t : x_i = x_t\}}{t}, \qquad
-   U_t \sim \mathrm{Uniform}(0, 1)
-
-Given the bag of the first t values, whose order says nothing, x_t is each of them with probability 1/t, so p_t is
-uniform. Given the bag and x_t, the bag of the first t - 1 values is known, and p_{t-1} is uniform in turn. By this
-induction p_1, p_2, ... are independent and uniform (Vovk, Gammerman and Shafer 2005, *Algorithmic Learning in a Random
-World*, theorem 8.1). Before they are ranked, values may be changed by any rule that follows from the bag and not from
-its order. `Ranks` cuts them to so many binary digits that no more than a number of distinct values are kept. Few digits
-follow from more, so the bag at the digits that are kept is always known, and memory is bounded.
-
-**Categories** have no order of their own. Any order serves that follows from the bag of the first t values, x_t among
-them; an order of the categories of the known rows does not, since then "new" can be x_t alone. Two orders are used,
-each with ranks of its own. `hashed` gives each text a fixed place, by a hash: the order is the same for every bag,
-and a category keeps its neighbours. By `counted` a value is placed by how often it is in the bag, the rarest first:
-there a flood of categories that come once each is low, which by the hash is spread evenly. A mean of the two
-martingales would be none, since each is a martingale given its own past alone (arXiv 2402.09698): each alarms by
-itself.
-
-**Bets.** A bet is a density f on [0, 1] that is chosen before p_t is seen. Capital staked on it is multiplied by
-f(p_t); since :math:`\int f = 1` its expectation stays. With u = \|2p - 1\| the densities are
+**Bets.** A bet is a density f on [0, 1] that is chosen before p_t is seen. With u = \|2p - 1\| the densities are
 
 .. math:: 1 + a (p - \tfrac12), \quad 1 + a (u - \tfrac12), \quad b\,(1 - u)^{b - 1}, \quad
    \frac{r^{[p > c]}}{c + r (1 - c)}, \quad \frac{n_j + 1}{(\sum_i n_i + B)\, v_j}, \quad 1 - s + s \frac{w_k}{v_k}
 
-for place, spread, extremes, a step at c where the odds change by r, what was seen before, and a new category. The
-last two divide [0, 1] into B = 16 and K = 128 cells of widths v; j and k are those that p is in. n_j are the earlier
-ranks in the j-th, each weighing 1 % less with every later one. The last says: with probability s = .1 the value falls
-into one cell, the k-th with probability w_k, else it is like those before. The w_k follow by Bayes' rule, and .001 of
-them is dealt anew evenly before each row.
-
-Cells follow the values: their edges are ranks e_k among the values so far, in equal steps to begin with, and those
-above t p_t go up by one with x_t, as the ranks of all values above x_t do. So a value stays in its cell while others
-come, and v_k = (e_k - e_{k-1}) / t. (Each row the edges go .001 of the way back to equal steps.) This is known from
-p_1, ..., p_{t-1}. A category that comes for the first time after t rows, in a share s of the rows from then on,
-widens its cell from 1/K to about v = 1/K + s n / (t + n) after n rows, and a row gains some s log(s / v) - (s - v),
-summed from n = 0: for s = .1 and t = 200 it is 8 after 100 rows and 10 after 200, from which log K = 4.9 is to be
-taken for finding the cell. Bins that stay where they are lose the category as it drifts, and ten of them are too wide
-for it.
-
-Capital M begins at 1, half of it in cash. Before each row a share J = .003 of what is staked is dealt anew over cash
-and bets (Vovk's jumper), evenly but for the cells, which count as four, and before the t-th a share 1/(2(100 + t)) of
-the cash is staked. So some :math:`\tfrac12 (1 + t/100)^{-1/2}` stays in cash, and a change after t rows without one
-costs a factor of order :math:`t^{3/2}`; without cash it would cost a constant share a row.
-
-All bets on a series of p know its own past alone, so their sum M is a nonnegative martingale, and by Ville's inequality
-:math:`P(\sup_t M_t \ge 1/\alpha) \le \alpha`.
+for place, spread, extremes, a step, what was seen before (n_j, 1 % less with each later row, in B = 16 cells), and a
+new category, in one of K = 128 cells (w_k by Bayes' rule, s = .1). Edges of cells are ranks that move up with the
+values above them, so that a value stays in its cell. Half of the capital M begins in cash, and a share .003 of what is
+staked is dealt anew before each row (Vovk's jumper). By Ville's inequality the nonnegative martingale M has
+:math:`P(\sup_t M_t \ge 1/\alpha) \le \alpha`. The derivations are in docs/mathematics/watch.md.
 """
 
 import hashlib
