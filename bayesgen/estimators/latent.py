@@ -105,6 +105,7 @@ class LatentClassClassifier(GenerativeClassifier):
     """
 
     _models = (NaiveBayes, GaussianDiscriminant)
+    _narrow = True  # False where numbers of classes are compared, under the weak prior of one class for each
     fitted_names = (*GenerativeClassifier.fitted_names, "confusion_")
     optional_names = (*GenerativeClassifier.optional_names, "class_numbers_")
 
@@ -155,7 +156,7 @@ class LatentClassClassifier(GenerativeClassifier):
                 self._refuse_exact(f"{len(codes) if self.label_noise else (~known).sum()} rows {unsure}")
                 template, rows = self.template(schema), self.as_model_takes(blocks)
                 statistics = UnknownClasses(template, self._confusion).statistics(
-                    rows, codes, weight, fingerprint(schema, self.classes_)
+                    rows, codes, weight, fingerprint(schema, self.classes_), self._narrow
                 )
                 values = self._order(table) if match_to is None else self._matching(match_to, X, sample_weight)
                 statistics = self._begun(template.with_prior(statistics), statistics, values, ~known)

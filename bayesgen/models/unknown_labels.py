@@ -296,7 +296,7 @@ class UnknownClasses(Model):
         xp = namespace(t)
         return {**rows, LABEL: xp.where(xp.asarray(t) < 0, np.nan, t)}
 
-    def statistics(self, x, t, weight=None, schema: str = "") -> PartlyLabelled:
+    def statistics(self, x, t, weight=None, schema: str = "", narrow: bool = True) -> PartlyLabelled:
         """Sum the rows with a label by their labels, and keep the rows of unknown class.
 
         Parameters
@@ -309,6 +309,8 @@ class UnknownClasses(Model):
             Row weights >= 0.
         schema : str
             See `ClassStatistics`.
+        narrow : bool
+            False for the weak prior of one class, whatever the number of classes.
         """
         model, t, doubt = self.model, np.asarray(t), "" if self.confusion is None else "certain "
         for name, leaf in model.leaves.items():
@@ -330,7 +332,8 @@ class UnknownClasses(Model):
         if (recorded.classes.total() > 0).all():
             about = recorded
         else:
-            about = narrowed(summed(np.arange(len(t)), np.zeros(len(t), np.intp)))
+            about = summed(np.arange(len(t)), np.zeros(len(t), np.intp))
+            about = narrowed(about) if narrow else about
         unknown = np.flatnonzero(~known) if self.confusion is None else np.arange(len(t))
         rows = {n: np.asarray(v.toarray() if sparse.issparse(v) else v, float) for n, v in x.items()}
         rows = select_rows(self.beside(rows, t), unknown)
