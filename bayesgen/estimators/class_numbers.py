@@ -5,11 +5,11 @@ For each number K, of n rows with memberships r_ik and P free parameters:
 - *held out*: the mean over all rows of log p(x_i | the rows of other folds), and its standard error. It is one
   functional for every K: the predictive density with the parameters integrated out, where the rows of the other folds
   count in each class by their memberships at the mode (`bayesgen.inference.memberships`). With one class memberships
-  are known, and it is exact. The weak prior is that of one class for every K: the narrower ones of more classes, see
-  `bayesgen.models.latent_classes`, fit correlated columns better, even if a class is empty. There is no probability of
-  0. Where the other folds have fewer different rows than classes they are fitted with as many classes as different
-  rows. Under "ml" it is the density at the maximum for every K, -inf where a row has what no row of the other folds
-  had; of Student's t, which has no closed form, that at the mode;
+  are known, and it is exact. The weak prior is that of one class for every K: the narrower ones of more classes, which
+  the `fits` have, suit correlated columns better, even if a class is empty (`bayesgen.models.latent_classes`). There is
+  no probability of 0. Where the other folds have fewer different rows than classes they are fitted with as many
+  classes as different rows. Under "ml" it is the density at the maximum for every K, -inf where a row has what no row
+  of the other folds had; of Student's t, which has no closed form, that at the mode;
 - *log evidence*: log p(rows | K), exact for few rows, else estimated by draws about the best mode with importance
   weights (`bayesgen.models.latent_classes`). It misses modes of another kind: of three tables of 12 rows, where all
   labellings can be summed, it was off by .03 at most with two classes, and too small by .4 to .75 with three;

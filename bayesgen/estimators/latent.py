@@ -158,7 +158,8 @@ class LatentClassClassifier(GenerativeClassifier):
                 statistics = UnknownClasses(template, self._confusion).statistics(
                     rows, codes, weight, fingerprint(schema, self.classes_), self._narrow
                 )
-                values = self._order(table) if match_to is None else self._matching(match_to, X, sample_weight)
+                other = None if match_to is None else match_to.predict_proba(X)
+                values = self._order(table) if other is None else other[counted_rows(len(other), sample_weight)]
                 statistics = self._begun(template.with_prior(statistics), statistics, values, ~known)
             self._learn(schema, template, statistics)
             self._match()
@@ -251,11 +252,6 @@ class LatentClassClassifier(GenerativeClassifier):
         if column not in table.columns:
             raise ValueError(f"order_by is no column of X: {self.order_by!r}; it has {listed(table.columns)}")
         return np.asarray(table.numbers((column,)), float)[:, 0]
-
-    def _matching(self, other, X, sample_weight):
-        """Return the probabilities of the classes of another fit, of the rows that count."""
-        found = other.predict_proba(X)
-        return found[counted_rows(len(found), sample_weight)]
 
     def _begun(self, model, statistics, values, unknown):
         """Return the statistics with the start of the search, where a class has no label; its classes in order."""

@@ -16,8 +16,7 @@ other.
 
 **The weak prior** of Gaussian columns expects the scale within classes. Of D columns that vary it takes, in K
 classes, their total variance divided by K^(2/D): the volume of a class is the K-th part of that of all rows (Fraley and
-Raftery 2007, *Journal of Classification* 24). Numbers of classes are compared, by rows left out,
-under that of K = 1.
+Raftery 2007, *Journal of Classification* 24).
 
 **Names.** Classes without a labelled row, under a prior that is the same for all, are named by their order: the most
 frequent first, or by the mean of a column. The posterior is symmetric in them, so a draw of it may have its classes

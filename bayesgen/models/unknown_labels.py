@@ -329,11 +329,9 @@ class UnknownClasses(Model):
             return model.sum_rows(select_rows(x, chosen), grouping, schema)
 
         recorded = summed(known, t[known])
-        if (recorded.classes.total() > 0).all():
-            about = recorded
-        else:
-            about = summed(np.arange(len(t)), np.zeros(len(t), np.intp))
-            about = narrowed(about) if narrow else about
+        every = (recorded.classes.total() > 0).all()
+        about = recorded if every else summed(np.arange(len(t)), np.zeros(len(t), np.intp))
+        about = narrowed(about) if narrow and not every else about
         unknown = np.flatnonzero(~known) if self.confusion is None else np.arange(len(t))
         rows = {n: np.asarray(v.toarray() if sparse.issparse(v) else v, float) for n, v in x.items()}
         rows = select_rows(self.beside(rows, t), unknown)
