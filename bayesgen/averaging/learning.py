@@ -202,7 +202,7 @@ def split_rows(sample: Sample, proposals: Sequence[Proposal], leaves: ColumnMode
     drawn = as_drawn(count if data.counted else count * (data.worth / count.sum()))
     scored = predicted.weight if few and len(predicted) == len(data) else weighted_back(predicted, data)
     scored = scored * (predicted.worth / scored.sum())
-    if few:
+    if fold is not None:
         return Split(held, even, drawn, learn, scored, out, fold, seeds, learn, sample.places, out, fold[out])
     return Split(held, even, drawn, learn, scored, out, fold, seeds, *_for_trees(data, places[out], rng))
 

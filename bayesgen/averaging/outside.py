@@ -68,7 +68,7 @@ class Shape:
     """The types and names by which entries, as members take them, become rows of the kind that the user gave."""
 
     schema: Schema  # types and categories of the columns
-    constant: Mapping[str, float]  # columns that the entries lack, and what they always held
+    constant: Mapping[str, Any]  # columns that the entries lack, and what they always held
     first: Any  # the first row of the fit
 
     def rebuilt(self, x, c) -> Any:
