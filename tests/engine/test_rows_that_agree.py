@@ -14,6 +14,7 @@ from scipy.special import expit
 
 from bayesgen import AveragedClassifier, NaiveBayesClassifier
 from bayesgen.averaging import learning
+from bayesgen.tables.repeats import columns_of, repeats
 
 pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
 
@@ -149,6 +150,36 @@ def test_a_forest_grows_on_rows_and_asks_those_that_did_not_draw_a_row():
     found, _ = score(classifier, new, truth)
     assert found > np.log(np.where(truth == "yes", p, 1 - p)).mean() - 0.05
     assert abs(classifier.scores_["nested"] - found) < 3 * classifier.scores_["nested_error"]
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+
+def found(X, y):
+    """What is found of rows that repeat another."""
+    return repeats(columns_of(X), np.unique(y, return_inverse=True)[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_agree_are_no_copies(kind):
+    """Nothing is told of 60 tables a kind, of 60 to 2,000 rows."""
+    tables = (drawn(kind, seed, (60, 150, 300, 1000, 2000)[seed % 5])[0] for seed in range(60))
+    assert not [str(what) for what in (found(X, y) for X, y in tables) if what]
+
+
+@pytest.mark.parametrize("how", ["all", "half", "noise"])
+def test_copies_beside_a_continuous_column_are_found(how):
+    for seed in range(20):
+        rows = (40, 100, 300, 1000)[seed % 4]
+        (X, y), _, _ = drawn(KINDS[seed % len(KINDS)], seed, rows)
+        rng = np.random.default_rng(seed)
+        X = X.assign(weight=rng.normal(60, 9, rows))
+        chosen = rng.permutation(rows)[: rows // 2] if how == "half" else np.arange(rows)
+        twice = pd.concat([X, X.iloc[chosen]], ignore_index=True)
+        if how == "noise":
+            twice["weight"] *= 1 + 1e-6 * 9 / 60 * rng.normal(size=len(twice))
+        copies = found(twice, np.append(y, y[chosen])).copies
+        assert (copies[rows:] == copies[chosen]).all()
 
 
 # -- weights -----------------------------------------------------------------------------------------------------------
