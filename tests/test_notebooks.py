@@ -38,7 +38,7 @@ def test_runs_and_its_solutions_pass_the_checks(path, monkeypatch, capsys):
     student = nbformat.read(path.parent.parent / "student" / f"{path.stem}.ipynb", as_version=4)
     checker: dict = {}
     for cell in student.cells:
-        if cell.source.startswith("from hashlib"):
+        if "def check(" in cell.source:
             exec(cell.source, checker)
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # a notebook may show a warning on purpose
