@@ -11,30 +11,21 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.core.errors import Argument, InputError, InputWarning, counted, listed, several, warn
+from bayesgen.core.errors import Argument, InputError, InputWarning, listed, warn
 from bayesgen.core.registry import saveable
 from bayesgen.models.categorical import label_array
 from bayesgen.models.column_families import FAMILIES, sparse_families
 from bayesgen.models.leaf import Leaf
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import durations, moments
-from bayesgen.tables.description import Columns, Verdict, two_whole
-from bayesgen.tables.labels import warn_of_alike
+from bayesgen.tables.description import Columns
+from bayesgen.tables.findings import Finding, of_alike, of_doubt, tell
 from bayesgen.tables.numerals import DURATION
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.table import Table
 
 DROP = "drop"  # in place of a family: the column is left out
 _RESERVED = "classes"
-_DOUBTS = {
-    "dates": "holds dates as text, which would be categories",
-    "durations": "holds durations, which are taken as numbers of days",
-    "numbers": "holds numbers as text",
-    "names": "seems to name the rows, with {distinct} distinct values in {seen} rows; names say nothing",
-    "counts": "seems to number the rows, which says nothing of new rows",
-    "numbered": "holds no number twice and few gaps between them, as numbers of rows do",
-    "ids": "seems to name people or things, by {distinct} distinct whole numbers in {seen} rows: groups= takes them",
-}
 
 
 @saveable
@@ -162,7 +153,7 @@ class Schema:
             raise ValueError(f"features names the column {twice!r} twice; name it once")
         for column in table.columns:
             if column not in taken:
-                warn_of_doubt(table, column)
+                tell(of_doubt(column, table.doubt(column)))
                 family = features if isinstance(features, str) and features in FAMILIES else table.family(column)
                 chosen[(column,)] = family
         blocks = tuple(_blocks(chosen, table))
@@ -174,7 +165,7 @@ class Schema:
     def as_written(self, table: Columns) -> "Schema":
         """Return the schema with the account of how a table was written, and of the dates in it."""
         dates = [column for column, block in self.block_of.items() if block.leaf == "date"]
-        spans = tuple(column for column in self.block_of if column in table.durations)
+        spans = tuple([column for column in self.block_of if column in table.durations])
         if not dates and not spans and table.reading == self.reading:
             return self
         if changed := [column for column in self.block_of if column in table.changed]:
@@ -209,13 +200,14 @@ class Schema:
 
     def read(self, table: Table, unseen: str = "error") -> dict[str, np.ndarray]:
         """Return one array a block, NaN where missing; an unseen category is an error, or missing with a warning."""
-        self.reading.check_percent(table.reading, (column for column in table.columns if column not in table.changed))
+        if self.reading.percent is not None:
+            self.reading.check_percent(table.reading, (c for c in table.columns if c not in table.changed))
         table = table.renamed(self.columns, self.reading)
         self._check_durations(table)
         new: dict[str, dict] | None = {} if unseen == "missing" else None
         result = {block.name: block.read(table, new) for block in self.blocks}
         if new:
-            _warn_of_unseen(new)
+            tell([Finding("unseen", value=new, cure=Argument("unseen", "error"))])
         return result
 
     def _check_durations(self, table: Table) -> None:
@@ -263,60 +255,6 @@ def side_by_side(columns) -> np.ndarray:
     columns = [c.astype(object) if c.dtype.kind in "Mm" else c for c in columns]
     kinds = {"text" if c.dtype.kind in "US" else c.dtype.kind if c.dtype.kind in "bO" else "number" for c in columns}
     return np.column_stack([c.astype(object) for c in columns] if len(kinds) > 1 else columns)
-
-
-def _warn_of_unseen(new: dict[str, dict]) -> None:
-    counts = {column: sum(values.values()) for column, values in new.items()}
-    columns = [f"column {c!r}: {listed(values)} in {counted(counts[c], 'row')}" for c, values in new.items()]
-    text = f"{counted(sum(counts.values()), 'value')} taken as missing, of categories that were not there at fit: "
-    text += f"{several(columns, '; ')}. "
-    warn(InputWarning(text, Argument("unseen", "error"), " refuses them", value=new))
-
-
-def warn_of_doubt(table: Columns, column: str) -> None:
-    """Warn of a column that may be no feature."""
-    if doubt := table.doubt(column):
-        date = f", or features={{{column!r}: 'date'}} for the number of days" if doubt.kind == "dates" else ""
-        family = "categorical" if doubt.kind == "numbers" and not doubt.hardly_twice else "drop"
-        text = (
-            f"column {column!r} {_DOUBTS[doubt.kind].format(**vars(doubt))}{_cure(doubt)}; drop it, or give "
-            f"features={{{column!r}: {family!r}}}{date} where the classifier takes features"
-        )
-        warn(InputWarning(text, column=column, kind=doubt.kind))
-
-
-def warn_of_two(table: Columns, features, values: tuple[int, int] = (0, 1)) -> None:
-    """Warn once of all columns of a DataFrame that hold two ``values`` alone and are Gaussian under "auto".
-
-    Rows that were read from a file are passed over: their account names such columns.
-    """
-    if not isinstance(table, Table) or table.names is None or table.reading is not Reading.of(None):
-        return
-    if not isinstance(features, str) or features != "auto":
-        return
-    numbers = (column for column in table.columns if table.kind(column) == "f")
-    tell_of_two([column for column in numbers if two_whole(table.numbers((column,))[:, 0]) == values], values)
-
-
-def tell_of_two(columns: list[str], values: tuple[int, int] = (0, 1)) -> None:
-    """Warn of columns that hold two ``values`` alone and are Gaussian, if there are any."""
-    if columns:
-        family = "bernoulli" if values == (0, 1) else "categorical"
-        cure = Argument("features", family, f"features=dict.fromkeys({columns}, {family!r})")
-        what = (
-            f"numbers {values[0]} and {values[1]} alone are taken as Gaussian; where they stand for no and yes, give "
-        )
-        warn(InputWarning(what, cure, column=columns[0], value=columns))
-
-
-def _cure(doubt: Verdict) -> str:
-    """Return an entry that is a number as offices write it, and how to read the file."""
-    if (found := doubt.unread) is None:
-        return ""
-    if found.unit:
-        return f", such as {found.example()}: take the unit away"
-    ways = (f"bayesgen.read_table({', '.join(['path', *map(str, arguments)])})" for arguments in found.cures())
-    return f", such as {found.example()}: {' or '.join(ways)} reads them"
 
 
 def _check_sparse(chosen, features):
@@ -379,7 +317,7 @@ def _blocks(chosen, table):
                 categories = table.categories(column) if leaf == "categorical" else None
                 if categories:
                     count = functools.partial(table.count, column)
-                    warn_of_alike(f"column {column!r}", categories, count if table.counted else None, column)
+                    tell(of_alike(f"column {column!r}", categories, count if table.counted else None, (column,)))
                 if categories == ():
                     raise ValueError(
                         f"column {column!r} has no observed value to learn its categories from; drop it or "

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bayesgen.core.errors import counted, quoted
-from bayesgen.tables.labels import copies
+from bayesgen.tables.findings import copies
 from bayesgen.tables.text import GAP_WORDS, alike, numbers, tell_alike
 
 _MANY, _EACH = 20, 50  # classes up to which, and rows of each from which, a target of text does not have many

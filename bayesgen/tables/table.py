@@ -151,7 +151,9 @@ class Table(Columns):
 
     @functools.cached_property
     def durations(self) -> frozenset[str]:
-        typed = zip(self.columns, self._plain, strict=True) if self._mixed else ()
+        if not self._mixed:
+            return frozenset()
+        typed = zip(self.columns, self._plain, strict=True)
         return frozenset(c for c, plain in typed if plain is None and self._series(c).dtype == nw.Duration)
 
     def _of_pandas(self, place: int):
