@@ -210,6 +210,14 @@ def test_the_words_stand_in_one_file():
     assert set(findings._DOUBTS) <= set(findings._WORDS)
 
 
+def test_no_room_below_the_commands_writes_an_option_of_theirs():
+    package = Path(bg.__file__).parent
+    option = re.compile(r"""[`"' ]--[a-z]""")
+    below = [path for path in package.rglob("*.py") if path.relative_to(package).parts[0] not in ("cli", "__main__.py")]
+    assert len(below) > 150
+    assert not [path.name for path in below if option.search(path.read_text("utf-8"))]
+
+
 def test_estimators_read_labels_weights_and_groups_by_one_record():
     folder = Path(bg.__file__).parent / "estimators"
     reading = re.compile(r"from bayesgen\.tables\.(labels|shares) import")

@@ -86,10 +86,10 @@ def nearest_first(name: str, names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda one: near.index(low) if (low := str(one).casefold()) in near else len(near))
 
 
-def check_named(column: str, columns, option: str = "") -> None:
+def check_named(column: str, columns, *option: str | Argument) -> None:
     """Raise an error if a column that the user names, in an ``option``, is not among the columns of a table."""
     if column not in columns:
-        raise ValueError(f"{option}no column {column!r}; there are: {named(nearest_first(column, columns))}")
+        raise InputError(*option, f"no column {column!r}; there are: {named(nearest_first(column, columns))}")
 
 
 def check_present(names, there) -> None:

@@ -343,7 +343,7 @@ _WORDS: dict[str, Callable[[Finding], Any]] = {
         f"{f.value}: if they are copies of one measurement, its probabilities are too sure; X.drop_duplicates() leaves "
         "one of each"
     ),
-    "repeats left out": lambda f: f.value.told("groups="),
+    "repeats left out": lambda f: f.value.told().parts,
     "undivided": lambda f: (
         f"all rows of {listed(f.value)} are of one group: left out with it, nothing is known of the class, and how "
         "well it is told apart in new groups cannot be judged"

@@ -33,7 +33,7 @@ each of n rows, by pairs that are drawn. Where that is not next to none, no copi
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +41,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from bayesgen.core.errors import counted
+from bayesgen.core.errors import Argument, Note, bare, counted, either
 from bayesgen.tables.marks import hash_array
 from bayesgen.tables.table import Table
 
@@ -80,16 +80,19 @@ class Repeats:
         verb, chance = ("repeats" if self.count == 1 else "repeat"), f"{self.chance:.1f}".removesuffix(".0")
         return f"{self.count} of {counted(self.rows, 'row')} {verb} another, class and all; by chance {chance} would"
 
-    def told(self, groups: str, split: str = "") -> str:
+    def told(self, groups: Argument | None = None, split: Sequence[str] = ()) -> Note:
         """Return the sentence that tells it, and how to give ``groups``, or what splits the rows already, ``split``."""
-        text = str(self)
+        text, groups = str(self), groups or bare("groups")
         if split and self.unlikely:
-            return f"{text}: copies of one measurement that are not held out together by {split} make scores too good"
+            apart = f"{text}: copies of one measurement that are not held out together by "
+            return Note(apart, either(*map(bare, split), between=" and "), " make scores too good")
         if self.copies is not None:
-            return f"{text}: taken for copies, which are held out together unless {groups} says what rows belong to"
+            taken = f"{text}: taken for copies, which are held out together unless "
+            return Note(taken, groups, " says what rows belong to")
         if not self.unlikely:
-            return text
-        return f"{text}: if they are copies of one measurement, scores are too good; {groups} holds them out together"
+            return Note(text)
+        together = ": if they are copies of one measurement, scores are too good; ", groups, " holds them out together"
+        return Note(text, *together)
 
 
 def likely_copies(schema, blocks, codes) -> Repeats | None:
@@ -193,7 +196,7 @@ def repeats(columns: Iterable[np.ndarray], codes) -> Repeats:
     """Return the repeats among rows of some columns (n,), floats if numbers and ints if codes, of classes ``codes``.
 
     >>> x = np.array([0.5, 1.5, 2.5, 3.5, 4.5, 0.5, 1.5])
-    >>> repeats([x, 10 - x], np.array([0, 0, 1, 1, 1, 0, 0])).told("groups=")[:43]
+    >>> repeats([x, 10 - x], np.array([0, 0, 1, 1, 1, 0, 0])).told()[:43]
     '2 of 7 rows repeat another, class and all; '
     """
     total, salt, one = len(codes), np.random.default_rng(0), np.uint64(1)
