@@ -13,7 +13,7 @@ from bayesgen.estimators import settings, streaming
 from bayesgen.estimators.additive import Additive
 from bayesgen.estimators.generative import GenerativeClassifier
 from bayesgen.models.class_program import ClassStatistics
-from bayesgen.tables.learned_rows import LearnedRows, Shares, declared_classes
+from bayesgen.tables.learned_rows import LearnedRows, declared_classes
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import numbered
@@ -101,10 +101,10 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         self._tell_findings(rows)
         return self
 
-    def _declared(self, classes, y, weight) -> np.ndarray:
+    def _declared(self, classes, y, weight, named) -> np.ndarray:
         """Return the classes of `partial_fit`, which its first call declares."""
         first = not hasattr(self, "statistics_")
-        classes = y.names if first and classes is None and isinstance(y, Shares) else classes
+        classes = named if first and classes is None else classes
         if first and classes is None:
             raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
         declared = self.classes_ if classes is None else declared_classes(classes)

@@ -22,7 +22,7 @@ from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegres
 from bayesgen.models.row_classifier import RowClassifier
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables import design
-from bayesgen.tables.learned_rows import LearnedRows, Shares, declared_classes
+from bayesgen.tables.learned_rows import LearnedRows, declared_classes
 
 _LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
 
@@ -125,9 +125,9 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
         """Return the model with its prior, of columns (D,) and the classes of the fit."""
         return self._model(np.full(len(columns), float(self.prior_scale)), tuple(self.classes_.tolist()), columns)
 
-    def _declared(self, classes, y=None, sample_weight=None) -> np.ndarray | None:
+    def _declared(self, classes, y=None, sample_weight=None, named=None) -> np.ndarray | None:
         """Return the classes that the user declares, or shares name; None where the labels ``y`` say which."""
-        named = y.names if classes is None and isinstance(y, Shares) else classes
+        named = named if classes is None else classes
         return None if named is None else declared_classes(named)
 
     def _check_classes(self, classes):

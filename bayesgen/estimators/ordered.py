@@ -73,7 +73,7 @@ class OrderedClassifier(RowsClassifier):
     link: str = "logistic"
     order: Any = None
 
-    def _declared(self, classes, y=None, sample_weight=None):
+    def _declared(self, classes, y=None, sample_weight=None, named=None):
         given = self.order if classes is None else classes
         given = _categories(y, sample_weight) if given is None else given
         return None if given is None else ordered_classes(given, y)

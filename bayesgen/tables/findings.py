@@ -27,30 +27,14 @@ _FEWEST, _FIRST = 20, 1000  # rows: of fewer a column may agree with the labels 
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found, in facts.
+    """What was found, in facts."""
 
-    Attributes
-    ----------
-    kind : str
-        Key of its words: "wild", "repeats", "copy", ...
-    columns : tuple of str
-        Columns that it is about.
-    rows : tuple of int
-        Positions in the user's table, where they are known.
-    value : Any
-        What was found there; of wild entries the first of them.
-    cure : Argument, optional
-        The argument that mends it.
-    more : Any
-        What the words need besides.
-    """
-
-    kind: str
+    kind: str  # key of its words: "wild", "repeats", "copy", ...
     columns: tuple[str, ...] = ()
-    rows: tuple[int, ...] = ()
-    value: Any = None
-    cure: Argument | None = None
-    more: Any = field(default=None, repr=False)
+    rows: tuple[int, ...] = ()  # positions in the user's table, where they are known
+    value: Any = None  # what was found there; of wild entries the first of them
+    cure: Argument | None = None  # the argument that mends it
+    more: Any = field(default=None, repr=False)  # what the words need besides
 
     @property
     def words(self) -> tuple[str | Argument, ...]:
@@ -79,22 +63,11 @@ def findings(
 ) -> Iterator[Finding]:
     """Find what may not be as meant in a fit, from its sums and, where they are there, its rows.
 
-    Parameters
-    ----------
-    schema : Schema
-        Columns of the fit.
-    statistics : Statistics or None
-        All that was summed, the rows that came among them; ``leaves`` are the sums of each block, where there are any.
-    rows : LearnedRows, optional
-        The rows that came, with their ``blocks``.
-    classes : array, shape (K,)
-        Class labels; none of a regression.
-    answers : pairs of int
-        Columns of numbers that hold such a pair alone are told.
-    seen : dict from block to `wild.Seen`, optional
-        What a look at rows that came in pieces saw of each block of numbers.
-    skip : collection of str
-        Kinds that are not looked for: "constant" where no weak prior leaves such columns out, "wild", "repeats".
+    ``schema`` has the columns of the fit, and ``statistics`` are all that was summed, or None: its ``leaves``, where it
+    has some, are looked at. ``rows`` are the `LearnedRows` that came, with their blocks; of rows that came in pieces
+    there is what was ``seen``, by block. ``classes`` (K,) are the labels, none of a regression. Columns of numbers are
+    told that hold one of the pairs ``answers`` alone. Kinds to ``skip`` are "constant", where no weak prior leaves such
+    columns out, "wild" and "repeats".
     """
     leaves = dict(getattr(statistics, "leaves", ()))
     if len(classes) == 1:
@@ -283,8 +256,7 @@ def _of_doubt(finding: Finding):
         ways = (f"bayesgen.read_table({', '.join(['path', *map(str, arguments)])})" for arguments in found.cures())
         cure = "take the unit away" if found.unit else f"{' or '.join(ways)} reads them"
         read = f", such as {found.example()}: {cure}"
-    text = f"column {column!r} {said}{read}; drop it, or give "
-    return text, finding.cure, f"{date} where the classifier takes features"
+    return f"column {column!r} {said}{read}; drop it, or give {finding.cure}{date} where the classifier takes features"
 
 
 def _by_moments(column: str, label, value: float, times: float) -> str:

@@ -58,6 +58,7 @@ from bayesgen.models.moments import Moments, grouped_moments
 from bayesgen.numerics.pieces import over_rows
 from bayesgen.numerics.sums import Grouping
 
+NUMBERS = ("gaussian", "date")  # families of columns that are numbers
 _RATIO = 300  # of the distances from the median on both sides of the gap
 _OTHERS = 5  # entries on the near side that differ from the median, at least
 _FEW, _SHARE = 3, 100  # entries beyond the gap, at most: so many, or one in so many rows
@@ -187,7 +188,7 @@ class Seen:
 
 def numeric(schema) -> list[Any]:
     """Return the blocks of numbers that are Gaussian, or dates."""
-    return [block for block in schema.blocks if isinstance(block.leaf, str) and block.leaf in ("gaussian", "date")]
+    return [block for block in schema.blocks if isinstance(block.leaf, str) and block.leaf in NUMBERS]
 
 
 def seen_of(schema, blocks, codes, leaves) -> dict[str, Seen]:
