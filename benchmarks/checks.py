@@ -41,5 +41,5 @@ def run(quick: bool = False) -> list[Table]:
             means = alone().statistics_.leaves["gaussian"].mean
             agree("means", means, whole().statistics_.leaves["gaussian"].mean, 0)
             time = medians({"alone": alone, "fit": whole}, repeats)
-            table.add(f"{name} {n:.0e} x 10".replace("e+0", "e"), "no checks", time["alone"] / time["fit"], 1 / most)
+            table.add(f"{name} {n:.0e} x 10".replace("e+0", "e"), "no checks", time["alone"] / time["fit"], round(1 / most, 2))
     return [table]

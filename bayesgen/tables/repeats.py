@@ -22,9 +22,9 @@ Rows without a rare value in any fine column are not joined. Copies of less than
 that is one row and its copies, are told and move no fold.
 
 **Where to look.** A fit of one model takes no longer than its sums, and few tables have such repeats. Equal rows have
-equal sums s_i = Σ_j x_ij sin j, and others do not but by chance. Of n = 100,000 rows 3,000 are drawn: if 5 % of all
-repeat another, 4.5 pairs of equal sums are expected there. Where there is one, those rows are looked at whose s_i lies
-in narrow stripes, where all copies of a row lie too (`likely_copies`). In tables of few categories rows agree by
+equal sums s_i = Σ_j x_ij sin j, and others do not but by chance. Of n rows 10 √n are drawn: if 5 % of all repeat
+another, 5 pairs of equal sums are expected there. Where there is one, all rows are looked at, of many those whose s_i
+lies in narrow stripes, where all copies of a row lie too (`likely_copies`). In tables of few categories rows agree by
 chance, and counting these would take ten times as long as the fit. Two rows of a class agree in column j with a
 probability a_j, and in all columns with about Π_j a_j; so chance makes about n/2 · P(same class) Π_j a_j repeats for
 each of n rows, by pairs that are drawn. Where that is not next to none, no copies can be told from chance.
@@ -54,7 +54,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # hashes one step apart
 _SAME, _SAME_ROWS = 1e-5, 5000  # standard deviations by which numbers that agree differ, up to so many rows
 _LEAST, _MOST = 20, 100_000  # rows of the fit of one model
 _ALONE = 1 << 14  # entries in a product that waits for no second thread
-_SAMPLE, _LOOK = 3000, 1000  # rows, drawn from many, and those in stripes, whose sums are compared
+_DRAWN, _LOOK = 10, 1000  # rows, times the root of their number, that are drawn; those in stripes of many
 _PAIRS, _AGREE = 2000, 0.01  # of rows that are drawn; repeats by chance for each row, above which there is no telling
 
 
@@ -137,18 +137,17 @@ def _may_repeat(blocks) -> bool:
     if any([not sparse.issparse(rows) and rows.dtype.kind not in "fiub" for rows in blocks]):
         return False
     count = blocks[0].shape[0]
-    few, some = count <= 2 * _LOOK, _drawn(count)
+    some = _drawn(count)
     if not sparse.issparse(blocks[0]):
-        column = blocks[0].reshape(count, -1)[:, 0]
-        column = np.sort(column if few else column[some])
-        if column[-1] == column[-1] and 2 * np.count_nonzero(column[1:] == column[:-1]) < (_FEW * count if few else 2):
+        column = np.sort(blocks[0].reshape(count, -1)[:, 0][some])
+        if column[-1] == column[-1] and not (column[1:] == column[:-1]).any():
             return False
-    if not few and not _same(_sums([rows[some] for rows in blocks])):
+    if not _same(_sums([rows[some] for rows in blocks])):
         return False
     total = _sums(blocks)
     if np.isnan(total @ total):
         return True
-    if not few and (size := np.abs(total).max()) > 0:
+    if count > 2 * _LOOK and (size := np.abs(total).max()) > 0:
         stripe = total * (1e7 / size)
         total = total[stripe - np.floor(stripe) < _LOOK / len(total)]
     return 2 * _same(total) >= _FEW * len(total)
@@ -157,7 +156,7 @@ def _may_repeat(blocks) -> bool:
 @functools.lru_cache(4)
 def _drawn(count: int) -> np.ndarray:
     """Return the places of some of so many rows, in order, drawn at random."""
-    return np.unique(np.random.default_rng(0).integers(0, count, _SAMPLE))
+    return np.unique(np.random.default_rng(0).choice(count, min(_DRAWN * math.isqrt(count), count), replace=False))
 
 
 def _sums(blocks) -> Any:

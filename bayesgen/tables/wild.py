@@ -64,6 +64,7 @@ _OTHERS = 5  # entries on the near side that differ from the median, at least
 _FEW, _SHARE = 3, 100  # entries beyond the gap, at most: so many, or one in so many rows
 _LOOK = 5000  # rows that the median is learned from
 _CHANCE = 0.01  # that slips fall on rows of one class alone
+_SMALL = 1 << 15  # entries that are fast to copy by column
 _USUAL, _OFF = 3, 0.05  # standard deviations within which others lie; part by which moments miss those of one entry
 
 
@@ -100,8 +101,7 @@ def _suspects(x, sums: Moments | None = None) -> np.ndarray:
             sums = grouped_moments(x, Grouping(np.zeros(len(x), np.intp), 1, None, (1,), edges=True))
         except DataError:  # squares beyond float64: columns to look at; their fit refuses them
             return np.arange(x.shape[1])
-    edges = (over_rows(np.fmin, x), over_rows(np.fmax, x)) if sums.edges is None else sums.edges
-    columns = np.flatnonzero(_may_be_far(x, sums, edges))
+    columns = np.flatnonzero(_may_be_far(x, sums, _edges(x) if sums.edges is None else sums.edges))
     if len(columns) and sums.edges is not None:  # which are no nearer than need be
         columns = columns[_may_be_far(x, sums, _edges(x[:, columns]), columns)]
     return columns
@@ -109,6 +109,10 @@ def _suspects(x, sums: Moments | None = None) -> np.ndarray:
 
 def _edges(x) -> tuple[np.ndarray, np.ndarray]:
     """Return the least and the greatest entry of each column (n, D)."""
+    if x.size <= _SMALL and (columns := np.ascontiguousarray(x.T)).dtype == float:
+        least, greatest = columns.min(1), columns.max(1)
+        if not np.isnan(greatest @ least):
+            return least, greatest
     return over_rows(np.fmin, x), over_rows(np.fmax, x)
 
 
