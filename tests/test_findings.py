@@ -129,7 +129,7 @@ def moments(x, codes, classes=2):
 @pytest.mark.parametrize("rows", [300, 30_000])
 def test_edges_of_the_sums_hide_no_wild_entry(rows, order):
     """Sums with edges lead to the same entries as a look at all rows: a slip, many, all in one piece, none."""
-    rng = np.random.default_rng(1)
+    rng, found = np.random.default_rng(1), 0
     for trial in range(12):
         x, codes = rng.standard_t(3, (rows, 8)) + rng.choice([0, 1e4], 8), rng.integers(0, 2, rows)
         for j, count in enumerate((0, 1, 2, 3, rows // 150, rows // 110, rows // 40, 1)):
@@ -143,7 +143,8 @@ def test_edges_of_the_sums_hide_no_wild_entry(rows, order):
         beside = wild.find(np.asarray(x, order=order), codes, moments(np.asarray(x, order=order), codes))
         for one, other in zip(alone, beside, strict=True):
             np.testing.assert_array_equal(one, other)
-    assert len(alone.row)
+        found += len(alone.row)
+    assert found > 50
 
 
 def test_pieces_see_what_the_whole_sees():
@@ -188,12 +189,27 @@ def test_what_was_seen_is_kept_nowhere():
     fits += [bg.GaussianDiscriminantClassifier().fit(x, y)]
     for fit in fits:
         (sums,) = fit.statistics_.leaves.values()
-        assert sums.edges is None and "edges" not in vars(pickle.loads(pickle.dumps(fit)).statistics_)
+        assert vars(sums).get("edges") is None
     noted, plain = moments(x, y), grouped_moments(x, Grouping(y, 2, None, (2,)))
     assert noted.edges is not None and noted == plain and pickle.loads(pickle.dumps(noted)).edges is None
     assert (noted + plain).edges is None and (noted - plain).edges is None and noted.scaled(0.5).edges is None
-    rows = NB().row_schema([(x, y)])
-    assert rows.sum((x, y)).leaves["gaussian"].edges is None
+    assert "edges" not in vars(NB().row_schema([(x, y)]).sum((x, y)).leaves["gaussian"])
+
+
+@pytest.mark.parametrize("way", ["fit", "fit_statistics"])
+def test_copies_of_every_kind_are_told_by_rows_and_by_sums(way):
+    rng = np.random.default_rng(4)
+    y = rng.choice(["u", "v"], 60)
+    table = pd.DataFrame(
+        {"number": np.where(y == "u", 2.5, -1.0), "bool": y == "u", "word": np.where(y == "u", "p", "q")}
+    )
+    near = table.copy()
+    near.loc[5] = [0.5, y[5] != "u", "r"]
+    gap = table.astype({"number": float, "bool": "boolean"})
+    gap.loc[5] = [np.nan, pd.NA, None]
+    for X, expected in ((table, [*table]), (near, []), (gap, [])):
+        seen = told(lambda X=X: NB().fit(X, y) if way == "fit" else summed(X, y))[1]
+        assert [message.column for message in seen if message.kind == "copy"] == expected, X.head(7)
 
 
 # -- one file of words, one reading of rows --------------------------------------------------------------------------
@@ -227,4 +243,4 @@ def test_estimators_read_labels_weights_and_groups_by_one_record():
 def test_a_fit_of_naive_bayes_makes_few_calls():
     """Of functions of the package, comprehensions aside: 154 before labels, weights and groups were read at once."""
     done = subprocess.run([sys.executable, "-m", "benchmarks.calls"], capture_output=True, text=True, check=True)
-    assert int(re.search(r"fit: (\d+) calls", done.stdout)[1]) <= 120
+    assert int(re.findall(r"fit: (\d+) calls", done.stdout)[0]) <= 120

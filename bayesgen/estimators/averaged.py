@@ -221,7 +221,7 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
         """
         averaged_settings.check_settings(self)
         with self._whole():
-            told = {"names": classes, "label_weight": label_weight}
+            told: dict[str, Any] = {"names": classes, "label_weight": label_weight}
             found = self._learn(LearnedRows.read(self.table(X, reset=True), y, sample_weight, groups, **told))
         self._tell_once(found, anew=True)
         return self

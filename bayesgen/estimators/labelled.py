@@ -2,7 +2,7 @@
 
 import abc
 import functools
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -49,7 +49,7 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
             How many votes the shares of a row are worth; default 1. With the number of raters it is one row a vote.
         """
         with self._whole():
-            given = {"names": classes, "label_weight": label_weight}
+            given: dict[str, Any] = {"names": classes, "label_weight": label_weight}
             rows = LearnedRows.read(self.table(X, reset=True), y, sample_weight, groups, **given)
             schema, self.classes_ = self._learn_schema(rows.table), rows.classes
             rows = rows.under(schema)
@@ -88,10 +88,9 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         """
         with self._whole():
             first = not hasattr(self, "statistics_")
-            table, known = self.table(X, reset=first), {} if first else {"default": self.classes_}
-            declared = functools.partial(self._declared, classes)
-            given = {"names": classes, "label_weight": label_weight, "classes": declared, "whole": False} | known
-            rows = LearnedRows.read(table, y, sample_weight, **given)
+            given: dict[str, Any] = {"names": classes, "default": None if first else self.classes_}
+            given |= {"label_weight": label_weight, "classes": functools.partial(self._declared, classes)}
+            rows = LearnedRows.read(self.table(X, reset=first), y, sample_weight, whole=False, **given)
             self.classes_ = rows.classes
             schema = self._learn_schema(rows.table) if first else self.schema_
             rows = rows.under(schema)
@@ -108,7 +107,7 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         if first and classes is None:
             raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
         declared = self.classes_ if classes is None else declared_classes(classes)
-        if not first and not np.array_equal(declared, self.classes_):
+        if not first and classes is not None and not np.array_equal(declared, self.classes_):
             raise ValueError(f"classes are {listed(self.classes_)} since the first call; got {listed(classes)}")
         return declared
 

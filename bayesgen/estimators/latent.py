@@ -186,7 +186,7 @@ class LatentClassClassifier(GenerativeClassifier):
             )
 
     @property
-    def _answers(self):
+    def _answers(self):  # pyright: ignore[reportIncompatibleVariableOverride]
         return (*ANSWERS, (1, 2)) if self.model == "naive bayes" else ()  # as answers are coded
 
     @property

@@ -89,7 +89,7 @@ class LinearEstimator(Estimator):
         return design.names(self.schema_), z
 
     @np.errstate(over="ignore", invalid="ignore")  # of columns whose squares are beyond float64
-    def _tell_findings(self, rows: LearnedRows | None = None, z=None) -> None:
+    def _tell_findings(self, rows: LearnedRows | None = None, z: Any = None) -> None:
         """Tell what the rows, standardised (n, D), or without them the classes, hold that may not be as meant."""
         names, classes, sums = self.model_.columns, getattr(self, "classes_", ()), None
         known = [name in (of := self.schema_.block_of) and of[name].categories is None for name in names]

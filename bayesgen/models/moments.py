@@ -222,7 +222,8 @@ def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
         result = Moments(n.reshape(lead), mean.reshape(shape), scatter.reshape(*lead, *scatter.shape[1:]))
     else:
         result = Moments(n.reshape(shape), mean.reshape(shape), scatter.reshape(shape))
-    object.__setattr__(result, "edges", edges)
+    if edges is not None:
+        object.__setattr__(result, "edges", edges)
     return result
 
 

@@ -214,10 +214,9 @@ class _Edges:
     r"""Two values (2, D) between which the entries of each column lie, infinite where only a pass over them could tell.
 
     Such a pass takes as long as a sum, so of scalars the first piece alone is looked at, and the variance of each
-    piece. Let a few entries be r times as far from the others as those spread: M, in units of that distance 1/r M. A
-    piece of m rows without such has a variance of (M/r)² at most, and one with them M²/m at least, up to rounding.
-    Where no two pieces differ by the factor r²/m, or half of it, either all pieces have such entries, the first too,
-    or none has. With m = 8192, r = 300 it is 11.
+    piece. Let a few entries lie M from the middle, and all others within M/r. A piece of m rows without the few has a
+    variance of (M/r)² at most, and one with them of about M²/m at least. So where no two pieces differ by half the
+    factor r²/m, all of them have such entries, the first too, or none has. With m = 8192 and r = 300 it is 11.
     """
 
     def __init__(self, dim: int):

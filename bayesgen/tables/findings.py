@@ -182,9 +182,9 @@ def _copies(schema, leaves, statistics, rows, count: int) -> Iterator[str]:
             n, values, scatter = (v.reshape(count, width) for v in (m.n, m.mean, m.scatter))
             same = ~scatter.any(0)
         elif sizes is not None and block.leaf in ("categorical", "bernoulli"):
-            sides = sums.sums.reshape(count, width, -1)  # of a bool all, and those that are true
-            n, values = (sides[..., 0], sides[..., 1]) if block.categories is None else (sides.sum(2), sides.argmax(2))
-            same = ((values == 0) | (values == n)).all(0) if block.categories is None else (sides.max(2) == n).all(0)
+            sides = sums.sums.reshape(count, width, -1)
+            n, values = sides.sum(2), sides.argmax(2)
+            same = (sides.max(2) == n).all(0)
         elif rows is None or sparse.issparse(x := rows.blocks[block.name]):
             continue
         else:

@@ -180,7 +180,7 @@ def _same(total) -> int:
     """Return how many of some sums (n,), which it sorts, equal the one before."""
     total.sort()
     size = max(-total[0], total[-1], 0.0)
-    return np.count_nonzero(total[1:] - total[:-1] <= 1e-12 * size)
+    return int(np.count_nonzero(total[1:] - total[:-1] <= 1e-12 * size))
 
 
 def columns_of(X) -> Iterator[np.ndarray]:

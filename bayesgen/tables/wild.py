@@ -119,14 +119,15 @@ def _edges(x) -> tuple[np.ndarray, np.ndarray]:
 def _may_be_far(x, sums: Moments, edges, columns: Any = slice(None)) -> np.ndarray:
     """Return True for each of the columns whose edges (2, D) are so far, for its scatter, that an entry may be wild."""
     pooled, n = sums.pooled, sums.n.sum(0)
-    least, few = max(n.min() - len(sums.n), 1), max(_FEW, len(x) // _SHARE)
+    n, few = n if sums.vector else n[columns], max(_FEW, len(x) // _SHARE)
+    least = np.maximum(n - len(sums.n), 1)
     scatter, mean = (
         least * pooled.variance[columns],
         pooled.mean[columns],
     )  # of the classes, and at least so much in all
     farthest = np.maximum(edges[1] - mean, mean - edges[0])
-    near = max(1 - 1 / _RATIO - few / least, 0.0)
-    return ~(scatter * near**2 > farthest**2 * (n.max() / _RATIO**2 + few))
+    near = np.maximum(1 - 1 / _RATIO - few / least, 0.0)
+    return ~(scatter * near**2 > farthest**2 * (n / _RATIO**2 + few))
 
 
 def _beyond(entries, codes, column, middle) -> Wild:
