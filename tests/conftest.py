@@ -66,3 +66,21 @@ def no_sampling(monkeypatch):
     from bayesgen.inference import nuts
 
     monkeypatch.setattr(nuts, "blocks", lambda *args: pytest.fail("sampling began"))
+
+
+@pytest.fixture
+def paged(tmp_path):
+    """Give what opens the page of a classifier in an engine without a browser."""
+    from py_mini_racer import MiniRacer
+    from scorers import Page
+
+    engines = []
+
+    def open_page(classifier, **options):
+        classifier.to_page(tmp_path / "page.html", **options)
+        engines.append(MiniRacer())
+        return Page(tmp_path / "page.html", engines[-1])
+
+    yield open_page
+    for engine in engines:
+        engine.close()

@@ -17,7 +17,6 @@ const document = {
   getElementById: (id) => elements.get(id) || elements.set(id, new Element(id)).get(id),
 };
 const window = { requestIdleCallback: (work) => work({ timeRemaining: () => 1e9 }), print() {} };
-globalThis.Intl = { NumberFormat: class { format(value) { return String(value); } } };
 globalThis.URL = { createObjectURL: (blob) => blob, revokeObjectURL() {} };
 globalThis.setTimeout = () => 0;
 let downloaded = "", asked = null;
@@ -30,6 +29,6 @@ function pasteCases(text) {
   const answers = document.getElementById("table");
   downloaded = "";
   if (!answers.hidden) document.getElementById("download").onclick();
-  const lines = downloaded.replace("\ufeff", "").trim().split("\r\n").map((line) => line.split(/,(?=(?:[^"]*"[^"]*")*[^"]*$)/));
+  const lines = downloaded.replace("\ufeff", "").trim().split("\r\n").map((line) => line.split(/[,;](?=(?:[^"]*"[^"]*")*[^"]*$)/));
   return [document.getElementById("cases-status").textContent, lines.map((line) => line.map((cell) => cell.replace(/^"|"$/g, "").replaceAll('""', '"')))];
 }

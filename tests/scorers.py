@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,26 @@ def scorer(classifier) -> Iterator[Scorer]:
     """Give an exported classifier in the engine that pip installs."""
     with MiniRacer() as engine:
         yield Scorer(classifier, engine)
+
+
+class Page:
+    """A page in an engine without a browser: its elements are objects, and what waits for idle time runs at once."""
+
+    def __init__(self, path: Path, engine):
+        self.engine = engine
+        text = path.read_text(encoding="utf-8")
+        program = re.search(r"<script>(.*)</script>", text, re.DOTALL)
+        assert program is not None
+        engine.eval((Path(__file__).parent / "page_elements.js").read_text(encoding="utf-8"))
+        engine.eval(program[1])
+
+    def cases(self, table: pd.DataFrame) -> tuple[str, list[list[str]]]:
+        """Paste a table, and return the sentence about it and the lines of the answers."""
+        return self.pasted(table.to_csv(sep="\t", index=False))
+
+    def pasted(self, text: str) -> tuple[str, list[list[str]]]:
+        """Paste a text."""
+        return tuple(json.loads(self.engine.eval(f"JSON.stringify(pasteCases({json.dumps(text)}))")))
 
 
 def records(rows) -> list[dict]:

@@ -183,11 +183,11 @@ def test_the_command_writes_a_script(tmp_path, birds, monkeypatch):
     assert not (tmp_path / "model.js").exists()
 
 
-def test_a_script_of_twenty_columns_has_less_than_105_kb_and_names_the_model_by_a_checksum(rng):
+def test_a_script_of_twenty_columns_has_less_than_115_kb_and_names_the_model_by_a_checksum(rng):
     y = rng.integers(0, 3, 200)
     X = rng.normal(y[:, None], 1.0, (200, 20))
     made = {how: bg.GaussianDiscriminantClassifier(inference=how).fit(X, y) for how in ("exact", "map")}
     texts = [bg.export.script(made[how]) for how in ("exact", "map", "exact")]
-    assert max(map(len, texts)) < 105_000  # 4,000 of them read dates, durations and codes as Python does
+    assert max(map(len, texts)) < 115_000  # 13,000 of them read texts, dates, durations and codes as Python does
     checksums = [re.search(r'"checksum":"([0-9a-f]{64})"', text)[1] for text in texts]
     assert checksums[0] == checksums[2] != checksums[1]

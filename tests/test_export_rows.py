@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from kinds import DAYS, FAMILIES, KINDS, LABELS, RNG, Y
-from py_mini_racer import MiniRacer
 from scorers import records, scorer
 
 import bayesgen as bg
@@ -174,37 +173,6 @@ def test_what_is_no_row_is_refused():
             )
             assert "a row is an object of values by the names of columns" in told
         assert made.ask("remarks({v: ''})") == ["column 'v': '' is taken as unknown"]
-
-
-class Page:
-    """A page in an engine without a browser: its elements are objects, and what waits for idle time runs at once."""
-
-    def __init__(self, path: Path, engine):
-        self.engine = engine
-        text = path.read_text(encoding="utf-8")
-        program = re.search(r"<script>(.*)</script>", text, re.DOTALL)
-        assert program is not None
-        engine.eval((Path(__file__).parent / "page_elements.js").read_text(encoding="utf-8"))
-        engine.eval(program[1])
-
-    def cases(self, table: pd.DataFrame) -> tuple[str, list[list[str]]]:
-        """Paste a table, and return the sentence about it and the lines of the answers."""
-        pasted = json.dumps(table.to_csv(sep="\t", index=False))
-        return tuple(json.loads(self.engine.eval(f"JSON.stringify(pasteCases({pasted}))")))
-
-
-@pytest.fixture
-def paged(tmp_path):
-    engines = []
-
-    def open_page(classifier, **options):
-        classifier.to_page(tmp_path / "page.html", **options)
-        engines.append(MiniRacer())
-        return Page(tmp_path / "page.html", engines[-1])
-
-    yield open_page
-    for engine in engines:
-        engine.close()
 
 
 def test_cases_that_are_pasted_in_a_page_are_answered_alike_told_or_refused(paged):

@@ -118,7 +118,7 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
             elif classes is not None and not np.array_equal(declared_classes(classes), self.classes_):
                 raise ValueError(f"classes are {listed(self.classes_)} since the first call; got {listed(classes)}")
             _, codes = class_codes(y, self.classes_)
-            schema = self._learn_schema(table) if first else self.schema_
+            schema = self._learn_schema(table) if first else self.schema_.of_more()
             template, statistics = self._summarise(schema, schema.read(table), codes, weight)
             self._learn(schema, template, statistics if first else self.statistics_ + statistics)
             self._temper()
@@ -181,7 +181,7 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
             )
 
     def _learn_sums(self, sums, like):
-        self._learn_statistics(like.schema_, sums, like.classes_, hasattr(like, "feature_names_in_"))
+        self._learn_statistics(like.schema_.of_more(), sums, like.classes_, hasattr(like, "feature_names_in_"))
 
     def _learn_statistics(self, schema, statistics, classes, named: bool | None = None) -> None:
         """Learn from sums under a schema; columns x0, x1, ... had no names where ``named`` does not tell."""

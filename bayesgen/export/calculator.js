@@ -2,8 +2,10 @@
 // All that is shown is put in as text, never as markup.
 (() => {
   const $ = (id) => document.getElementById(id);
-  const say = (key, values = {}) => page.sentences[key].replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+  Object.assign(sentences, page.sentences);
+  const say = (key, values) => unread(key, values ?? {}).message;
   const { classes, columns } = page, known = new Map(columns.map((column) => [column.name, column]));
+  const scored = new Map(model.columns.map((column) => [column.name, column])), signs = signsOf(page.language);
 
   /** An element with attributes and properties, around text and other elements. */
   function element(tag, given = {}, ...inside) {
@@ -14,10 +16,8 @@
   }
 
   // -- numbers as people write them -----------------------------------------------------------------------------------
-  const shown = (value, digits = 4) =>
-    new Intl.NumberFormat(page.language, { maximumSignificantDigits: digits, useGrouping: "min2" }).format(value);
-  const rounded = (value, places) => new Intl.NumberFormat(page.language,
-    { minimumFractionDigits: places, maximumFractionDigits: places }).format(value);
+  const shown = (value, digits = 4) => grouped(Number(value.toPrecision(digits)), signs, { maximumSignificantDigits: 21 });
+  const rounded = (value, places) => grouped(value, signs, { minimumFractionDigits: places, maximumFractionDigits: places });
   const signed = (value) => `${value < 0 ? "−" : "+"}${Number.isFinite(value) ? rounded(Math.abs(value), 1) : "∞"}`;
 
   /** A probability in percent: neither rounded to certainty nor to impossibility. */
@@ -27,33 +27,30 @@
     return rounded(100 * p, p < 0.0995 || p > 0.9905 ? 1 : 0) + unit;
   }
 
-  /** The number in a text with a decimal comma or point, and perhaps blanks between thousands; NaN where there is none. */
-  function numeral(text) {
-    const plain = text.replace(/(?<=\d)[\s\u2019'](?=\d)/g, "").replace("\u2212", "-").replace(/^([^.,]*),([^.,]*)$/, "$1.$2");
-    return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(plain) ? Number(plain) : NaN;
+  /** The value that a text means in a column, undefined where it is empty; throws an Error for a text that means none. */
+  function value_of({ name, choices }, text, beside) {
+    const column = scored.get(name), stripped = text.replace(AROUND, "");
+    const found = choices && chosen(choices, column, stripped);
+    if (found) return found.value;
+    if (column.kind === "duration" && /^[^:DP]+$/.test(stripped) && !GAPS.has(stripped.toLowerCase())) return `P${numberOf(column, stripped, signs, ["days"])}D`;
+    const value = valueOf(choices ? { ...column, kind: column.kind === "bool" ? "" : "category" } : column, text, signs, beside);
+    if (value === null) return undefined;
+    if (choices) throw new Error(say("no_choice", { choices: choices.map((choice) => choice.name).join(", ") }));
+    if (column.kind === "count" && !(value >= 0 && Number.isInteger(value))) throw new Error(say("no_count"));
+    return value;
   }
 
-  /** The value that a text means in a column, undefined where it is empty; throws an Error for a text that means none. */
-  function value_of(column, text) {
-    text = text.trim();
-    if (text === "") return undefined;
-    if (column.kind === "number" || column.kind === "count") {
-      const value = numeral(text);
-      if (!Number.isFinite(value)) throw new Error(say("no_number"));
-      if (column.kind === "count" && !(value >= 0 && Number.isInteger(value))) throw new Error(say("no_count"));
-      return value;
-    }
-    if (column.kind === "duration" && Number.isFinite(numeral(text))) return `P${numeral(text)}D`; // a number of days
-    if (!column.choices) return text; // a date
-    const same = (a, b) => a === b || a.toLowerCase() === b.toLowerCase();
+  /** The choice that a text names: as it stands, as a code, or but for the case of its letters, where that leaves one. */
+  function chosen(choices, column, text) {
     const texts = ({ value, name }) => [String(value), name, ...(column.kind === "bool" ? [String(Boolean(value)), String(Number(value))] : [])];
-    const found = column.choices.find((choice) => texts(choice).some((one) => same(one, text)));
-    if (!found) throw new Error(say("no_choice", { choices: column.choices.map((choice) => choice.name).join(", ") }));
-    return found.value;
+    const like = (same) => choices.filter((choice) => texts(choice).some(same));
+    const code = column.codes.get(codeOf(signs.decimal === "," ? text.replace(/^(-?[0-9]+),0+$/, "$1") : text));
+    const [exact] = like((one) => one === text), alike = like((one) => one.toLowerCase() === text.toLowerCase());
+    return exact ?? (code >= 0 ? choices[code] : alike.length === 1 ? alike[0] : undefined);
   }
 
   // -- what is known ---------------------------------------------------------------------------------------------------
-  const entries = columns.map((column, j) => {
+  const entries = columns.filter((column) => !column.told).map((column, j) => {
     const note = element("p", { className: "note", id: `note-${j}`, role: "status" });
     const back = element("button", { type: "button", className: "back", title: say("take_back", { column: column.label }) }, "×");
     back.setAttribute("aria-label", back.title);
@@ -80,17 +77,18 @@
     const field = element("div", { className: "field" }, shown_as, unit, back);
     const box = element("div", { className: "entry" }, element("div", {}, label, help), element("div", {}, field, note));
     const text = () => (inputs[0].type === "radio" ? inputs.find((one) => one.checked)?.value ?? "" : inputs[0].value);
-    const read = () => (column.choices && text() !== "" ? column.choices[text()].value : value_of(column, text()));
+    const read = () => (column.choices && text() !== "" ? column.choices[text()].value : value_of(column, text(), [column.unit, scored.get(column.name).unit].filter(Boolean)));
     const clear = () => inputs.forEach((one) => (one.type === "radio" ? (one.checked = false) : (one.value = "")));
     back.onclick = () => { clear(); inputs[0].focus(); answer(); };
     inputs.forEach((one) => one.addEventListener(one.type === "text" ? "input" : "change", () => answer()));
     return { column, box, note, back, inputs, text, read, clear };
   });
 
-  function ends({ range: [low, high], unit, kind }) {
+  function ends({ name, range: [low, high], unit, kind }) {
     const plain = (days) => new Date(days * 864e5).toLocaleDateString(page.language, { timeZone: "UTC" });
     if (kind === "date") return { low: plain(low), high: plain(high) };
-    return { low: shown(low), high: unit ? `${shown(high)} ${unit}` : shown(high) };
+    const [least, most] = [low, high].map((end) => written(scored.get(name), end, signs));
+    return { low: least, high: unit ? `${most} ${unit}` : most };
   }
 
   const outside = (column, value) => {
@@ -108,6 +106,7 @@
         if (value !== undefined) {
           remarks(Object.assign(Object.create(null), { [column.name]: value })); // or throw
           row[column.name] = value;
+          limitOf(scored.get(column.name), text(), row);
           if (outside(column, value)) words = say("outside_range", ends(column));
         }
       } catch (error) {
@@ -282,11 +281,12 @@
   }
 
   // -- several cases -------------------------------------------------------------------------------------------------
-  /** The cells of a table as a spreadsheet copies it or a CSV file holds it: the most frequent sign of its first line separates. */
+  /** The cells of a table as a spreadsheet copies it, or as the file of the fit or another holds it: its first line has the sign. */
   function cells(text) {
-    const first = text.split("\n", 1)[0], sep = ["\t", ";", ","].reduce((a, b) => (first.split(b).length > first.split(a).length ? b : a));
+    const first = text.split("\n", 1)[0], most = ["\t", ";", ","].reduce((a, b) => (first.split(b).length > first.split(a).length ? b : a));
+    const sep = !first.includes("\t") && signs.file && first.includes(signs.sep) ? `[${signs.sep}]` : most;
     const rows = [[]];
-    const pattern = new RegExp(`("(?:[^"]|"")*"|[^${sep}\n]*)(${sep}|\n|$)`, "y");
+    const pattern = new RegExp(`("(?:[^"]|"")*"|[^${sep.replace(/[[\]]/g, "")}\n]*)(${sep}|\n|$)`, "y");
     for (let match; pattern.lastIndex < text.length && (match = pattern.exec(text)); ) {
       rows.at(-1).push(match[1].startsWith('"') ? match[1].slice(1, -1).replaceAll('""', '"') : match[1].trim());
       if (match[2] === "\n") rows.push([]);
@@ -295,8 +295,8 @@
   }
 
   const harmless = (cell) => (/^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell); // a spreadsheet would run it
-  const quoted = (cell) => (/[",\n\r]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
-  const SHOWN = 200;
+  const quoted = (cell) => (/[",;|\t\n\r]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
+  const SHOWN = 200, between = signs.file ? signs.sep : signs.decimal === "," ? ";" : ","; // cells of the file of answers
   let file = "";
 
   function* answer_cases() {
@@ -304,7 +304,7 @@
     const like = (head) => columns.find((c) => !heads.includes(c.name) && [c.name, c.label].some((one) => one.toLowerCase() === head.toLowerCase()));
     const places = heads.map((head) => columns.find((c) => c.name === head) ?? like(head));
     const status = (words) => ($("cases-status").textContent = words);
-    const twice = places.find((column, i) => column && places.indexOf(column) < i), absent = columns.filter((c) => !places.includes(c));
+    const twice = places.find((column, i) => column && places.indexOf(column) < i), absent = columns.filter((c) => !places.includes(c) && !c.told);
     $("table").hidden = $("download").hidden = true;
     if (!rows.length) return status(say("cases_none"));
     if (twice) return status(say("cases_twice", { column: twice.name }));
@@ -320,8 +320,9 @@
         places.forEach((column, i) => {
           if (!column) return;
           try {
-            const value = /^(na|nan|null|n\/a|\?)$/i.test(row[i] ?? "") ? undefined : value_of(column, row[i] ?? "");
+            const one = scored.get(column.name), text = row[i] ?? "", value = value_of(column, text, one.unit || !column.unit ? [] : [column.unit]);
             if (value !== undefined) values[column.name] = value;
+            limitOf(one, text, values);
             if (outside(column, value)) words.push(`${column.label}: ${say("outside_range", ends(column))}`);
           } catch (error) {
             throw new Error(`${column.label}: ${error.message}`);
@@ -329,7 +330,7 @@
         });
         const p = predictProba(values, options());
         words.push(...remarks(values));
-        answered = [named(best(p)), ...p.map((one) => String(Number(one.toPrecision(12)))), ...(page.losses ? [page.losses.actions[decide(p, page.losses.loss).action]] : [])];
+        answered = [named(best(p)), ...p.map((one) => String(Number(one.toPrecision(12))).replace(".", signs.decimal)), ...(page.losses ? [page.losses.actions[decide(p, page.losses.loss).action]] : [])];
       } catch (error) {
         [refused, words] = [refused + 1, [error.message]];
         answered = Array(table[0].length - others.length - 2).fill("");
@@ -337,10 +338,10 @@
       table.push([String(number + 1), ...carried, ...answered, words.join(" ")]);
       yield;
     }
-    file = table.map((line) => line.map((cell) => quoted(harmless(cell))).join(",")).join("\r\n") + "\r\n";
+    file = table.map((line) => line.map((cell) => quoted(harmless(cell))).join(between)).join("\r\n") + "\r\n";
     const first = 2 + others.length, last = first + classes.length; // where the probabilities stand
     const line = (tag, cells) => element("tr", {}, ...cells.map((cell, i) => element(tag, tag === "th" ? { scope: "col" } : {},
-      tag === "td" && i >= first && i < last && cell !== "" ? percent(Number(cell)) : cell)));
+      tag === "td" && i >= first && i < last && cell !== "" ? percent(Number(cell.replace(",", "."))) : cell)));
     $("table").replaceChildren(element("table", {}, element("thead", {}, line("th", table[0])),
       element("tbody", {}, ...table.slice(1, SHOWN + 1).map((cells) => line("td", cells)))));
     $("table").hidden = $("download").hidden = false;
@@ -374,7 +375,7 @@
   // -- the page ------------------------------------------------------------------------------------------------------
   document.querySelectorAll("[data-say]").forEach((one) => (one.textContent = say(one.dataset.say)));
   $("introduction").textContent = page.introduction;
-  $("know-hint").textContent = [say(model.gaps ? "know_hint" : "know_hint_all"), page.left_out.length ? say("left_out", { columns: page.left_out.join(", ") }) : ""].join(" ").trim();
+  $("know-hint").textContent = [say(model.gaps ? "know_hint" : "know_hint_all"), say("signs", { example: rounded(12345.6, 1) }), page.left_out.length ? say("left_out", { columns: page.left_out.join(", ") }) : ""].join(" ").trim();
   $("cases-hint").textContent = say("cases_hint", { columns: columns.map((column) => column.name).join(", ") });
   $("columns").append(...entries.map((entry) => entry.box));
   $("about").append(...about(model.about).map((words) => element("p", {}, words)));

@@ -32,7 +32,8 @@ from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.checks import LARGEST_COUNT
 from bayesgen.numerics.draws import generator
 from bayesgen.posterior.leaf_factor import LeafFactor, leaf_factors
-from bayesgen.tables import arrays, design
+from bayesgen.tables import arrays, dates, design
+from bayesgen.tables.reading import limit_of
 from bayesgen.tables.table import DECLARE
 
 _LEVELS = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35)  # at which the scorer cuts a line, and their mirrors
@@ -71,12 +72,18 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         "unseen": getattr(classifier, "unseen", "error"),
         "exponent": float(getattr(classifier, "exponent_", 1.0)),
         "order": [place[column] for column in classifier.schema_.block_of],
+        "reading": _reading(classifier.schema_.reading),
     }
+    if any(column["kind"] == "date" for column in columns):
+        made["forms"] = {form: dates.pattern(form).pattern.replace("(?P<", "(?<") for form in dates.FORMATS}
     if average:
         made |= _average(classifier, entries)
     else:
         made |= _mixture(taken, entries) if generative else _regression(taken, columns)
     made["derived"] = entries.derived
+    for column in columns:
+        if column["name"] in classifier.schema_.unsigned and "range" in column:
+            column["range"][0] = max(column["range"][0], 0.0)
     checksum = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
     return made | {"about": _about(classifier, shipped, checksum)}
 
@@ -248,9 +255,16 @@ def _learned_from(classifier) -> tuple[float | None, np.ndarray | None]:
     return (float(counts.sum()), counts) if counts.any() else (None, None)  # none are kept of rows in batches
 
 
+def _reading(reading) -> dict[str, Any]:
+    """Return how the file of the fit was written, as the scorer reads texts; without a file a page has its language."""
+    signs = {"decimal": reading.decimal or ".", "thousands": reading.thousands}
+    return {"file": reading.percent is not None, "sep": reading.sep, **signs, "missing": reading.missing}
+
+
 def _columns(classifier) -> list[dict[str, Any]]:
     """Return the columns that the classifier uses, in the order of the fit."""
     schema, found = classifier.schema_, []
+    limited = {*schema.reading.limited(schema.used().columns)}
     for column in schema.used().columns:
         block, about = schema.block_of[column], {"name": column, "kind": "number"}
         if block.categories is not None:
@@ -258,10 +272,15 @@ def _columns(classifier) -> list[dict[str, Any]]:
             about["words"] = f"{listed(block.categories)}; {DECLARE}"
         elif column in schema.dates:
             about |= {"kind": "date", "days": column in schema.reading.days}  # days: later numbers may be days too
+            about["form"] = schema.reading.dates[column]
         elif schema.reading.in_days(column):
             about |= {"kind": "duration", "days": column not in schema.reading.spans}
         elif block.kinds[column] == "b":
             about |= {"kind": "bool", "categories": [False, True] if column in schema.bools else [0, 1]}
+        else:
+            about |= schema.texts_of(column) | ({"limits": True} if column in limited else {})
+        if column in {limit_of(one) for one in limited}:
+            about["told"] = True  # by the text of another column
         found.append(about)
     return found
 

@@ -1,6 +1,6 @@
 // ---- rows -----------------------------------------------------------------------------------------------------------
-// A row is an object by column name; undefined, null, NaN and "" are unknown. Dates are text, 2024-01-31 with a time or
-// without, and durations 1:30, 1 days 02:30:00 or P1DT2H30M. Within, a row is an array of numbers, a category as its place
+// A row is an object by column name; undefined, null, NaN and "" are unknown. Dates are text, as the fit had them or
+// 2024-01-31 with a time or without, and durations 1:30, 1 days 02:30:00 or P1DT2H30M. Within, a row is an array of numbers, a category as its place
 // among the categories of its column, and NaN where unknown.
 
 const K = model.classes.length;
@@ -41,20 +41,50 @@ for (const column of model.columns) {
   column.categories.forEach((label, code) => column.codes.set(codeOf(label), column.codes.has(codeOf(label)) ? -1 : code));
 }
 
-const DATE = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d(?:\.\d+)?))?(?:Z|([+-])(\d\d):?(\d\d))?)?$/;
 const CLOCK = /^(?:([+-]?\d+) days? \+?(\d\d):(\d\d):(\d\d(?:\.\d+)?)|(-?)(\d{1,4}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?)$/;
 const NUMERAL = "([+-]?[\\d.]+(?:e[+-]?\\d+)?)";
 const PERIOD = new RegExp(`^([+-]?)P(?:${NUMERAL}D)?(?:T(?:${NUMERAL}H)?(?:${NUMERAL}M)?(?:${NUMERAL}S)?)?$`);
 
-/** Return days since 1970-01-01 of a date in text; NaN where the calendar has no such day. */
-function daysOfDate(text) {
-  const [, year, month, day, hour = 0, minute = 0, second = 0, sign, hours = 0, minutes = 0] = DATE.exec(text) || [];
+const FORMS = Object.entries(model.forms || {}).map(([form, source]) => [form, new RegExp(`^(?:${source})`)]);
+const YEAR_FIRST = "%Y-%m-%d";
+const MONTHS = "january february march april may june july august september october november december".split(" ");
+
+/** Return year, month, day and days since 1970-01-01 of a text by the pattern of a format; null where it is of another. */
+function dateBy(pattern, text) {
+  const { groups } = pattern.exec(text) || {};
+  if (!groups) return null;
+  const { Y, m = 1, d = 1, b, q, V, H = 0, M = 0, S = 0, zone = "Z" } = groups;
+  const months = MONTHS.filter((name) => b && name.startsWith(b.toLowerCase()));
+  if (b && months.length !== 1) return null;
+  let [year, month, day] = [Number(Y), b ? MONTHS.indexOf(months[0]) + 1 : q ? 3 * q - 2 : Number(m), Number(d)];
   const moment = new Date(0);
+  if (V) { // the Monday of a week: the first one holds January 4
+    moment.setUTCFullYear(year, 0, 4);
+    moment.setUTCDate(4 - ((moment.getUTCDay() + 6) % 7) + 7 * (V - 1) + 3);
+    if (V < 1 || moment.getUTCFullYear() !== year) return null;
+    moment.setUTCDate(moment.getUTCDate() - 3);
+    [year, month, day] = [moment.getUTCFullYear(), moment.getUTCMonth() + 1, moment.getUTCDate()];
+  }
   moment.setUTCFullYear(year, month - 1, day);
-  const there = year > 0 && moment.getUTCMonth() === month - 1 && moment.getUTCDate() === Number(day);
-  if (!there || hour > 23 || minute > 59 || second >= 60 || minutes > 59) return NaN;
-  const zone = (sign === "-" ? -1 : 1) * (60 * hours + 1 * minutes);
-  return moment.getTime() / 86400000 + (60 * hour + 1 * minute - zone + second / 60) / 1440;
+  const there = year > 0 && moment.getUTCMonth() === month - 1 && moment.getUTCDate() === day;
+  const shift = zone === "Z" ? 0 : (zone[0] === "-" ? -1 : 1) * (60 * zone.slice(1, 3) + 1 * zone.slice(-2));
+  const days = moment.getTime() / 86400000 + (60 * H + 1 * M - shift + S / 60) / 1440;
+  return { month, day, days: there && H <= 23 && M <= 59 && S < 61 ? days : NaN };
+}
+
+/** Return days since 1970-01-01 of a date in text, by the format of the fit; NaN where it is none, or one of two. */
+function daysOfDate(text, { form }) {
+  const found = new Map();
+  for (const [name, pattern] of FORMS) {
+    const date = dateBy(pattern, text);
+    if (date && (name === YEAR_FIRST || (date.month >= 1 && date.month <= 12 && date.day >= 1 && date.day <= 31))) found.set(name, date);
+    if (found.has(YEAR_FIRST)) break;
+  }
+  if (found.has(form)) return found.get(form).days;
+  const others = [...found.keys()], first = found.get(others[0]);
+  const against = form && form !== YEAR_FIRST && others.some((one) => one !== YEAR_FIRST && one[2] === form[2]);
+  if (!first || against) return NaN;
+  return others.length === 1 || found.has("%d.%m.%Y") || first.month === first.day ? first.days : NaN;
 }
 
 /** Return the days of a duration in text; NaN where it is none. */
@@ -107,7 +137,7 @@ function entry(column, value, remarks) {
   }
   const [daysOf, things, one] = TEXTS[column.kind] || [];
   if (daysOf && typeof value === "string") {
-    const days = daysOf(value.trim());
+    const days = daysOf(value.trim(), column);
     if (Number.isNaN(days)) throw refusal(column, `${shown(value)} is not a ${one}`);
     return days;
   }

@@ -8,16 +8,29 @@ from typing import Any
 
 from bayesgen.core.errors import counted
 from bayesgen.export.plain import plain
+from bayesgen.export.wording import sentences
 from bayesgen.files import disk
 from bayesgen.numerics.checks import check_count
 
 DRAWS = 400
 SCRIPT = "a script in JavaScript", (".js", ".mjs")  # what a file holds, and how its name ends
 _LARGEST = 10_000_000  # bytes of a script
-_PARTS = ("numbers", "rows", "entries", "kinds", "average", "mixture", "regression", "answers", "questions")  # files
+_PARTS = (
+    "numbers",
+    "rows",
+    "texts",
+    "entries",
+    "kinds",
+    "average",
+    "mixture",
+    "regression",
+    "answers",
+    "questions",
+)  # files
+_UNREAD = ("no_number", "two_numbers", "no_unit", "a_percent")  # sentences on a text that is no value
 _EXPORTS = (
     "export { model, predictProba, predictLogProba, predictProbaInterval, explain, nextMeasurement, nextMeasurements, "
-    "typicality, decide, remarks };"
+    "typicality, decide, remarks, parse };"
 )
 
 
@@ -26,8 +39,10 @@ def script(classifier, draws: int = DRAWS) -> str:
 
     Its functions take a row as an object by column name, where null is unknown: ``predictProba(row)``,
     ``predictProbaInterval(row)``, ``explain(row, label)``, ``nextMeasurement(row)``, ``typicality(row)``,
-    ``decide(probabilities, loss)``. It needs nothing else, and runs in every browser and in Node. The last line of the
-    text is the only one that makes it a module; without it, it is a script for a page.
+    ``decide(probabilities, loss)``. ``parse(texts)`` makes such a row of texts: numbers as the file of the fit writes
+    them, or else as a language does, ``parse(texts, {language: "de"})``, dates, words for gaps. The script needs
+    nothing else, and runs in every browser and in Node. The last line of the text is the only one that makes it a
+    module; without it, it is a script for a page.
 
     Parameters
     ----------
@@ -63,7 +78,8 @@ def source(made: Mapping[str, Any]) -> str:
         shipped, of = about["draws"]
         head += f"\n// Its probabilities are averages over {counted(shipped, 'draw')} of {of}."
     model = ",\n".join(f"  {name}: {_literal(value)}" for name, value in made.items())
-    text = f'{head}\n"use strict";\n\nconst model = {{\n{model},\n}};\n\n{scorer}'
+    said = _literal({key: text for key, text in sentences().items() if key in _UNREAD})
+    text = f'{head}\n"use strict";\n\nconst model = {{\n{model},\n}};\nconst sentences = {said};\n\n{scorer}'
     if len(text) > _LARGEST:
         trees = sum(len(_literal(factor)) for factor in made["factors"] if "child" in factor)
         cure = "members='generative', which have no trees" if trees > len(text) / 2 else "fewer columns or categories"

@@ -28,7 +28,7 @@ _TEXTS = {
 }
 
 
-def _sentences() -> dict[str, str]:
+def sentences() -> dict[str, str]:
     """Return the sentences of the page in English."""
     text = resources.files("bayesgen.export").joinpath("words.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)["sentences"]
@@ -40,10 +40,10 @@ def page_words(words, model) -> tuple[dict[str, Any], tuple[Path, ...]]:
     ``words`` are a file in TOML, what it holds, or None; ``model`` is the classifier in plain numbers.
     """
     source = _Source.of({} if words is None else words)
-    given, labels, sentences = source.given, model["classes"], _sentences()
+    given, labels, told = source.given, model["classes"], sentences()
     source.check(given, _form(model))
     for key, sentence in given.get("sentences", {}).items():
-        known = sorted(set(re.findall(r"\{(\w+)\}", sentences[key])))
+        known = sorted(set(re.findall(r"\{(\w+)\}", told[key])))
         if unknown := sorted(set(re.findall(r"\{(\w+)\}", sentence)) - {*known}):
             raise source.fault(("sentences", key), f"{{{unknown[0]}}} stands for nothing; known: {named(known)}")
     if not re.fullmatch(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*", given.get("language") or "en"):
@@ -55,27 +55,27 @@ def page_words(words, model) -> tuple[dict[str, Any], tuple[Path, ...]]:
     pictures, files = source.pictures()
     either = f"{', '.join(labels[:-1])} or {labels[-1]}?" if 1 < len(labels) < 5 else f"One of {len(labels)} classes"
     usual = {"title": either, "introduction": "", "language": "en", "footer": ""}
-    sentences |= given.get("sentences", {})
+    told |= given.get("sentences", {})
     about = given.get("classes", {})
     classes = [{"name": about.get(label, {}).get("name") or label} | pictures.get(label, {}) for label in labels]
-    columns = {column["name"]: _column(column, given, sentences) for column in model["columns"]}
+    columns = {column["name"]: _column(column, given, told) for column in model["columns"]}
     return {key: given.get(key) or text for key, text in usual.items()} | {
         "classes": classes,
         "columns": [columns[name] for name in dict.fromkeys([*order, *names])],
-        "sentences": sentences,
+        "sentences": told,
     }, files
 
 
-def _column(column, given, sentences) -> dict[str, Any]:
+def _column(column, given, told) -> dict[str, Any]:
     """Return a column as the script of the page takes it."""
     said = given.get("columns", {}).get(column["name"], {})
-    found = {key: column[key] for key in ("name", "kind", "range") if key in column}
+    found = {key: column[key] for key in ("name", "kind", "range", "told") if key in column}
     found |= {"label": said.get("name") or _plainly(column["name"])}
-    usual = {"unit": "days"} if column["kind"] == "duration" else {}
+    usual = {"unit": unit} if (unit := "days" if column["kind"] == "duration" else column.get("unit")) else {}
     found |= usual | {key: said[key] for key in ("unit", "help") if said.get(key)}
     if values := column.get("categories"):
         bools = column["kind"] == "bool" or all(isinstance(value, bool) for value in values)
-        texts = {v: (sentences["yes"] if v else sentences["no"]) if bools else str(v) for v in values}
+        texts = {v: (told["yes"] if v else told["no"]) if bools else str(v) for v in values}
         words = said.get("categories", {})
         found["choices"] = [{"value": v, "name": words.get(str(v)) or texts[v]} for v in values]
     return found
@@ -93,8 +93,7 @@ def _form(model) -> dict[str, Any]:
         for one in model["columns"]
     }
     classes = {label: {"name": str, "picture": str} for label in model["classes"]}
-    sentences = dict.fromkeys(_sentences(), str)
-    tables = {"columns": columns, "classes": classes, "sentences": sentences}
+    tables = {"columns": columns, "classes": classes, "sentences": dict.fromkeys(sentences(), str)}
     return dict.fromkeys(_TEXTS, str) | {"order": list} | tables
 
 

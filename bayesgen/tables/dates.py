@@ -46,7 +46,7 @@ _CALENDAR = 700_000  # days from 1970 to the last year that is written as a date
 
 
 @functools.cache
-def _pattern(form: str) -> re.Pattern:
+def pattern(form: str) -> re.Pattern:
     """Return the regular expression that matches dates of a format, those of days with a time or without."""
     if form in _PERIODS:
         return re.compile(f"{_PERIODS[form]}$")
@@ -58,7 +58,7 @@ def _pattern(form: str) -> re.Pattern:
 
 def _possible(text: str) -> frozenset[str]:
     """Return the formats in which a text may be a date: of 3/4/2024 two, of 13/4/2024 one, of a word none."""
-    if _pattern(YEAR_FIRST).match(text):
+    if pattern(YEAR_FIRST).match(text):
         return frozenset([YEAR_FIRST])
     if not (local := _LOCAL.match(text)):
         return frozenset(form for form in _PERIODS if _parts(text, form) is not None)
@@ -69,7 +69,7 @@ def _possible(text: str) -> frozenset[str]:
 
 def _parts(text: str, form: str) -> dict[str, str] | None:
     """Return the year, month and day of a text, and its time, by their letters; None where it is not of the format."""
-    if (found := _pattern(form).match(text)) is None:
+    if (found := pattern(form).match(text)) is None:
         return None
     usual = {"m": "1", "d": "1", "H": "0", "M": "0", "S": "0", "zone": "Z"}
     parts = usual | {name: value for name, value in found.groupdict().items() if value is not None}

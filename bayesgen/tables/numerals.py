@@ -15,6 +15,7 @@ from bayesgen.tables.columns import first_texts, refused
 from bayesgen.tables.text import GAP_WORDS, Kind, column_of, gaps_among_numbers, matches, sampled
 
 _BLANK = "[ \t\u00a0\u2007\u2009\u202f]"  # blanks that stand in numbers, those that do not break a line among them
+BLANKS = " \t\u00a0\u2007\u2009\u202f\r\n"  # that may stand around a text
 _MINUS = "[-\u2212\u2013]"  # of keyboards; of word processors and typesetting, which some write as a dash
 _NEGATIVE = f"^{_BLANK}*(?:[(]([^)]*)[)]|(.*[0-9%]){_BLANK}?{_MINUS}){_BLANK}*$"  # (7.5) and 7.5-, of accountants
 _APART = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _BLANK}  # between thousands
@@ -79,6 +80,19 @@ class Numerals:
         bare = compute.replace_substring_regex(bare, f"[^-+0-9eE{self.decimal}]", "")
         bare = compute.replace_substring(bare, ",", ".")
         return compute.if_else(compute.match_substring_regex(fields, self.pattern), bare, fields)
+
+    def value(self, text: str, fraction: bool | None = None) -> float | None:
+        """Return the number of one text, without its unit; None where it is none, or one of two.
+
+        A text is one of two where its sign may be of thousands or of a fraction: if it is written as by programs, and
+        others are not, or if the column is known to hold no ``fraction``.
+        """
+        plain = self.decimal == "," and self.thousands != "." and bool(_fits(_PLAIN, text))
+        apart = any(thousands_apart(pa.array([text]), sign) for sign in ".," if sign != self.thousands)
+        if (apart and (plain or fraction is False)) or not (plain or _fits(self.pattern, text)):
+            return None
+        value = float(text if plain else self.plain(pa.array([text]))[0].as_py())
+        return value / 2 if self.limits and value > 0 and re.search(_BELOW, text) else value
 
     def given(self, otherwise: "Numerals") -> tuple[Argument, ...]:
         """Return the arguments that have to be said where otherwise those of another way hold."""
@@ -210,6 +224,17 @@ def office_column(fields: "pa.Array", missing, kind, how: Numerals) -> Column | 
     unusual = {"percent": percent, "limit": limits, "minus": minus, "bare": not_zero & ~percent & percent.any()}
     first = {name: distinct[int(found.argmax())].as_py().strip() for name, found in unusual.items() if found.any()}
     return Column(values, spelled, limited, **first)
+
+
+def readings(text: str, how: Numerals) -> list[str]:
+    """Return the numbers that a text is in any of the usual ways of writing, as ``how`` writes them.
+
+    >>> readings("1,200", Numerals()), readings("37.6", Numerals(",", ".")), readings("5 10", Numerals())
+    (['1200', '1.2'], ['37,6'], [])
+    """
+    found = (way.value(text) for way in (*WAYS[2:], *WAYS[:2]) if _fits(way.pattern, text))
+    numbers = (value for value in dict.fromkeys(found) if value is not None and np.isfinite(value))
+    return [f"{value:.15g}".replace(".", how.decimal) for value in numbers]
 
 
 def proves(fields: "pa.Array", how: Numerals) -> bool:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import Argument, InputError, quoted
+from bayesgen.core.errors import Argument, InputError, quoted, shortened
 from bayesgen.core.registry import saveable
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.columns import refused
 from bayesgen.tables.dates import FORMATS, check_order, days, durations, reordered
 from bayesgen.tables.marks import holds, joined, marks_of
-from bayesgen.tables.numerals import DURATION, Column, Numerals, thousands_apart
+from bayesgen.tables.numerals import BLANKS, DURATION, Column, Numerals, readings, thousands_apart, undressed
+from bayesgen.tables.text import GAP_WORDS
 
 _ATTRIBUTE = "bayesgen.reading"  # key of the account among the attributes of a DataFrame
 _MARKS = "marks"  # key, in the account there, of the marks of its columns
@@ -115,6 +116,37 @@ class Reading:
             known |= {"fractions": {}, "plain": ()}
         return replace(self, **known)
 
+    def number(self, text: str, column: str, beside: Iterable[str] = (), whole: bool = False, limits=False) -> float:
+        """Return the number that one text means in a column of numbers, NaN for a gap, as of a later file.
+
+        Units that stand ``beside`` it need not be in the text. ``whole`` tells that the fit had whole numbers alone,
+        where its account does not; with ``limits`` a text may be one. Scripts and pages read in the same way
+        (`bayesgen/export/texts.js`). Raise `InputError`, which says what to write, where it is none, or one of two.
+
+        >>> Reading(decimal=",").number("1,2", "dose"), Reading().number("37.6 \u00b0C", "heat", ["\u00b0C"])
+        (1.2, 37.6)
+        """
+        text, beside = text.strip(BLANKS), list(beside)
+        if not text or text in self.missing or text.lower() in GAP_WORDS:
+            return np.nan
+        percent, unit, number = column in (self.percent or ()), self.units.get(column, ""), text
+        for one in filter(None, [*beside, unit]):
+            number = undressed(pa.array([number], pa.string()), one)[0].as_py()
+        how = replace(self.numerals(column), limits=limits, unit="")
+        value = how.value(number, self.fractions.get(column, False if whole else None))
+        bare = "%" not in text if percent else unit and column not in self.bare and number == text
+        if bare and not beside and any(map(text.__contains__, "123456789")):
+            why = f"has no {'%' if percent else unit}, which the numbers of the fit have"
+        elif "%" in number and not percent:
+            why = "has a percent sign, and the numbers of the fit have none"
+        elif value is not None and np.isfinite(value):
+            return value
+        elif len(found := readings(number, how)) > 1:
+            why = f"is {' or '.join(found)}? Write {' or '.join(found)}"
+        else:
+            why = f"is no number here: write {found[0] if found else f'1234{how.decimal}5'}"
+        raise InputError(f"column {column!r}: {shortened(text)} {why}", column=column, value=text)
+
     def limited(self, used: Iterable[str]) -> list[str]:
         """Return the columns of a later file in which limits are read, by the columns that its fit used.
 
@@ -189,6 +221,10 @@ class Reading:
         if bare and lacks:
             text = f"has no {unit}, which the numbers of the fit have: if they are in {unit}, give "
             raise _against(name, fields, bare, text, Argument("units", {name: unit}))
+        if column.apart and self.decimal == ",":
+            cures = [Argument("decimal", "."), " for a fraction, ", Argument("thousands", "."), " for thousands"]
+            text = f"is {' or '.join(readings(column.apart, how))}, and the fit had decimal commas: give "
+            raise _against(name, fields, column.apart, text, *cures)
         fraction = self.fractions.get(name)
         for sign in ".," if fraction is not None else "":
             if not (entry := thousands_apart(fields, sign)):

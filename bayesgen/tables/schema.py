@@ -4,8 +4,8 @@ A block is a set of columns of one family, handed to one leaf as an array (n, co
 """
 
 import functools
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,8 @@ class Schema:
         Library of the DataFrame, "pandas", "polars" or "pyarrow", in which rows are given back.
     reading : Reading
         How the table of the fit was written, by which later ones are read.
+    whole, unsigned : tuple of str
+        Columns of a table in memory that held whole numbers alone, and none below 0.
     """
 
     columns: tuple[str, ...]
@@ -127,6 +129,8 @@ class Schema:
     bools: tuple[str, ...] = ()
     library: str = "pandas"
     reading: Reading = Reading()
+    whole: tuple[str, ...] = field(default=(), compare=False)
+    unsigned: tuple[str, ...] = field(default=(), compare=False)
 
     @classmethod
     def learn(cls, table: Columns, features) -> "Schema":
@@ -175,6 +179,12 @@ class Schema:
         """Return the schema with the account of how a table was written, and of the dates in it."""
         dates = [column for column, block in self.block_of.items() if block.leaf == "date"]
         spans = tuple(column for column in self.block_of if column in table.durations)
+        if isinstance(table, Table) and not table.sparse:
+            numeric = (
+                c for c, block in self.block_of.items() if block.categories is None and c not in (*spans, *dates)
+            )
+            plain = tuple(c for c in numeric if table.kind(c) == "f")
+            self = replace(self, **dict(zip(("whole", "unsigned"), table.held(plain), strict=True)))
         if not dates and not spans and table.reading == self.reading:
             return self
         if changed := [column for column in self.block_of if column in table.changed]:
@@ -186,6 +196,10 @@ class Schema:
         found = {column: known.dates.get(column, "") if form is None else form for column, form in forms.items()}
         units = {**known.units, **dict.fromkeys(spans, DURATION)}
         return replace(self, reading=replace(known, dates=found, days=days, spans=spans, units=units))
+
+    def of_more(self) -> "Schema":
+        """Return the schema of more rows than it was learned from, of whose numbers less is known."""
+        return replace(self, whole=(), unsigned=())
 
     @property
     def dates(self) -> tuple[str, ...]:
@@ -247,6 +261,19 @@ class Schema:
                 dated = durations(cells) if column in self.reading.spans else dated
                 result[column] = cells.astype(bool) if column in self.bools else dated
         return result
+
+    def number(self, text: str, column: str, beside: Iterable[str] = ()) -> float:
+        """Return the number that a text means in a column of numbers, NaN for a gap, as `Reading.number` reads it."""
+        limits = column in self.reading.limited(self.used().columns)
+        return self.reading.number(text, column, beside, column in self.whole, limits)
+
+    def texts_of(self, column: str) -> dict[str, Any]:
+        """Return what is known of a column of numbers by which its texts are read, for programs without Python."""
+        reading, fraction = self.reading, self.reading.fractions.get(column, False if column in self.whole else None)
+        found = {"fraction": fraction} if fraction is not None else {}
+        if unit := "%" if column in (reading.percent or ()) else reading.units.get(column, ""):
+            found |= {"unit": unit, "bare": column in reading.bare}
+        return found | ({"programs": True} if column in reading.plain else {})
 
     def nothing(self) -> dict[str, np.ndarray]:
         """Return one row with every entry missing."""

@@ -22,6 +22,7 @@ from bayesgen.tables.columns import (
     factorize,
     frame_of,
     object_kind,
+    over_rows,
     refuse,
     refused,
     sorted_levels,
@@ -32,6 +33,7 @@ from bayesgen.tables.dates import form_of
 from bayesgen.tables.description import Columns, Verdict, of_labels, of_whole
 from bayesgen.tables.reading import Reading, changed_after
 
+_FIRST = 1000  # rows of a column that mostly tell that its numbers are not whole
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
 _WORDS = (pd.StringDtype, pd.CategoricalDtype)  # what pandas calls the same
 DECLARE = (
@@ -240,6 +242,18 @@ class Table(Columns):
             result[:, j] = self._number(column)
         return result
 
+    def held(self, columns: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the columns of numbers that hold whole ones alone, and those that hold none below 0."""
+        whole, unsigned = list[str](), list[str]()
+        together = self._array is not None and self._array.dtype.kind in "iuf"
+        for names in [columns] if together and columns else [(column,) for column in columns]:
+            x: Any = self.numbers(names) if together else self._number(names[0])[:, None]
+            low = over_rows(np.fmin, x) if len(x) else np.full(len(names), np.nan)
+            unsigned += [names[j] for j in np.flatnonzero(low >= 0)]
+            may = np.flatnonzero(_are_whole(x[:_FIRST]).all(0))
+            whole += [names[j] for j in may if _are_whole(x[:, j]).all()]
+        return tuple(whole), tuple(unsigned)
+
     def _days(self, column: str) -> np.ndarray:
         if self._dates is None or column not in self._dates.dates:
             return self.numbers((column,))
@@ -335,6 +349,12 @@ class Table(Columns):
             text = f"is not one of the categories {listed(categories)}; "
             raise refused(column, row, value, text, Argument("categories", value, DECLARE))
         return np.array([*(position.get(value, np.nan) for value in distinct), np.nan])[codes]
+
+
+def _are_whole(x) -> np.ndarray:
+    """Return the mask of whole numbers and gaps."""
+    with np.errstate(invalid="ignore"):  # of infinite ones
+        return (x == np.floor(x)) | np.isnan(x)
 
 
 @functools.lru_cache(8)
