@@ -89,12 +89,14 @@ def test_it_says_that_it_is_ready_and_what_it_serves(served):
         ("income", 0, "greater than 0"),
         ("blood pressure", "high", "number"),
         ("blood pressure", 10**400, "number"),
-        ("blood pressure", "1.234", "the fit had numbers"),
+        ("blood pressure", "1,234", "1,234 is 1234 or 1.234? Write 1234 or 1.234"),
+        ("blood pressure", "NA", "a gap is null"),
         ("smoker", 2, "boolean"),
-        ("since", "31.02.2024", "2024-01-31T12:30"),
-        ("since", "2024-02-31", "date"),
+        ("since", "31.02.2024", "write dates as 2024-01-31"),
+        ("since", "2024-02-31", "write dates as 2024-01-31"),
+        ("since", "03/04/2024", "begin with the day or with the month"),
         ("since", 19754, "2024-01-31T12:30"),  # days to bayesgen, seconds to others
-        ("since", "1706745600", "2024-01-31T12:30"),
+        ("since", "1706745600", "write dates as 2024-01-31"),
         ("presure", 120, "not permitted"),
     ],
 )
@@ -104,6 +106,14 @@ def test_what_the_columns_cannot_hold_is_refused(served, column, value, told):
     assert found.status_code == 422
     (problem,) = found.json()["detail"]
     assert problem["loc"][1] == 1 and column in problem["loc"] and told in problem["msg"]
+
+
+@pytest.mark.parametrize("served", ["naive Bayes", "averaged"], indirect=True)
+def test_texts_are_read_as_entries_of_a_later_file(served):
+    client = served[2]
+    texts = {"blood pressure": " 151.5", "visits": "4", "income": "9e2", "since": "01.02.2024 9:30"}
+    found = client.post("/predict", json=[ROW, ROW | texts]).json()
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("served", ["naive Bayes", "averaged"], indirect=True)

@@ -14,6 +14,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BeforeValidator, ConfigDict, Field, FiniteFloat, NonNegativeFloat, PositiveFloat, create_model
 
 import bayesgen as bg
+from bayesgen.tables.dates import moments
 
 file = Path(os.environ["MODEL"])
 classifier = bg.load(file)
@@ -26,36 +27,49 @@ COUNT = Annotated[int, Field(ge=0, le=1 << 53)]  # beyond it not every whole num
 FAMILIES |= {"poisson": COUNT, "multinomial": COUNT}
 
 
-def written(moment) -> str:
-    if isinstance(moment, str) and moment[4:5] == "-":
-        return moment
-    raise ValueError("a date is written as 2024-01-31 or 2024-01-31T12:30")  # a number might be days or seconds
-
-
 def no_bool(value):
     if isinstance(value, bool):
         raise ValueError("true and false are no numbers here, nor categories")  # to Python they are 1 and 0
     return value
 
 
-def number(value):
-    if isinstance(value, str):
-        raise ValueError("the fit had numbers in this column")  # "1.234" may be 1234
-    return no_bool(value)
+def number(name):
+    """A number in JSON is one; a text is read as an entry of a later file."""
+
+    def read(value):
+        value = schema.number(value, name) if isinstance(value, str) else no_bool(value)
+        if value != value:
+            raise ValueError("a gap is null")
+        return value
+
+    return read
 
 
-def kind(block) -> Any:
+def moment(name):
+    """A date is text, as the fit had it or 2024-01-31: a number might be days or seconds."""
+
+    def read(value):
+        if not isinstance(value, str):
+            raise ValueError("a date is written as 2024-01-31 or 2024-01-31T12:30")
+        return moments(schema.reading.days_of([value], name))[0].item()
+
+    return read
+
+
+def kind(block, name) -> Any:
     if block.leaf == "bernoulli" or (block.categories and any(isinstance(label, bool) for label in block.categories)):
         check = BeforeValidator(lambda value: value)
     else:
-        check = BeforeValidator(no_bool if block.categories else number)
+        check = BeforeValidator(no_bool if block.categories else number(name))
     if block.categories:  # others are refused
         return Annotated[Enum(block.name, {f"label {i}": label for i, label in enumerate(block.categories)}), check]
     return Annotated[FAMILIES.get(block.leaf, FiniteFloat) if isinstance(block.leaf, str) else FiniteFloat, check]
 
 
-kinds = dict.fromkeys(schema.columns, Any) | {name: kind(block) for block in schema.blocks for name in block.columns}
-kinds |= dict.fromkeys(schema.dates, Annotated[datetime, BeforeValidator(written)])
+kinds = dict.fromkeys(schema.columns, Any) | {
+    name: kind(block, name) for block in schema.blocks for name in block.columns
+}
+kinds |= {name: Annotated[datetime, BeforeValidator(moment(name))] for name in schema.dates}
 fields = {f"column_{i}": (kinds[name] | None, Field(None, alias=name)) for i, name in enumerate(kinds)}
 Row = create_model("Row", __config__=ConfigDict(extra="forbid", use_enum_values=True), **fields)  # absent: missing
 Rows = Annotated[list[Row], Field(min_length=1, max_length=10_000)]
