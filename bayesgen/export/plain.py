@@ -63,6 +63,7 @@ def plain(classifier, draws: int) -> dict[str, Any]:
     columns, place = entries.columns, entries.place
     made = {
         "classes": [str(label) for label in classifier.classes_.tolist()],
+        "target": classifier.schema_.target,
         "columns": columns,
         "unused": [name for name in classifier.schema_.columns if name not in place],
         "generative": generative,
