@@ -222,7 +222,7 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
             left out together, so that exponents and weights suit rows of new groups. A row whose label is missing
             stands for itself. Without groups, copies of rows leave together (see Notes); under ``range(n)`` none do.
         classes, label_weight : optional
-            As in `NaiveBayesClassifier.fit`. A row leaves with all its shares, so that none predicts its own other half.
+            As in `NaiveBayesClassifier.fit`. A row leaves with all its shares: none predicts its own other half.
         """
         averaged_settings.check_settings(self)
         self._learn(X, *for_fit(y, classes, sample_weight, label_weight), groups)

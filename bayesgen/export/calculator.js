@@ -377,7 +377,7 @@
   $("introduction").textContent = page.introduction;
   const unasked = columns.filter((one) => !one.asked && !one.told).map((one) => one.label);
   $("know-hint").textContent = [say(model.gaps ? "know_hint" : "know_hint_all"), say("signs", { example: rounded(12345.6, 1) }), page.left_out.length ? say("left_out", { columns: page.left_out.join(", ") }) : "",
-    unasked.length ? say("not_asked", { columns: unasked.join(", ") }) : ""].join(" ").trim();
+    unasked.length ? say("not_asked", { columns: unasked.join(", ") }) : ""].filter(Boolean).join(" ");
   $("cases-hint").textContent = say("cases_hint", { columns: columns.map((column) => column.name).join(", ") });
   $("columns").append(...entries.map((entry) => entry.box));
   $("about").append(...about(model.about).map((words) => element("p", {}, words)));

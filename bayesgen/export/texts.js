@@ -46,7 +46,7 @@ function numeralPattern({ decimal, thousands, limits }) {
 const isApart = (text, sign) => new RegExp(`^[^0-9.,]*[1-9][0-9]{0,2}(${APART[sign]}[0-9]{3})+[^0-9.,]*$`).test(text);
 
 /** Return the number of one text without its unit; null where it is none, or one of two (`Numerals.value`). */
-function numberIn(text, how, fraction) {
+function numberOfText(text, how, fraction) {
   if (text.length > 100) return null;
   const plain = how.decimal === "," && how.thousands !== "." && PLAIN.test(text);
   const apart = [".", ","].some((sign) => sign !== how.thousands && isApart(text, sign));
@@ -71,11 +71,11 @@ const howOf = (column, how) => ({ ...how, ...(column.programs ? { decimal: ".", 
 function numberOf(column, text, signs, beside = []) {
   const how = howOf(column, signs), { unit = "" } = column, percent = unit === "%";
   const number = [...beside, percent ? "" : unit].filter(Boolean).reduce(undressed, text);
-  const value = numberIn(number, how, column.fraction), bare = percent ? !text.includes("%") : unit && !column.bare && number === text;
+  const value = numberOfText(number, how, column.fraction), bare = percent ? !text.includes("%") : unit && !column.bare && number === text;
   if (bare && !beside.length && /[1-9]/.test(text)) throw unread("no_unit", { text, unit });
   if (number.includes("%") && !percent) throw unread("a_percent", { text });
   if (value !== null && Number.isFinite(value)) return value;
-  const ways = WAYS.map((way) => numberIn(number, way)).filter((one) => one !== null && Number.isFinite(one));
+  const ways = WAYS.map((way) => numberOfText(number, way)).filter((one) => one !== null && Number.isFinite(one));
   const found = [...new Set(ways)].map((one) => String(one).replace(".", how.decimal));
   if (found.length > 1) throw unread("two_numbers", { text, first: found[0], second: found[1] });
   throw unread("no_number", { text, example: found[0] ?? `1234${how.decimal}5` });
