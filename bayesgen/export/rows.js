@@ -82,8 +82,7 @@ function daysOfDate(text, { form }) {
   }
   if (found.has(form)) return found.get(form).days;
   const others = [...found.keys()], first = found.get(others[0]);
-  const against = form && form !== YEAR_FIRST && others.some((one) => one !== YEAR_FIRST && one[2] === form[2]);
-  if (!first || against) return NaN;
+  if (!first || (form && form !== YEAR_FIRST && others.some((one) => one !== YEAR_FIRST && one[2] === form[2]))) return NaN;
   return others.length === 1 || found.has("%d.%m.%Y") || first.month === first.day ? first.days : NaN;
 }
 

@@ -62,11 +62,10 @@ def page_words(words, model) -> tuple[dict[str, Any], tuple[Path, ...]]:
     told |= given.get("sentences", {})
     about = given.get("classes", {})
     classes = [{"name": about.get(label, {}).get("name") or label} | pictures.get(label, {}) for label in labels]
-    rows = model["about"]["rows"] or 0
     columns = {column["name"]: _column(column, given, told) for column in model["columns"]}
     for column in model["columns"]:
-        unlikely = column["name"] not in order and names_row(column, rows)
-        columns[column["name"]]["asked"] = not (column.get("told") or (unlikely and model["gaps"]))
+        unlikely = model["gaps"] and column["name"] not in order and names_row(column, model)
+        columns[column["name"]]["asked"] = not (column.get("told") or unlikely)
     return {key: given.get(key) or text for key, text in usual.items()} | {
         "classes": classes,
         "columns": [columns[name] for name in dict.fromkeys([*order, *names])],
@@ -89,11 +88,13 @@ def _column(column, given, told) -> dict[str, Any]:
     return found
 
 
-def names_row(column: Mapping[str, Any], rows: float) -> bool:
-    """Return True if a column seems to tell which row it is, of so many: an identifier, its date, a free text."""
+def names_row(column: Mapping[str, Any], model) -> bool:
+    """Return True if a column seems to tell which row it is: an identifier, the date of the row, a free text."""
     if column["kind"] == "category":
         texts = [str(value) for value in column["categories"]]
-        return len(texts) > max(20, rows / 4) or (len(texts) > 7 and sum(map(len, texts)) > 30 * len(texts))
+        return len(texts) > max(20, (model["about"]["rows"] or 0) / 4) or (
+            len(texts) > 7 and sum(map(len, texts)) > 30 * len(texts)
+        )
     named = NAMES.search(column["name"]) and column.get("fraction") is False
     return bool(named) or (column["kind"] == "date" and not _BIRTH.search(column["name"]))
 
@@ -107,8 +108,7 @@ def doubts(model: Mapping[str, Any]) -> Iterator[str]:
         if found := [*alike(levels), *initials]:
             pairs = several(" and ".join(map(repr, group)) for group in found)
             yield f"column {column['name']!r}: {pairs} may be one level, of which the page offers each: join them"
-    rows = model["about"]["rows"] or 0
-    if not model["gaps"] and (asked := [column["name"] for column in model["columns"] if names_row(column, rows)]):
+    if not model["gaps"] and (asked := [column["name"] for column in model["columns"] if names_row(column, model)]):
         yield f"the page has to ask for {named(asked)}, which seem to tell which row it is: fit without them"
 
 
@@ -205,8 +205,8 @@ def words_template(classifier) -> str:
     """
     model = plain(classifier, 1)
     lines = [f'{key} = ""  # {meaning}' for key, meaning in _TEXTS.items()]
-    asked = [c["name"] for c in page_words(None, model)[0]["columns"] if c["asked"]]
-    lines.append(f"order = [{', '.join(map(_quoted, asked))}]")
+    asked = (_quoted(one["name"]) for one in page_words(None, model)[0]["columns"] if one["asked"])
+    lines.append(f"order = [{', '.join(asked)}]")
     for column in model["columns"]:
         table = f"columns.{_quoted(column['name'])}"
         lines += ["", f"[{table}]", f"name = {_quoted(_plainly(column['name']))}", 'unit = ""', 'help = ""']

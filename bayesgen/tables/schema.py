@@ -277,8 +277,9 @@ class Schema:
 
     def texts_of(self, column: str) -> dict[str, Any]:
         """Return what is known of a column of numbers by which its texts are read, for programs without Python."""
-        reading, fraction = self.reading, self.reading.fractions.get(column, False if column in self.whole else None)
-        found = {"fraction": fraction} if fraction is not None else {}
+        reading, found = self.reading, {"fraction": False} if column in self.whole else {}
+        if column in reading.fractions:
+            found["fraction"] = reading.fractions[column]
         if unit := "%" if column in (reading.percent or ()) else reading.units.get(column, ""):
             found |= {"unit": unit, "bare": column in reading.bare}
         return found | ({"programs": True} if column in reading.plain else {})
