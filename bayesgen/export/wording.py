@@ -22,7 +22,6 @@ from bayesgen.tables.text import alike
 _LARGEST = 5_000_000  # bytes of all pictures
 _PICTURES = {b"\x89PNG\r\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp"}
 _KINDS = {"columns": "column", "classes": "class", "categories": "category", "sentences": "sentence"}
-_BIRTH = re.compile("birth|born|dob|geb|nai|nac", re.I)  # a date that a person knows
 _TEXTS = {
     "title": "the heading of the page",
     "introduction": "a sentence or two below it",
@@ -96,7 +95,7 @@ def names_row(column: Mapping[str, Any], model) -> bool:
             len(texts) > 7 and sum(map(len, texts)) > 30 * len(texts)
         )
     named = NAMES.search(column["name"]) and column.get("fraction") is False
-    return bool(named) or (column["kind"] == "date" and not _BIRTH.search(column["name"]))
+    return bool(named) or (column["kind"] == "date" and not re.search("birth|born|dob|geb", column["name"], re.I))
 
 
 def doubts(model: Mapping[str, Any]) -> Iterator[str]:
