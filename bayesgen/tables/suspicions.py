@@ -29,8 +29,8 @@ def gap_codes(values: np.ndarray) -> list[float]:
     :math:`(1 + k g / \sum e_i)^{-m}`, which has to be below 1e-4, with k up to 3. A usual code need be there once; any
     other twice, and farther from the others than these from each other. 0 is none.
 
-    >>> gap_codes(np.array([*range(20, 60), -9, 999])), gap_codes(np.array([*range(20, 60), 61, 61]))
-    ([-9.0, 999.0], [])
+    >>> gap_codes(np.array([*range(20, 90), -99, 999])), gap_codes(np.array([*range(20, 60), 61, 61]))
+    ([-99.0, 999.0], [])
     """
     found, known = list[float](), np.asarray(values, float)
     known = known[np.isfinite(known)]
