@@ -34,18 +34,18 @@ def gap_codes(values: np.ndarray) -> list[float]:
     """
     found, known = list[float](), np.asarray(values, float)
     known = known[np.isfinite(known)]
+    plain = known[~np.isin(known, _CODES)]
     for side in (-1, 1):
-        x = side * known
-        others = x[x <= x[~np.isin(known, _CODES)].max(initial=-np.inf)]
+        x, inner = side * known, side * plain
+        others = x[x <= inner.max(initial=-np.inf)]
         if not (listed := len(others) < len(x)):
-            others = x[x < x.max(initial=-np.inf)]
-        codes = np.unique(x[x > others.max(initial=-np.inf)])
-        beyond = len(x) - len(others)
-        if len(np.unique(others[:_FIRST])) < _FEWEST or 2 * beyond > len(x) or 0 in codes:
+            others, inner = x[x < x.max(initial=-np.inf)], inner[inner < x.max(initial=-np.inf)]
+        beyond, codes = len(x) - len(others), np.unique(x[x > others.max(initial=-np.inf)])
+        if len(np.unique(inner[:_FIRST])) < _FEWEST or 2 * beyond > len(x) or 0 in codes:
             continue
         tail = np.sort(np.partition(others, -(count := math.isqrt(len(others))))[-count:])
-        gap, excess = codes[0] - tail[-1], np.maximum(tail[1:] - tail[0], _LEAST * np.ptp(others)).sum()
-        apart = listed or (beyond > 1 and gap > np.ptp(others))
+        gap, excess = codes[0] - tail[-1], np.maximum(tail[1:] - tail[0], _LEAST * np.ptp(inner)).sum()
+        apart = listed or (beyond > 1 and gap > np.ptp(inner))
         if apart and (count - 1) * np.log1p(min(beyond, 3) * gap / excess) > -np.log(1e-4):
             found += (side * codes).tolist()
     return found
