@@ -13,7 +13,7 @@ from refusals import refuses
 from sklearn.dummy import DummyClassifier
 
 from bayesgen import AveragedClassifier, GaussianDiscriminantClassifier, NaiveBayesClassifier, plot
-from bayesgen.comparison import blocks, compare, compare_models, held_out_importance, over_time, splits
+from bayesgen.comparison import compare, compare_models, held_out_importance, over_time, results, splits
 from bayesgen.inspection import importance, predict_in_order
 from bayesgen.models import NormalInverseWishart
 from bayesgen.tables.dates import as_text
@@ -209,7 +209,7 @@ def test_rows_to_predict_in_order_have_a_label_each():
 
 def test_a_period_of_one_group_has_no_standard_error():
     values = np.array([0.1, 0.4, 0.2])
-    assert np.isnan(blocks.mean_of_rows(values, np.zeros(3))[1]) and blocks.mean_of_rows(values)[1] > 0
+    assert np.isnan(results.mean_of_rows(values, np.zeros(3))[1]) and results.mean_of_rows(values)[1] > 0
 
 
 @pytest.mark.compiles

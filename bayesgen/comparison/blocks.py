@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bayesgen.comparison.results import Comparison, mean_of_rows
 from bayesgen.core.errors import listed
 from bayesgen.evaluation.reliability import frequencies
 from bayesgen.inspection.leave_one_out import begins, exact, predict_in_order
 from bayesgen.numerics.checks import check_kind
 from bayesgen.numerics.pieces import taken
-from bayesgen.numerics.sums import by_label
 from bayesgen.tables.dates import times_of
 
 _LEAST = 10  # rows of a period of `over_time`, on average
@@ -103,8 +103,6 @@ def over_time(result, name: str, periods: int = 10) -> pd.DataFrame:
     periods : int, default 10
         Number of periods, at most; fewer where there are few rows. Rows of one time are in one period.
     """
-    from bayesgen.comparison.results import Comparison  # here, since results stand on this file
-
     check_kind("result", result, Comparison, "a comparison with order=")
     check_kind("name", name, str, "the name of one of its models")
     if result.time is None:
@@ -140,15 +138,3 @@ def over_time(result, name: str, periods: int = 10) -> pd.DataFrame:
             "upper": upper,
         }
     )
-
-
-def mean_of_rows(values, group=None) -> tuple[float, float]:
-    """Return the mean over rows and its standard error, over groups where there are groups; NaN if it has none."""
-    if len(values) < 2 or not np.isfinite(values).all():
-        return (float(values.mean()) if len(values) else float("nan")), float("nan")
-    mean, apart = values.mean(), values - values.mean()
-    if group is not None:  # rows of one group are not independent: their sums are
-        apart = by_label(group, apart)
-        if len(apart) < 2:  # one group says nothing of how groups differ
-            return float(mean), float("nan")
-    return float(mean), float(np.sqrt((apart**2).sum() * len(apart) / max(len(apart) - 1, 1)) / len(values))

@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayesgen import evaluation
-from bayesgen.comparison.blocks import mean_of_rows
 from bayesgen.numerics.pieces import taken
+from bayesgen.numerics.sums import by_label
 from bayesgen.tables.labels import class_codes
 from bayesgen.tables.shares import Shares, most, stacked
 
@@ -259,3 +259,15 @@ class ModelComparison(Comparison):
         """Return the mean over rows that have a value, and its standard error, NaN if a value is infinite."""
         known = ~np.isnan(values)
         return mean_of_rows(values[known], taken(self.group, known))
+
+
+def mean_of_rows(values, group=None) -> tuple[float, float]:
+    """Return the mean over rows and its standard error, over groups where there are groups; NaN if it has none."""
+    if len(values) < 2 or not np.isfinite(values).all():
+        return (float(values.mean()) if len(values) else float("nan")), float("nan")
+    mean, apart = values.mean(), values - values.mean()
+    if group is not None:  # rows of one group are not independent: their sums are
+        apart = by_label(group, apart)
+        if len(apart) < 2:  # one group says nothing of how groups differ
+            return float(mean), float("nan")
+    return float(mean), float(np.sqrt((apart**2).sum() * len(apart) / max(len(apart) - 1, 1)) / len(values))
