@@ -127,17 +127,18 @@ def _step(z, t, weight) -> np.ndarray:
     line, share = _discriminant(z, t, weight), weight / weight.sum()
     if np.ptp(z @ line) < _SAME:
         return line
-    along, starts = _standardised(z @ line, share), []
+    spread, starts = _spread(z @ line, share), []
+    along = z @ line / spread
     for cut in np.quantile(along, _CUTS):
         levels = [np.average(t[side], weights=share[side]) for side in (along <= cut, along > cut) if side.any()]
         starts.append(np.array([_STEEP, _STEEP * cut, *logit(np.clip(levels[:1] + levels[-1:], 0.01, 0.99))]))
-    steep = line / np.sqrt(share @ (z @ line - share @ (z @ line)) ** 2)
-    found = [_climbed(z, t, share, np.append(start[0] * steep, start[1:]), _FIRST) for start in starts]
+    found = [_climbed(z, t, share, np.append(start[0] * (line / spread), start[1:]), _FIRST) for start in starts]
     best = int(np.argmax([share @ _log_likelihood(z, t, neuron) for neuron in found]))
     neuron, gain = _climbed(z, t, share, found[best], _THEN), np.zeros(len(z))
     halves = [slice(0, None, 2), slice(1, None, 2)]
     for fit, other in (halves, halves[::-1]):
-        along = _standardised(z @ _discriminant(z[fit], t[fit], weight[fit]), share)[:, None]
+        along = z @ _discriminant(z[fit], t[fit], weight[fit])[:, None]
+        along /= _spread(along[:, 0], share) or 1.0
         for columns, start, sign in ((z, neuron, 1), (along, starts[best], -1)):
             learned = _climbed(columns[fit], t[fit], share[fit], start, _AGAIN)
             gain[other] += sign * _log_likelihood(columns[other], t[other], learned)
@@ -147,10 +148,9 @@ def _step(z, t, weight) -> np.ndarray:
     return np.round(w / np.abs(w).max(), _DIGITS)
 
 
-def _standardised(column, share) -> np.ndarray:
-    """Return a column in standard deviations of rows with these shares; 0 where it is constant."""
-    spread = np.sqrt(share @ (column - share @ column) ** 2)
-    return column / spread if spread > 0 else 0.0 * column
+def _spread(column, share) -> float:
+    """Return the standard deviation of a column of rows with these shares."""
+    return float(np.sqrt(share @ (column - share @ column) ** 2))
 
 
 def _log_likelihood(z, t, neuron) -> np.ndarray:

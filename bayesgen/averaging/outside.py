@@ -38,7 +38,7 @@ class Given:
     """Rows of a fit as they came."""
 
     table: Table  # the rows
-    labels: np.ndarray  # (n,): their classes, as the user names them
+    labels: Any  # (n,): their classes, as the user names them
     classes: np.ndarray  # (K,): all classes, in order
     weight: np.ndarray | None  # (n,), or None: their weights, where the user gave any
     schema: Schema  # types and categories of the columns

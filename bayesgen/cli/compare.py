@@ -64,7 +64,7 @@ class Options:
 
 
 class _Asked(NamedTuple):
-    """What the options ask for."""
+    """Hold what the options ask for."""
 
     target: str | tuple[str, ...]  # the column of the classes, or those of their shares
     model: str  # whose inferences are compared

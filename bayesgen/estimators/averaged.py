@@ -250,8 +250,7 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
             self.schema_, blocks = arrays.learned(table, self.features)
             self.constant_ = arrays.constant(self.schema_, blocks)
             pairs = families.pairs(self.members)
-            rows_given: Any = table, y, self.classes_, weight, self.schema_, tuple(self.constant_)
-            given = Given(*rows_given) if pairs else None
+            given = Given(table, y, self.classes_, weight, self.schema_, tuple(self.constant_)) if pairs else None
             numeric = len(arrays.numbers(self.schema_, self.constant_))
             if codes.ndim == 2 and pairs:
                 raise ValueError("members of your own take one label a row, and y has shares: give no such members")

@@ -175,12 +175,9 @@ def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
     codes, weight = codes[places], weight[places]
     whole = classifier.statistics_.classes.sums
     scored = weight * (whole / np.bincount(codes, weight, len(whole)).clip(1e-300))[codes]
-    scored *= weight.sum() / scored.sum()
-    if group is None:
-        count = float(weight.sum()) if counted else effective(weight)
-        scored *= count / scored.sum()
-    else:
-        count = effective(scored, group[places])
+    total = float(weight.sum()) if counted or group is not None else effective(weight)
+    scored *= total / scored.sum()
+    count = total if group is None else effective(scored, group[places])
     told = (b for b in classifier.schema_.blocks if b.categories is None or len(b.categories) > 1)
     columns = sum(len(varying(classifier.model_.leaves[b.name], b.columns)[1]) for b in told)  # not the constant ones
     mode = tempering.expected_exponent(columns, count)

@@ -114,7 +114,7 @@ def _apart(leaf, params) -> bool:
 
 
 class _Gaps:
-    """How the gaps of columns depend on the columns that have fewer: a logistic regression of each."""
+    """Model the gaps of columns by those that have fewer: a logistic regression of each."""
 
     def __init__(self, rows, model):
         self.categories = {name: leaf.cardinality(0) for name, leaf in model.leaves.items()}
