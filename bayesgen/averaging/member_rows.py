@@ -178,7 +178,7 @@ class HeldOut:
         gone = np.concatenate([order[first[k] + turn % count[k]] for k, turn in turns.items()] or [without])
         gone_with = np.concatenate([*turns.values()] or [without])
         leaving, unit_of = places, unit
-        if data.group is not None:
+        if data.group is not None and rows.group is not None:
             leaving = np.flatnonzero(np.isin(data.group, rows.group))
             group, place = np.unique(rows.group, return_index=True)
             unit_of = unit[place[np.searchsorted(group, data.group[leaving])]]
