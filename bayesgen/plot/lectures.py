@@ -6,7 +6,7 @@ Regression shows lines from the posterior with a predictive band, and the functi
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,15 +18,24 @@ from bayesgen.inference import Inference, fit
 from bayesgen.models import BetaBernoulli, NormalInverseGamma, NormalKnownVariance
 from bayesgen.models.leaf import ConjugateFamily
 from bayesgen.numerics.checks import check_kind
-from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, axes, columns_of, legend, rows_for, shades
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from bayesgen.plot.style import (
+    BLUE,
+    COLOURS,
+    DASHES,
+    QUIET,
+    VERMILION,
+    Axes,
+    axes,
+    columns_of,
+    legend,
+    rows_for,
+    shades,
+)
 
 _THETA = np.linspace(0, 1, 401)[1:-1]  # without the ends, where a density may be infinite
 
 
-def beta_densities(parameters: Iterable[tuple[float, float]], *, ax: "Axes | None" = None) -> "Axes":
+def beta_densities(parameters: Iterable[tuple[float, float]], *, ax: Axes | None = None) -> Axes:
     """Draw the densities of Beta(a, b).
 
     Parameters
@@ -46,7 +55,7 @@ def beta_densities(parameters: Iterable[tuple[float, float]], *, ax: "Axes | Non
     return _finish_coin(ax, highest)
 
 
-def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> "Axes":
+def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: Axes | None = None) -> Axes:
     """Draw the prior of a coin, and the posterior after each set of tosses, with its mean.
 
     A few tosses move the prior a little; many leave a narrow posterior wherever the prior was.
@@ -81,7 +90,7 @@ def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> 
     return _finish_coin(ax, highest)
 
 
-def _shaded(ax: "Axes", x, density, colour: str, dash: str = "-", label: str | None = None) -> None:
+def _shaded(ax: Axes, x, density, colour: str, dash: str = "-", label: str | None = None) -> None:
     """Draw a density, with a light shade below it."""
     ax.plot(x, density, color=colour, linestyle=dash, label=label)
     ax.fill_between(x, density, color=colour, alpha=0.12, linewidth=0)
@@ -93,9 +102,7 @@ def _finish_coin(ax, highest):
     return ax
 
 
-def mean_and_predictive(
-    prior: NormalKnownVariance, data: ArrayLike, *, unit: str = "", ax: "Axes | None" = None
-) -> "Axes":
+def mean_and_predictive(prior: NormalKnownVariance, data: ArrayLike, *, unit: str = "", ax: Axes | None = None) -> Axes:
     """Draw the posterior of a Gaussian mean beside the predictive of the next observation.
 
     The predictive is wider by the noise of one observation, and stays so however many rows there are.
@@ -130,8 +137,8 @@ def predictive_densities(
     inferences: Iterable[str | Inference] = ("ml", "map", "exact"),
     *,
     unit: str = "",
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the density of the next observation by maximum likelihood, MAP and the posterior predictive.
 
     Parameters
@@ -160,8 +167,8 @@ def predictive_densities(
 
 
 def gaussian(
-    mean: ArrayLike, covariance: ArrayLike, *, masses: tuple[float, ...] = (0.5, 0.9, 0.99), ax: "Axes | None" = None
-) -> "Axes":
+    mean: ArrayLike, covariance: ArrayLike, *, masses: tuple[float, ...] = (0.5, 0.9, 0.99), ax: Axes | None = None
+) -> Axes:
     """Draw the density of a bivariate Gaussian, contours that enclose given probabilities, and its principal axes.
 
     Parameters
@@ -201,7 +208,7 @@ def _finish(ax, x, data, unit):
     return ax
 
 
-def prior(leaf, *, unit: str = "", ax: "Axes | None" = None) -> "Axes":
+def prior(leaf, *, unit: str = "", ax: Axes | None = None) -> Axes:
     """Draw the prior predictive of the next value, with the parameters integrated out.
 
     Draw it before there are data, to see if the hyperparameters express your beliefs.
@@ -254,8 +261,8 @@ def prior(leaf, *, unit: str = "", ax: "Axes | None" = None) -> "Axes":
 
 
 def regression(
-    regressor, x: ArrayLike, t: ArrayLike, *, lines: int = 30, sds: float = 2.0, ax: "Axes | None" = None
-) -> "Axes":
+    regressor, x: ArrayLike, t: ArrayLike, *, lines: int = 30, sds: float = 2.0, ax: Axes | None = None
+) -> Axes:
     """Draw lines from the posterior of a linear regression, its mean, and a predictive band.
 
     Parameters
@@ -291,7 +298,7 @@ def regression(
     return ax
 
 
-def squashing(*, ax: "Axes | None" = None) -> "Axes":
+def squashing(*, ax: Axes | None = None) -> Axes:
     """Draw the functions from score to probability: logistic, probit, and probit with the logistic's slope at 0.
 
     Stretched by sqrt(8/π) the probit differs from the logistic by less than 0.02; its tails are lighter.

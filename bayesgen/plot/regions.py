@@ -1,7 +1,7 @@
 """Pictures of classifiers: densities and probabilities over one column, regions and boundaries over two."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,7 @@ from bayesgen.plot.style import (
     COLOURS,
     DASHES,
     QUIET,
+    Axes,
     axes,
     check_fitted,
     columns_of,
@@ -22,11 +23,8 @@ from bayesgen.plot.style import (
     shades,
 )
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
-
-def class_conditionals(classifier, x: ArrayLike, *, ax: "Axes | None" = None) -> "Axes":
+def class_conditionals(classifier, x: ArrayLike, *, ax: Axes | None = None) -> Axes:
     """Draw p(x, t = k) of every class along one column, and the class probability that follows by Bayes' rule.
 
     Two equal Gaussians give the sigmoid, several the softmax. The area under a density is the probability of its
@@ -70,8 +68,8 @@ def decision_regions(
     mass: float = 0.9,
     seed: Any = 0,
     steps: int = 121,
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the regions of the most probable class over two columns, with a band for the uncertainty of the boundary.
 
     Every draw of the posterior has boundaries of its own. The band is where draws disagree on the class: the class that
@@ -144,8 +142,8 @@ def class_probabilities(
     *,
     levels: tuple[float, ...] = (0.5, 0.9, 0.99),
     steps: int = 121,
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Draw contours of P(t = k | x) over two columns for every class, its density as a shade, and an unseen point.
 
     Parameters
@@ -181,15 +179,13 @@ def class_probabilities(
         text = "\n".join(f"P({name}) = {p:.2g}" for name, p in zip(classifier.classes_, chances, strict=True))
         ax.plot(*point, "*", color="0.1", markersize=13, label="new row", linestyle="none", zorder=4)
         box = {"boxstyle": "round", "facecolor": "white", "edgecolor": QUIET, "alpha": 0.85}
-        ax.annotate(
-            text, (point[0], point[1]), (8, -8), textcoords="offset points", va="top", fontsize=8, bbox=box, zorder=5
-        )
+        ax.annotate(text, (*point,), (8, -8), textcoords="offset points", va="top", fontsize=8, bbox=box, zorder=5)
     return _within(ax, first, second)
 
 
 def boundaries(
-    classifiers: Mapping[str, Any], X: ArrayLike, y: ArrayLike, *, steps: int = 161, ax: "Axes | None" = None
-) -> "Axes":
+    classifiers: Mapping[str, Any], X: ArrayLike, y: ArrayLike, *, steps: int = 161, ax: Axes | None = None
+) -> Axes:
     """Draw the boundaries of several classifiers over two columns, such as LDA and logistic under an outlier.
 
     Parameters
@@ -219,8 +215,8 @@ def along_line(
     *,
     X: ArrayLike | None = None,
     class_index: int = -1,
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the probability of a class along a line by several classifiers, such as ML, MAP and Bayes far from the data.
 
     Parameters
@@ -261,7 +257,7 @@ def _check_all(classifiers) -> None:
         check_fitted(f"classifiers[{label!r}]", classifier)
 
 
-def _within(ax: "Axes", first, second) -> "Axes":
+def _within(ax: Axes, first, second) -> Axes:
     """Finish a picture whose limits are the ends of a grid."""
     ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
     legend(ax)
