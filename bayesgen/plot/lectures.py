@@ -18,19 +18,8 @@ from bayesgen.inference import Inference, fit
 from bayesgen.models import BetaBernoulli, NormalInverseGamma, NormalKnownVariance
 from bayesgen.models.leaf import ConjugateFamily
 from bayesgen.numerics.checks import check_kind
-from bayesgen.plot.style import (
-    BLUE,
-    COLOURS,
-    DASHES,
-    QUIET,
-    VERMILION,
-    Axes,
-    axes,
-    columns_of,
-    legend,
-    rows_for,
-    shades,
-)
+from bayesgen.plot import style
+from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, Axes, axes, legend
 
 _THETA = np.linspace(0, 1, 401)[1:-1]  # without the ends, where a density may be infinite
 
@@ -187,7 +176,7 @@ def gaussian(
     first, second = np.meshgrid(mean[0] + line, mean[1] + line)
     normal = stats.multivariate_normal(mean, covariance)  # pyright: ignore[reportArgumentType]  # SciPy has no stubs
     density = normal.pdf(np.stack([first, second], axis=-1))
-    ax.pcolormesh(first, second, density, cmap=shades(BLUE, 0.8), shading="auto", rasterized=True)
+    ax.pcolormesh(first, second, density, cmap=style.shades(BLUE, 0.8), shading="auto", rasterized=True)
     # the squared Mahalanobis distance is chi-squared with two degrees of freedom
     levels = {normal.pdf(mean) * np.exp(-0.5 * stats.chi2.ppf(mass, 2)): f"{mass:.0%}" for mass in masses[::-1]}
     lines = ax.contour(first, second, density, levels=list(levels), colors="0.15", linewidths=0.8)
@@ -283,7 +272,7 @@ def regression(
     ax, x, t = axes(ax), np.ravel(x).astype(float), np.asarray(t, float)
     reach = 0.5 * np.ptp(x)
     line = np.linspace(x.min() - reach, x.max() + reach, 201)
-    mean, sd = regressor.predict(rows_for(regressor, line[:, None]), return_std=True)
+    mean, sd = regressor.predict(style.rows_for(regressor, line[:, None]), return_std=True)
     band = {"color": BLUE, "alpha": 0.13, "linewidth": 0}
     ax.fill_between(line, mean - sds * sd, mean + sds * sd, label=f"next observation, ± {sds:g} sd", **band)
     posterior = regressor.to_arviz().posterior
@@ -293,7 +282,7 @@ def regression(
         ax.plot(line, a + b * line, color=BLUE, linewidth=0.7, alpha=0.5, label="" if i else "lines of the posterior")
     ax.plot(line, mean, color=VERMILION, linewidth=1.8, label="posterior mean")
     ax.plot(x, t, "o", color="0.1", markersize=4, label="observed")
-    ax.set(xlim=(line[0], line[-1]), xlabel=columns_of(regressor, 1)[0], ylabel="target")
+    ax.set(xlim=(line[0], line[-1]), xlabel=style.columns_of(regressor, 1)[0], ylabel="target")
     legend(ax)
     return ax
 
