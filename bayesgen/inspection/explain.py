@@ -306,8 +306,7 @@ def importance(classifier, X, y, groups=None, columns=None) -> pd.DataFrame:
         Their classes.
     groups : array, shape (n,), optional
         Label of what a row belongs to, where rows belong together: a patient, a batch, a day. Each row is still
-        predicted alone, but the rows of a group are no independent witnesses of what a column is worth; see
-        `by_group`.
+        predicted alone, but the rows of a group are no independent witnesses of what a column is worth; see `by_group`.
     columns : sequence of names, optional
         The columns to ask about, each of which costs one prediction; default: all that the classifier uses.
 
