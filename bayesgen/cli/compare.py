@@ -41,7 +41,7 @@ class Options:
     inference: Annotated[str, typer.Option(help="Inferences with commas between; laplace too.")] = "ml,map,exact,nuts"
     folds: Annotated[int, typer.Option(help="Folds of stratified cross-validation; blocks of times with --order.")] = 5
     output: Annotated[
-        Path | None, typer.Option(help="Folder for report.html, its pictures, predictions.csv and posterior.nc.")
+        Path | None, typer.Option(help="Folder for report.html, pictures, predictions.csv; posterior.nc by h5netcdf.")
     ] = None
     group: shell.Group = None
     order: shell.Order = None
@@ -233,7 +233,7 @@ def _of_all_rows(rows: _Rows, account: run.Account, inferences):
         return unfitted.fit(X, rows.prepared.y) if hasattr(unfitted, "to_arviz") else unfitted
 
 
-_NEXT = "Next the averaged classifier, whose fit takes some hundred times as long as that of one model."
+_NEXT = "Next the averaged classifier, a mean over many models, which takes longest."
 _QUIET = 20.0  # seconds after which a line is printed where no bar can be drawn
 
 

@@ -54,7 +54,7 @@ def write(out, folder: Path, account: Account, whole) -> None:
             raise ValueError(f"{account.by_class.name} has no posterior of one model")
         contents["posterior.nc"] = bytes(whole.to_arviz().to_netcdf(engine="h5netcdf"))
     except ImportError:
-        say(out, 'posterior.nc is left out: it needs h5netcdf: pip install "bayesgen[netcdf]"')
+        pass  # who wants draws as a file installs h5netcdf, as the help of --output says
     except ValueError as error:
         say(out, f"posterior.nc is left out: {error}")
     disk.write_together({folder / name: contents.get(name) for name in FILES})
