@@ -225,8 +225,8 @@ def _for_language_models(app, exception):
         if folder in sections:
             paragraphs = app.env.get_doctree(page).findall(nodes.paragraph)
             first = next((text for one in paragraphs if len(text := " ".join(one.astext().split())) > 40), "")
-            line = f"- [{app.env.titles[page].astext()}]({page}.html)"
-            sections[folder].append(line + (f": {first[:200].rpartition('. ')[0] or first[:200]}" if first else ""))
+            words = first if len(first) <= 200 else f"{first[:200].rpartition('. ')[0] or first[:196] + ' ..'}."
+            sections[folder].append(f"- [{app.env.titles[page].astext()}]({page}.html): {words}".removesuffix(": "))
     names = {"": "The site", "howto": "How-to", "mathematics": "Mathematics", "tutorials": "Lectures"}
     summary = bayesgen.__doc__.splitlines()[0]
     text = "\n\n".join(f"## {names[folder]}\n\n" + "\n".join(lines) for folder, lines in sections.items())
