@@ -73,6 +73,13 @@ def test_density_and_interval_are_those_of_scipy(ask, beta):
     assert ends == pytest.approx(stats.beta.ppf([0.05, 0.5, 0.95], *beta), abs=1e-10)
 
 
+@pytest.mark.parametrize("beta", [(4, 2), (0.5, 1.5), (57, 47), (0.1, 120)])
+def test_draws_that_fall_are_of_the_posterior(ask, beta):
+    values = "random = generator(2), drawn = Array.from({length: 4000}, () => coin.draw({a, b}, random))"
+    drawn = ask("drawn", f"const {values};", a=beta[0], b=beta[1])
+    assert stats.kstest(drawn, stats.beta(*beta).cdf).pvalue > 1e-4
+
+
 # -- two densities, one boundary -------------------------------------------------------------------------------------
 
 STRUCTURES = [(shape, shared) for shape in ("full", "diagonal", "isotropic") for shared in (False, True)]

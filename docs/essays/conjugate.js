@@ -38,6 +38,9 @@ const coin = {
     return (Math.exp(coin.logDensity({ a, b }, x)) * x * (1 - x) * fraction) / a;
   },
 
+  /** A draw of theta. */
+  draw: ({ a, b }, random) => dirichlet([a / (a + b), b / (a + b)], a + b, random)[0],
+
   /** The theta below which this share of the probability lies, by bisection. */
   quantile(beta, share) {
     let [low, high] = [0, 1];
