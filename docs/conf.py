@@ -215,6 +215,14 @@ def _essays(app, exception):
             shutil.copy(file, target)
 
 
+def _slides(app, exception):
+    """Put the slides of the first lecture beside its page."""
+    if exception is None and app.builder.name == "html":
+        import slides
+
+        slides.write(Path(app.outdir))
+
+
 def _for_language_models(app, exception):
     """Write llms.txt: each page but those of single names, by folder, with its title and its first sentences."""
     if exception is not None or app.builder.name != "html":
@@ -239,6 +247,7 @@ def setup(app):
     app.connect("build-finished", _notebooks)
     app.connect("build-finished", _calculators)
     app.connect("build-finished", _essays)
+    app.connect("build-finished", _slides)
     app.connect("build-finished", _for_language_models)
     app.connect("doctree-read", _described)
     app.connect("doctree-read", _panels)
