@@ -213,24 +213,10 @@ class ParquetFiles(Source):
                     for name, value in keys.items():
                         column = pa.repeat(pa.scalar(value, self.schema.field(name).type), len(batch))
                         batch = batch.append_column(name, column)
-                    for name in self._categories.intersection(stored):
-                        batch = batch.set_column(*_category(batch, name))
                     yield batch.select(names)
             except (ValueError, OSError) as error:
                 broken = [name for name in stored if not _readable(file, group, name)]
                 raise ValueError(f"columns {listed(broken)} cannot be read: {error}") from error
-
-
-def _category(batch, name: str) -> tuple[int, str, Any]:
-    """Return the place and the name of a column of a batch, and its values as categories, sorted if made here."""
-    place = batch.schema.get_field_index(name)
-    values = batch.column(place)
-    if not pa.types.is_dictionary(values.type):
-        coded = values.dictionary_encode()
-        order = np.argsort(coded.dictionary.to_numpy(zero_copy_only=False), kind="stable")
-        ranks = pa.array(np.argsort(order), pa.int32())
-        values = pa.DictionaryArray.from_arrays(ranks.take(coded.indices), coded.dictionary.take(pa.array(order)))
-    return place, name, values
 
 
 def _near(fragment) -> bool:
