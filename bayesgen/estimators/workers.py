@@ -85,23 +85,20 @@ def _terminal(shown: bool | None):
 @contextlib.contextmanager
 def bar(what: str, total: int | None, shown: bool | None):
     """Show a progress bar with rows per second on the standard error; yield the function that advances it by rows."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    console = _terminal(shown)
-    if console is None:
+    if (console := _terminal(shown)) is None:
         yield lambda rows: None
         return
 
-    class Rate(ProgressColumn):
-        def render(self, task):
-            from rich.text import Text
+    def advance(rows: int) -> None:
+        progress.update(task, advance=rows, rate=f"{progress.tasks[0].speed or 0:,.0f} rows/s")
 
-            return Text(f"{task.speed or 0:,.0f} rows/s")
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn()
+    said, rate = TextColumn("{task.description}"), TextColumn("{task.fields[rate]}")
+    columns = said, BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn()
     with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda rows: progress.advance(task, rows)
+        task = progress.add_task(what, total=total, rate="")
+        yield advance
 
 
 @contextlib.contextmanager
