@@ -3,7 +3,7 @@
 import functools
 import glob
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,12 @@ from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import Source, located
 from bayesgen.tables.columns import check_named, is_number
 from bayesgen.tables.dates import days
-from bayesgen.tables.files import CSV, PARQUET, named_gaps
+from bayesgen.tables.files import CSV, PARQUET
 from bayesgen.tables.numerals import limits_in
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.rows import arrow_of
 from bayesgen.tables.sources import CsvFiles, expanded, kinds_of, source_of
-from bayesgen.tables.survey import Survey, kind_of_type
+from bayesgen.tables.survey import Survey, kind_of_type, kind_of_values
 
 _LARGE = 1 << 26  # bytes of files that are read whole on any machine
 _SUMMED = 1 << 24  # bytes of files that are read whole though sums or predictions alone are wanted, batch by batch
@@ -57,7 +57,7 @@ def joined(file: str, reading: Reading) -> bytes | None:
     if not several(file):
         return None
     source = _as_written(file, reading)
-    return _content(source, [_arrow(batch) for job in source.jobs() for batch in _read(job)])
+    return _content(source, [table for job in source.jobs() for table in job.each(_arrow)])
 
 
 def _as_written(file: str, reading: Reading) -> Source:
@@ -65,41 +65,30 @@ def _as_written(file: str, reading: Reading) -> Source:
     return source_of(file, replace(reading, missing=()))
 
 
-def _read(job) -> Iterator[Any]:
-    with located(job.place):
-        yield from job.read()
-
-
 def _arrow(batch):
     """Return a batch as a table of pyarrow."""
     return arrow_of(batch) if isinstance(batch, pa.RecordBatch) else pa.Table.from_pandas(batch, preserve_index=False)
 
 
+def _without_gaps(table, missing: Sequence[str]):
+    """Return a table of pyarrow without what ``missing`` names, and without empty text."""
+    words, numbers = pa.array(missing, pa.string()), [float(word) for word in missing if is_number(word)]
+    for place, (name, values) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        kind, looked, among = kind_of_type(values.type), values, words
+        if kind == "O":
+            among = pa.array(["", *missing])
+        elif kind == "f" and not pa.types.is_duration(values.type):
+            looked, among = values.cast(pa.float64()) if numbers else values, pa.array(numbers, pa.float64())
+        elif missing:
+            looked = pa.array(map(str, values.to_pylist()))
+        if len(among) and compute.any(found := compute.is_in(looked, value_set=among)).as_py():
+            table = table.set_column(place, name, compute.if_else(found, None, values))
+    return table
+
+
 def _frame(batch, missing: Sequence[str]):
     """Return a batch as a DataFrame, missing where the entry is one of the words ``missing``."""
-    if hasattr(batch, "iloc"):  # fields of CSV, which have their gaps
-        return batch
-    frame = _arrow(batch).to_pandas()
-    texts = {name for name in frame if _kind(frame[name]) == "O"}
-    gaps = {n: named_gaps(frame[n], ["", *missing] if n in texts else missing) for n in frame if missing or n in texts}
-    return frame.assign(**{name: frame[name].mask(gap) for name, gap in gaps.items() if gap.any()})
-
-
-def _without_gaps(values, missing: Sequence[str]):
-    """Return an Arrow column without what ``missing`` names, and without empty text."""
-    text = kind_of_type(values.type) == "O"
-    words: Any = ["", *missing] if text else [float(word) for word in missing if is_number(word)]
-    if pa.types.is_boolean(values.type) or not words:
-        return values
-    found = compute.is_in(values if text else values.cast(pa.float64()), value_set=pa.array(words))
-    return compute.if_else(found, None, values) if compute.any(found).as_py() else values
-
-
-def _kind(values) -> str:
-    """Return the kind of a column of a table that was cleaned, as in `Survey.kinds`."""
-    if hasattr(values, "cat"):
-        return "O"
-    return "b" if str(values.dtype) in ("bool", "boolean") else "f" if values.dtype.kind in "iuf" else "O"
+    return batch if hasattr(batch, "iloc") else _without_gaps(_arrow(batch), missing).to_pandas()
 
 
 def _content(source: Source, tables) -> bytes:
@@ -156,8 +145,7 @@ def sample(file: str, target: str, reading: Reading, seed: int) -> Sample:
     counts, without, pool, most = np.zeros(0, np.int64), 0, [], 2 * _SAMPLED
     largest = np.zeros(0)  # key of each class above which no row is kept
     for job in source.jobs():
-        for batch in _read(job):
-            table = _arrow(batch)
+        for table in job.each(_arrow):
             check_named(target, table.column_names)
             codes = _codes(table.column(target), names, reading.missing)
             without += int((codes < 0).sum())
@@ -217,9 +205,8 @@ def batches(file: str, estimator, others: Sequence[str], reading: Reading, work:
     source = source_of(file, reading, used)
     source.declare(kinds_of(schema) | dict.fromkeys(others, "O"))
     for job in source.jobs(list(dict.fromkeys([*used, *others]))):  # a file may be all of the rows
-        with located(job.place):
-            for batch in job.read():
-                frame = _frame(batch, reading.missing)
+        for frame in job.each(functools.partial(_frame, missing=reading.missing)):
+            with located(job.place):
                 yield work(redated(frame.reindex(columns=list(schema.columns)), schema, reading), frame)
 
 
@@ -234,14 +221,13 @@ class Cleaned(Source):
         self.reading = Reading.of(X)
         self._source, self._target, self._X = source_of(file, replace(self.reading, fractions={}), X.columns), target, X
         self._dates, self._missing = self.reading.dates, self.reading.missing
-        text = [column for column in X if column in self._dates or X[column].dtype.kind not in "biuf"]
-        numeric = [c for c in text if hasattr(X[c], "cat") and X[c].cat.categories.dtype.kind in "iuf"]
-        kinds = {c: "b" if X[c].dtype.kind == "b" else "f" for c in X}
-        self._source.declare(kinds | dict.fromkeys([*set(text).difference(numeric), target], "O"))
+        known = {c: X[c].cat.categories if hasattr(X[c], "cat") else X[c] for c in X}
+        kinds = {c: "O" if c in self._dates else kind_of_values(values) for c, values in known.items()}
+        self._source.declare(kinds | {target: "O"})
         self.paths = self._source.paths
 
     def types(self, target, weight):
-        return Survey({column: "f" if column in self._dates else _kind(values) for column, values in self._X.items()})
+        return Survey({c: "f" if c in self._dates else kind_of_values(values) for c, values in self._X.items()})
 
     def jobs(self, columns=None):
         """Yield the parts of the files, with the columns of the classifier and the classes."""
@@ -251,38 +237,30 @@ class Cleaned(Source):
 
     def _cleaned(self, job):
         for batch in job.read():
-            if isinstance(batch, pa.RecordBatch) and (table := self._as_it_is(batch)) is not None:
-                yield table
+            if isinstance(batch, pa.RecordBatch) and all(map(self._is_alike, batch.schema)):
+                table = _without_gaps(_arrow(batch), self._missing)
+                lost = compute.is_null(table.column(self._target), nan_is_null=True)
+                yield table.filter(compute.invert(lost)) if compute.any(lost).as_py() else table
                 continue
             frame = _frame(batch, self._missing)
             frame = frame[frame[self._target].notna().to_numpy()]
-            X = frame[[column for column in self._X if column in frame]]
-            X = X.assign(**{column: self._typed(X[column], column) for column in X})
-            yield X.assign(**{self._target: frame[self._target]})
+            X = {column: self._typed(frame[column], column) for column in self._X if column in frame}
+            yield frame.assign(**X)
 
-    def _as_it_is(self, batch) -> "pa.Table | None":
-        """Return the rows of a batch of Parquet whose columns have the types of the sample, gaps aside; else None."""
-        for name in batch.schema.names:
-            kind = batch.schema.field(name).type
-            same = name == self._target or (name not in self._dates and kind_of_type(kind) == _kind(self._X[name]))
-            other = pa.types.is_decimal(kind) or pa.types.is_dictionary(kind) or hasattr(self._X.get(name), "cat")
-            if not same or other:
-                return None
-        table: Any = arrow_of(batch)
-        for place, (name, values) in enumerate(zip(table.column_names, table.columns, strict=True)):
-            if (known := _without_gaps(values, self._missing)) is not values:
-                table = table.set_column(place, name, known)
-        lost = compute.is_null(table.column(self._target), nan_is_null=True)
-        return table.filter(compute.invert(lost)) if compute.any(lost).as_py() else table
+    def _is_alike(self, field) -> bool:
+        """Return True for a column of Parquet that has the type of the sample's, and is no category."""
+        values, kind = self._X.get(field.name), field.type
+        if pa.types.is_decimal(kind) or pa.types.is_dictionary(kind) or hasattr(values, "cat"):
+            return False
+        same = values is not None and field.name not in self._dates and kind_of_type(kind) == kind_of_values(values)
+        return same or field.name == self._target
 
     def _typed(self, values, column):
         if column in self._dates:
             return days(values.to_numpy(dtype=object), column, self._dates[column])
-        kind = self._X[column].dtype
-        if kind.kind == "b" or str(kind) == "boolean":
+        known = self._X[column]
+        if kind_of_values(known) == "b":
             return values.astype("boolean")
-        if hasattr(self._X[column], "cat") and values.dtype.kind in "iuf":
-            return values.convert_dtypes().astype("category")  # whole numbers stay whole beside a gap
-        if hasattr(values, "cat") or hasattr(self._X[column], "cat") or kind.kind in "iuf":
+        if hasattr(values, "cat") or hasattr(known, "cat") or known.dtype.kind in "iuf":
             return values
         return values.astype(object).where(values.isna(), values.astype(str))

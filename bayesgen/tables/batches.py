@@ -152,7 +152,10 @@ class DaskParts(Source):
         from dask.delayed import delayed
 
         values = [delayed(_worked)(work, number, part) for number, part in enumerate(self.parts)]
-        return bag.from_delayed(values).fold(add, split_every=_BRANCHES).compute() if values else None
+        if not values:
+            return None
+        total: Any = bag.from_delayed(values).fold(add, split_every=_BRANCHES)
+        return total.to_delayed().compute()  # of threads, or of the cluster: a bag alone would start processes
 
 
 def _worked(work, number: int, part):

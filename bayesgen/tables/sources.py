@@ -96,7 +96,8 @@ class CsvFiles(Source):
             column = read_column(fields, self.missing, None, how, name)
         except InputError:  # numbers in two ways of writing, which is told where they are read
             return "f"
-        if (kind := kind_of_values(column.values)) == "f":
+        kind = kind_of_values(column.values) if column.values.notna().any() else ""
+        if kind == "f":
             fraction = compute.any(compute.match_substring(fields, how.decimal)).as_py()
             for sign, entry in (("percent", column.percent), ("minus", column.minus), ("fractions", fraction)):
                 signs[sign].update([name] if entry else [])
@@ -135,7 +136,7 @@ class CsvFiles(Source):
             told.append(f"column {name!r}: read as it stands; the fit had other values than its file")
         for text in told:
             warn(InputWarning(text, column=name))
-        if kind_of_values(found.values) not in ("", "f", self.kinds[name]):
+        if kind_of_values(found.values) not in ("f", self.kinds[name]) and found.values.notna().any():
             numbers = matches(undressed(fields, how.unit), how.pattern) | gaps_among_numbers(fields, self.missing)
             word = a_word(fields.filter(pa.array(~numbers)).to_pylist())
             raise ValueError(f"column {name!r} holds {word!r}, which is not a number")

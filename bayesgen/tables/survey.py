@@ -139,8 +139,7 @@ def kind_of_type(kind) -> str:
     return "O" if any(is_a(kind) for is_a in text) else str(kind)
 
 
-def kind_of_values(values: pd.Series) -> str:
+def kind_of_values(values) -> str:
     """Return the kind of the values of a column that was read, as in `Survey.kinds`."""
-    if values.isna().all():
-        return ""
-    return "O" if hasattr(values, "cat") else {"b": "b", "i": "f", "u": "f", "f": "f"}.get(values.dtype.kind, "O")
+    kind = values.dtype.kind
+    return "b" if kind == "b" else "f" if kind in "iuf" else "O"
