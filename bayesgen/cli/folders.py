@@ -3,12 +3,14 @@
 import functools
 import glob
 import io
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.core.errors import counted
 from bayesgen.core.memory import available
@@ -37,19 +39,17 @@ def several(file: str) -> bool:
     return path.is_dir() or (glob.has_magic(file) and not path.exists())
 
 
-def outgrows(file: str, summed: bool = False) -> bool:
-    """Return True if files are too large to be read whole, or to be ``summed`` or predicted but batch by batch."""
-    if several(file):
-        found = expanded(file)
-    else:
-        found = [file] if Path(file).is_file() and file.lower().endswith((*CSV, *PARQUET)) else []
-    most = max(_LARGE, (available() or 0) // _SHARE)
-    return sum(Path(one).stat().st_size for one in found) > (min(most, _SUMMED) if summed else most)
-
-
 def paths(file: str) -> Sequence[str]:
     """Return the files of a folder or a pattern; the path itself of anything else."""
     return expanded(file) if several(file) else [file]
+
+
+def outgrows(file: str, summed: bool = False) -> bool:
+    """Return True if files are too large to be read whole, or to be ``summed`` or predicted but batch by batch."""
+    found = paths(file) if several(file) or file.lower().endswith((*CSV, *PARQUET)) else []
+    most = max(_LARGE, (available() or 0) // _SHARE)
+    size = sum(Path(one).stat().st_size for one in found if Path(one).is_file())
+    return size > (min(most, _SUMMED) if summed else most)
 
 
 def joined(file: str, reading: Reading) -> bytes | None:
@@ -141,17 +141,16 @@ def sample(file: str, target: str, reading: Reading, seed: int) -> Sample:
     """
     source, rng = _as_written(file, reading), np.random.default_rng(seed)
     unlimited = set(source.columns) if reading.limits and isinstance(source, CsvFiles) else set()
-    names: dict[Any, int] = {}
-    counts, without, pool, most = np.zeros(0, np.int64), 0, [], 2 * _SAMPLED
+    names, counts = dict[Any, int](), np.zeros(0, int)
+    found, pool, most = Counter[int](), [], 2 * _SAMPLED  # rows by the code of their class, -1 without one
     largest = np.zeros(0)  # key of each class above which no row is kept
     for job in source.jobs():
         for table in job.each(_arrow):
             check_named(target, table.column_names)
             codes = _codes(table.column(target), names, reading.missing)
-            without += int((codes < 0).sum())
-            counts = np.pad(counts, (0, len(names) - len(counts))) + np.bincount(
-                codes[codes >= 0], minlength=len(names)
-            )
+            there, many = np.unique(codes, return_counts=True)
+            found.update(dict(zip(there.tolist(), many.tolist(), strict=True)))
+            counts = np.array([found[code] for code in range(len(names))])
             largest = np.pad(largest, (0, len(names) - len(largest)), constant_values=np.inf)
             keys = rng.random(len(codes))
             for column in unlimited.copy():
@@ -167,11 +166,11 @@ def sample(file: str, target: str, reading: Reading, seed: int) -> Sample:
                 most = 2 * len(pool[0][1]) + 2 * _SAMPLED
                 np.maximum.at(key := np.zeros(len(names)), pool[0][1], pool[0][2])
                 largest = np.where(np.bincount(pool[0][1], minlength=len(names)) == enough, key, largest)
-    if not len(counts):
+    if not names:
         raise ValueError(f"no row is left: all lack {target}")
     share = np.round(_SAMPLED * counts / counts.sum()).astype(int)
     table, codes, _ = _fewest(pool, np.maximum(share, np.minimum(counts, _FEWEST)))
-    return Sample(_content(source, [table]), tuple(names), codes, counts, without)
+    return Sample(_content(source, [table]), tuple(names), codes, counts, found[-1])
 
 
 def _codes(labels, names: dict[Any, int], missing: Sequence[str]) -> np.ndarray:
@@ -191,10 +190,7 @@ def _fewest(pool, most):
     """Return the rows of a pool with the smallest numbers of each class, at most so many, in their order."""
     table = pa.concat_tables([table for table, _, _ in pool], promote_options="permissive")
     codes, keys = (np.concatenate([kept[place] for kept in pool]) for place in (1, 2))
-    order = np.lexsort((keys, codes))
-    begin = np.searchsorted(codes[order], np.arange(len(most)))
-    rank = np.arange(len(order)) - begin[codes[order]]
-    kept = np.sort(order[(codes[order] >= 0) & (rank < most[codes[order]])])
+    kept = np.flatnonzero(pd.Series(keys).groupby(codes).rank("first").to_numpy() <= most[codes])
     return table.take(kept), codes[kept], keys[kept]
 
 

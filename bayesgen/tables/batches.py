@@ -105,12 +105,10 @@ class Tables(Source):
         if self.again:
             return None
         tables, seen, found = iter(opened), [], None
-        for table in tables:
-            seen.append(table)
-            with located(f"batch {len(seen) - 1}"):
+        while found is None and (table := next(tables, None)) is not None:
+            with located(f"batch {len(seen)}"):
                 found = Survey.of(table, target, weight, labelled=False)
-            if found is not None:
-                break
+            seen.append(table)
         self._opened = itertools.chain(seen, tables)
         return found
 
