@@ -56,13 +56,8 @@ def joined(file: str, reading: Reading) -> bytes | None:
     """Return the rows of a folder or a pattern as the content of one file; None for anything else."""
     if not several(file):
         return None
-    source = _as_written(file, reading)
+    source = source_of(file, replace(reading, missing=()))  # words for gaps stay as they stand there, and limits
     return _content(source, [table for job in source.jobs() for table in job.each(_arrow)])
-
-
-def _as_written(file: str, reading: Reading) -> Source:
-    """Return the source of files whose content is to be kept, with the words for gaps and limits that stand there."""
-    return source_of(file, replace(reading, missing=()))
 
 
 def _arrow(batch):
@@ -139,7 +134,7 @@ def sample(file: str, target: str, reading: Reading, seed: int) -> Sample:
     smallest numbers of each class are kept. Where limits of detection are read, the first row with a limit in a column
     is kept too, so that the sample shows which columns hold some.
     """
-    source, rng = _as_written(file, reading), np.random.default_rng(seed)
+    source, rng = source_of(file, replace(reading, missing=())), np.random.default_rng(seed)
     unlimited = set(source.columns) if reading.limits and isinstance(source, CsvFiles) else set()
     names, counts = dict[Any, int](), np.zeros(0, int)
     found, pool, most = Counter[int](), [], 2 * _SAMPLED  # rows by the code of their class, -1 without one

@@ -7,7 +7,7 @@ by the workers of its cluster, and only sums travel, up a tree.
 import abc
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -80,20 +80,19 @@ def declared(schema, target, weight) -> Survey:
     return Survey({name: kind_of_type(kind) for name, kind in types.items()}, spans=spans)
 
 
-def check_like(schema, path, first) -> None:
-    """Raise an error if a file has other columns than the first, or one of another kind."""
-    names = without_index(schema)
-    check_same(names, without_index(first), path)
+def check_like(schema, first) -> None:
+    """Raise an error if a file has other columns than the ``first``, a fragment, or one of another kind."""
+    check_same(names := without_index(schema), without_index(first.physical_schema), first.path)
     for name in sorted(names):
-        mine, other = schema.field(name).type, first.field(name).type
-        if mine != other and kind_of_type(mine) != kind_of_type(other) and "null" not in (mine, other):
-            raise ValueError(f"column {name!r} is of the type {mine}, in {path} of the type {other}")
+        mine, other = schema.field(name).type, first.physical_schema.field(name).type
+        if kind_of_type(mine) != kind_of_type(other) and "null" not in (mine, other):
+            raise ValueError(f"column {name!r} is of the type {mine}, in {first.path} of the type {other}")
 
 
 class Tables(Source):
     """Tables, or tuples (X, y), one after the other; those of an Arrow stream have types, and are cut into batches."""
 
-    def __init__(self, begin: Callable[[], Iterable[Any]], again: bool, rows: int | None = None, paths=()):
+    def __init__(self, begin: Callable[[], Any], again: bool, rows: int | None = None, paths=()):
         self._begin, self.again, self.rows, self.paths = begin, again, rows, paths
         self._opened: Any = None  # tables begun to see their types
 

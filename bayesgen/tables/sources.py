@@ -173,17 +173,13 @@ class ParquetFiles(Source):
     """Parquet files of one schema, row group by row group; partitions named in their paths are columns."""
 
     def __init__(self, dataset):
-        self.fragments, self.rows, first = [], 0, None
+        self.fragments, self.schema, self.rows = list(dataset.get_fragments()), dataset.schema, 0
         self._categories: set[str] = set()
-        for fragment in dataset.get_fragments():
+        for fragment in self.fragments:
             with located(str(fragment.path)):
-                schema, groups = fragment.physical_schema, fragment.row_groups
-                first = first or (fragment.path, schema)
-                check_like(schema, *first)
+                check_like(fragment.physical_schema, self.fragments[0])
                 self._categories |= declared_categories(fragment.metadata.metadata).keys()
-            self.rows += sum(group.num_rows for group in groups)
-            self.fragments.append(fragment)
-        self.schema = dataset.schema
+            self.rows += sum(group.num_rows for group in fragment.row_groups)
         self.paths = [str(fragment.path) for fragment in self.fragments if _near(fragment)]
 
     def types(self, target, weight):
@@ -208,9 +204,8 @@ class ParquetFiles(Source):
             # Of a disk a few pages of a column at a time; over a network whole columns, by few requests.
             how: dict = {"buffer_size": _READ_BYTES, "pre_buffer": False} if _near(fragment) else {}
             file = parquet.ParquetFile(opened, metadata=fragment.metadata, page_checksum_verification=True, **how)
-            batches = file.iter_batches(ROWS, row_groups=[group], columns=stored, use_threads=False)
             try:
-                for batch in batches:
+                for batch in file.iter_batches(ROWS, row_groups=[group], columns=stored, use_threads=False):
                     for name, value in keys.items():
                         column = pa.repeat(pa.scalar(value, self.schema.field(name).type), len(batch))
                         batch = batch.append_column(name, column)
@@ -229,11 +224,9 @@ def _near(fragment) -> bool:
 
 def _readable(file, group, column) -> bool:
     try:
-        for _ in file.iter_batches(ROWS, row_groups=[group], columns=[column], use_threads=False):
-            pass
+        return file.read_row_group(group, [column], use_threads=False) is not None
     except (ValueError, OSError):
         return False
-    return True
 
 
 def source_of(data: Any, reading: Reading | None = None, used: Collection[str] = ()) -> Source:
