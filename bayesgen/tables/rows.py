@@ -240,10 +240,6 @@ def distinct_labels(labels) -> tuple[np.ndarray, np.ndarray]:
     if pa.types.is_integer(labels.type) or pa.types.is_boolean(labels.type):
         return class_codes(class_labels(labels.to_numpy(zero_copy_only=False)))
     coded: Any = labels if is_arrow(labels, "DictionaryArray") else labels.dictionary_encode()
-    places = coded.indices.to_numpy()
-    used = np.flatnonzero(np.bincount(places, minlength=len(coded.dictionary)))
+    used, places = class_codes(coded.indices.to_numpy())
     values = coded.dictionary.take(pa.array(used)).to_numpy(zero_copy_only=False)
-    values = class_labels(np.repeat(values, 3))[::3]  # of labels that differ one and all scikit-learn warns
-    lookup = np.zeros(int(used[-1]) + 1 if len(used) else 0, np.intp)
-    lookup[used] = np.arange(len(used))
-    return values, lookup[places]
+    return class_labels(np.repeat(values, 3))[::3], places  # of labels that differ one and all scikit-learn warns
