@@ -176,8 +176,7 @@ def _of_arrays(arrays) -> list[Any]:
 
     X, *others = arrays
     X = X.rechunk({1: -1})
-    with located("Dask arrays"):
-        if any(a.ndim != 1 or a.shape[0] != X.shape[0] for a in others):
-            raise ValueError(f"expected X (n, columns) and y (n,), got the shapes {[a.shape for a in arrays]}")
+    if any(a.ndim != 1 or a.shape[0] != X.shape[0] for a in others):
+        raise ValueError(f"Dask arrays: expected X (n, columns) and y (n,), got the shapes {[a.shape for a in arrays]}")
     columns = [X.to_delayed()[:, 0], *(a.rechunk((X.chunks[0],)).to_delayed() for a in others)]
     return [delayed(tuple)(list(part)) for part in zip(*columns, strict=True)]

@@ -77,17 +77,13 @@ class RowSchema:
         """Schema without the columns that are left out, which are not read."""
         return self.schema.used()
 
-    def codes(self, labels) -> np.ndarray:
-        """Return the code of each label, (n,), or shares (n, K)."""
-        return codes_among(labels, self.classes)
-
     def statistics(self, batch) -> ClassStatistics | None:
         """Return the statistics of a batch of rows; None where it has no row."""
         schema = self.used if self.target is not None else self.schema
         X, labels, weight = split(batch, self.target, self.weight, schema.columns)
         if not len(labels):
             return None
-        codes = self.codes(labels)
+        codes = codes_among(labels, self.classes)
         row, code, votes = stacked(codes, weight)
         rows = Grouping(code, len(self.classes), votes, (len(self.classes),))
         if codes.ndim == 2:
