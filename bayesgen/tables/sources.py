@@ -75,7 +75,7 @@ class CsvFiles(Source):
         """Return the kinds of all columns, found by a pass over their fields, and note how numbers are written."""
         self._find()
         kinds = dict.fromkeys(self._files[0].names, "")
-        signs: dict[str, set[str]] = {"percent": set(), "minus": set(), "fractions": set()}
+        signs: dict[str, dict[str, Any]] = {"percent": {}, "minus": {}, "fractions": {}}  # entries that have them
         for job in self._texts(kinds):
             with located(job.place):
                 for batch in job.read():
@@ -84,13 +84,17 @@ class CsvFiles(Source):
                         kinds[name] = (before or found) if before in ("", found) or not found else "O"
         if self.reading.percent is None:  # else it is that of the fit, for later files
             numbers = [name for name, kind in kinds.items() if kind == "f"]
-            percent, minus = (tuple(sorted(signs[sign].intersection(numbers))) for sign in ("percent", "minus"))
+            percent, minus = (tuple(sorted(signs[sign].keys() & set(numbers))) for sign in ("percent", "minus"))
             fractions = {name: name in signs["fractions"] for name in numbers}
             self.reading = replace(self.reading, percent=percent, minus=minus, fractions=fractions)
+            for sign, what in (("percent", "% dropped, as in"), ("minus", "read as a number below 0:")):
+                for name in getattr(self.reading, sign):
+                    entry = signs[sign][name]
+                    warn(InputWarning(f"column {name!r}: {what} {entry!r}", column=name, value=entry))
         return kinds
 
-    def _kind(self, name: str, fields, signs: dict[str, set[str]]) -> str:
-        """Return the kind that fields show, and note the column among those whose numbers have each of the signs."""
+    def _kind(self, name: str, fields, signs: dict[str, dict[str, Any]]) -> str:
+        """Return the kind that fields show, and note the column where its numbers are the first to have a sign."""
         how = self._how(name)
         try:
             column = read_column(fields, self.missing, None, how, name)
@@ -99,12 +103,9 @@ class CsvFiles(Source):
         kind = kind_of_values(column.values) if column.values.notna().any() else ""
         if kind == "f":
             fraction = compute.any(compute.match_substring(fields, how.decimal)).as_py()
-            for sign, entry in (("percent", column.percent), ("minus", column.minus), ("fractions", fraction)):
-                signs[sign].update([name] if entry else [])
-            percent = column.percent if not column.bare and self.reading.percent is None else ""
-            for entry, what in ((percent, "% dropped, as in"), (column.minus, "read as a number below 0:")):
-                if entry:
-                    warn(InputWarning(f"column {name!r}: {what} {entry!r}", column=name, value=entry))
+            percent = "" if column.bare else column.percent  # else an error names both where they are read
+            for sign, entry in (("percent", percent), ("minus", column.minus), ("fractions", fraction)):
+                signs[sign] |= {name: entry} if entry and name not in signs[sign] else {}
         return kind
 
     def jobs(self, columns=None):
