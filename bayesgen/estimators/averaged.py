@@ -204,6 +204,8 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
         def __getattr__(self, name):
             if name in _ABSENT:
                 raise AttributeError(f"{type(self).__name__} has no {name}: {_ABSENT[name]}")
+            if name[0] != "_" and name[-1] == "_":
+                check_is_fitted(self)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def fit(self, X, y, sample_weight=None, groups=None, *, classes=None, label_weight=None) -> Self:

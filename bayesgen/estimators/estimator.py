@@ -166,6 +166,12 @@ class Estimator(BaseEstimator, Fitted, abc.ABC):
             if (value := getattr(self, name)) not in allowed:
                 raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
 
+    @property
+    def fitted_(self):
+        """What was learned, as questions take it."""
+        check_is_fitted(self)
+        return self
+
     def table(self, X, reset=False):
         table = Table(X)
         if not self._knows(table, reset):
@@ -199,8 +205,7 @@ class Estimator(BaseEstimator, Fitted, abc.ABC):
         The data are the rows and their classes, as a sequence; for a regression the target given the columns, as they
         are standardised. Priors that follow the data make it an empirical Bayes quantity.
         """
-        check_is_fitted(self)
-        if "model_" not in vars(self):
+        if "model_" not in vars(self.fitted_):
             raise AttributeError(f"{type(self).__name__} has no log_evidence_: it is not one model")
         model, statistics, posterior = (vars(self)[name] for name in ("model_", "statistics_", "posterior_"))
         if getattr(statistics, "decayed", False):
@@ -293,7 +298,7 @@ def sample(classifier, n_samples: int = 1):
     y : array, shape (n_samples,)
         Class labels.
     """
-    check_is_fitted(classifier)
+    classifier = classifier.fitted_
     check_count("n_samples", n_samples)
     blocks, codes = classifier._draw(n_samples, generator(classifier.random_state))
     return classifier.like_fit(classifier.schema_.write(blocks)), classifier.classes_[codes]

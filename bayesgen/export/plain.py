@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 from scipy.special import logsumexp, softmax
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import __version__
 from bayesgen.core.errors import Argument, InputError, NoClosedForm, listed
+from bayesgen.core.registry import fitted_of
 from bayesgen.core.statistics import Rows
 from bayesgen.models.bernoulli import BINARY
 from bayesgen.models.leaf import INFINITE
@@ -46,7 +46,7 @@ _USUAL = (0.0005, 0.9995)  # levels of the range of a column
 
 def plain(classifier, draws: int) -> dict[str, Any]:
     """Return a fitted classifier as names, numbers and lists, or raise; of a sampler at most so many draws."""
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     posterior, generative = getattr(classifier, "posterior_", None), hasattr(classifier, "score_samples")
     if posterior is None or not (generative or hasattr(posterior.model, "written")):
         raise ValueError(

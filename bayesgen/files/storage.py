@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
-
 from bayesgen.core import registry
 from bayesgen.files import container, disk
 from bayesgen.files.values import Reader, Writer
@@ -37,7 +35,7 @@ def save(estimator, path) -> None:
     cls = type(estimator)
     if registry.estimators().get(cls.__name__) is not cls:
         raise TypeError(f"{cls.__name__} is not an estimator of bayesgen: {', '.join(registry.estimators())}")
-    check_is_fitted(estimator)
+    registry.fitted_of(estimator)  # or raise
     disk.regular(path)
     fitted = _fitted(estimator)
     _check_names(estimator, fitted)

@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import program
 from bayesgen.core.errors import listed
+from bayesgen.core.registry import fitted_of
 from bayesgen.models.markov_chain import MarkovChain
 from bayesgen.models.model import Params
 from bayesgen.numerics.draws import generator
@@ -95,7 +95,7 @@ def to_arviz(
         The groups to make among those that may be large: "log_likelihood", "conditional_log_likelihood",
         "posterior_predictive" and "prior_predictive"; default: all. The others are always there.
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     wanted = chosen(X, y, groups)
     if classifier.posterior_.integrated:
         classifier.posterior_.check_draws(4000)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputError, listed
+from bayesgen.core.registry import fitted_of
 from bayesgen.inspection.boundary import mean_scores
 from bayesgen.inspection.probabilities import log_odds, predict_proba_interval
 from bayesgen.models.bernoulli import BetaBinomial
@@ -81,7 +81,7 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
     >>> evidence.label, {column: round(term, 2) for column, term in evidence.terms.items()}
     ('b', {'x0': 6.07, 'x1': -0.01})
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     if row is not None:
         return _evidence(classifier, X, row, label)
     if label is not None:
@@ -335,7 +335,7 @@ def importance(classifier, X, y, groups=None, columns=None) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     table: Any = None if isinstance(X, pd.DataFrame) else frame_of(X)
     X = X if table is None else table.to_pandas()
     frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X), columns=classifier.schema_.columns)

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.core.registry import fitted_of
 from bayesgen.inspection.joint_of_average import refuse_far
 from bayesgen.numerics.draws import generator
 from bayesgen.numerics.pieces import taken
@@ -47,7 +47,7 @@ def summary(classifier):
     """
     import pandas as pd
 
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     frame = pd.DataFrame([member.settings() for member in classifier.members_])
     first = [*_SETTINGS, *(name for name in frame if name not in _SETTINGS)]
     frame = frame.reindex(columns=first).astype({"components": object, "covariance": object, "categories": object})

@@ -39,9 +39,9 @@ from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp, softmax
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import warn
+from bayesgen.core.registry import fitted_of
 from bayesgen.inspection.fitted import FittedDensity
 from bayesgen.inspection.probabilities import FewDrawsWarning, more_draws
 from bayesgen.numerics.checks import check_count, check_flag
@@ -212,7 +212,7 @@ class Joint(abc.ABC):
 
 def joint_of(classifier, question: str) -> Joint:
     """Return the joint density of a fitted classifier; raise if it has none."""
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     if not isinstance(classifier, FittedDensity):
         raise ValueError(f"{question} asks for the density of a row: it needs a generative classifier")
     return classifier.joint()

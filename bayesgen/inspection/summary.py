@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import NoClosedForm
+from bayesgen.core.registry import fitted_of
 from bayesgen.inspection.leave_one_out import by_column
 from bayesgen.models.beside_constants import BesideConstants, varying
 from bayesgen.models.population import Populated
@@ -56,7 +56,7 @@ class Summary:
     @classmethod
     def of(cls, classifier) -> "Summary":
         """Summarise a fitted classifier of one model."""
-        check_is_fitted(classifier)
+        classifier = fitted_of(classifier)
         model, posterior, schema = classifier.model_, classifier.posterior_, classifier.schema_
         try:
             means = posterior.mean()

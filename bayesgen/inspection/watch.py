@@ -28,10 +28,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.special import gammaln, logsumexp
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputError, counted, listed
-from bayesgen.core.registry import saveable
+from bayesgen.core.registry import fitted_of, saveable
 from bayesgen.files import storage
 from bayesgen.inspection.leave_one_out import leave_one_out
 from bayesgen.inspection.watch_parts import (
@@ -135,8 +134,8 @@ class Watch:
         distinct: int = 4096,
         random_state=0,
     ):
-        check_is_fitted(classifier)
-        self._begin(classifier, classifier.schema_, getattr(classifier, "classes_", ()), parts, level, distinct)
+        fitted = fitted_of(classifier)
+        self._begin(classifier, fitted.schema_, getattr(fitted, "classes_", ()), parts, level, distinct)
         self._rng = _for_ties(random_state)
         self._start(np.empty((0, len(self.parts))))
 
