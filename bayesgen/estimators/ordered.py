@@ -7,7 +7,10 @@ import numpy as np
 
 from bayesgen.core import registry
 from bayesgen.core.errors import listed, warn
+from bayesgen.estimators.estimator import Held
+from bayesgen.estimators.linear import KEPT
 from bayesgen.estimators.linear_classifiers import RowsClassifier
+from bayesgen.inspection.fitted import FittedScores
 from bayesgen.models.ordered_regression import OrderedRegression
 from bayesgen.tables.labels import class_labels
 from bayesgen.tables.shares import Shares
@@ -68,8 +71,7 @@ class OrderedClassifier(RowsClassifier):
     (array([1.06]), array([2.63, 4.96]))
     """
 
-    fitted_names = (*(name for name in RowsClassifier.fitted_names if name != "intercept_"), "cuts_")
-    _models = (OrderedRegression,)
+    fitted_ = Held(FittedScores, (OrderedRegression,), *KEPT, "cuts_", "classes_")
 
     link: str = "logistic"
     order: Any = None

@@ -115,14 +115,15 @@ def _estimator(specification, arrays, leaves):
         raise ValueError(f"no estimator of bayesgen has these parameters: {list(parameters)!r:.300}")
     _check_names(estimator, fitted)
     vars(estimator).update({**parameters, **fitted})
-    estimator.check_parts()
+    type(estimator).fitted_.check(estimator)
     return estimator
 
 
 def _check_names(estimator, names) -> None:
     """Raise an error if the attributes of a fitted estimator are not those that fitting sets."""
-    strange = sorted(set(names) - {*estimator.fitted_names, *estimator.optional_names})
-    absent = [name for name in estimator.fitted_names if name not in names]
+    held = type(estimator).fitted_
+    strange = sorted(set(names) - {*held.names, *held.optional})
+    absent = [name for name in held.names if name not in names]
     if strange or absent:
         problem = f"has no attribute {strange[0]!r:.100}" if strange else f"needs the attribute {absent[0]!r}"
         raise ValueError(f"a fitted {type(estimator).__name__} {problem}")

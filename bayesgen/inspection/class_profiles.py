@@ -35,7 +35,6 @@ _DRAWS = 400  # of profiles and memberships
 
 def _draws(classifier) -> dict[str, np.ndarray]:
     """Return draws of the parameters, (draws, ...), classes in the order of the fit."""
-    classifier = fitted_of(classifier)
     posterior, rng = classifier.posterior_, np.random.default_rng(0)
     if posterior.uncertain:
         return posterior.draws(rng, (_DRAWS,))
@@ -76,6 +75,7 @@ def class_profiles(classifier, level: float = 0.95) -> pd.DataFrame:
     [0.0, 10.0]
     """
     check_level("level", level)
+    classifier = fitted_of(classifier)
     draws, model, values = _draws(classifier), classifier.model_, {}
     count = len(next(iter(draws.values())))
     values["class", "probability"] = draws[f"{model.CLASSES}.probability"]
@@ -113,6 +113,7 @@ def membership(classifier, X, level: float = 0.95) -> pd.DataFrame:
     DataFrame, shape (n, 3K)
         Columns by (class, "mean" | "low" | "high").
     """
+    classifier = fitted_of(classifier)
     draws, rows = _draws(classifier), classifier.read(X)
     joint = classifier.model_.log_likelihood_rows(draws, classifier.model_.check(rows))
     return _with_ends(classifier, np.moveaxis(softmax(joint, axis=1), 1, 2), level)
@@ -154,6 +155,7 @@ def separating_columns(classifier, X) -> pd.Series:
     X : DataFrame or array, shape (n, columns)
         Rows, as those of the fit.
     """
+    classifier = fitted_of(classifier)
     names, terms = classifier.terms(X)
     prior, *terms = map(np.asarray, terms)
     member, share = classifier.predict_proba(X), softmax(prior, axis=-1)

@@ -102,8 +102,8 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
 @np.errstate(invalid="ignore", divide="ignore")  # a point estimate may rule a class out
 def terms_of_model(classifier, X):
     """Return names of the columns, and terms (n, K) of the class probability and of each, of one model."""
-    rows = classifier.read(X)
-    return (_linear_terms if isinstance(rows, np.ndarray) else _bayes_terms)(classifier, rows)
+    of_kind = _linear_terms if isinstance(classifier.model_, GaussianDiscriminant) else _bayes_terms
+    return of_kind(classifier, classifier.read(X))
 
 
 def _bayes_terms(classifier, rows):
@@ -121,17 +121,17 @@ def _bayes_terms(classifier, rows):
             parts = {c: np.where(places == j, columns, np.nan) for j, c in enumerate(block.columns)}
         names += parts
         joints = (posterior.log_predictive(blank | {block.name: alone}) for alone in parts.values())
-        terms += [getattr(classifier, "exponent_", 1.0) * (joint - prior) for joint in joints]
+        terms += [classifier.exponent_ * (joint - prior) for joint in joints]
     return names, terms
 
 
 def _linear_terms(classifier, rows):
     """Return names and terms: the score at the mean of the rows of fit, then the change along each column."""
-    if not isinstance(classifier.model_, GaussianDiscriminant) or not classifier.model_.linear:
+    if not classifier.model_.linear:
         problem = "explain() needs scores that are a sum over columns: naive Bayes, or Gaussians with "
         raise InputError(problem, Argument("shared", True))
     weights, intercept = mean_scores(classifier.posterior_, seed=classifier.random_state)
-    centre = classifier.statistics_.leaves["gaussian"].pooled.mean
+    centre, rows = classifier.statistics_.leaves["gaussian"].pooled.mean, rows["gaussian"]
     if np.isnan(rows).any():
         raise ValueError("explain() of a Gaussian discriminant needs complete rows")
     at_centre = np.broadcast_to(intercept + weights @ centre, (len(rows), len(intercept)))
@@ -143,7 +143,7 @@ def terms_of_score(classifier, X):
     """Return names of the columns, and terms (n, scores) of a regression: its score at the means, then b (x - m)."""
     rows = classifier.read(X) * classifier.scale_
     columns, origins = list(classifier.schema_.columns), np.asarray(design.origins(classifier.schema_), object)
-    if hasattr(classifier, "cuts_"):
+    if classifier.cuts_ is not None:
         intercept, weights = -classifier.cuts_, np.tile(classifier.coef_, (len(classifier.cuts_), 1))
     else:
         first = len(classifier.classes_) - len(classifier.coef_)  # the first of two classes has the score 0

@@ -139,7 +139,7 @@ def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOn
 
 
 def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
-    """Return the rows as the model takes them, the codes of their classes, and their weights or None."""
+    """Return the rows by block, the codes of their classes, and their weights or None."""
     classifier = fitted_of(classifier)
     if classifier.posterior_.kind != "exact":
         if not classifier.model_.conjugate:
@@ -152,7 +152,7 @@ def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
         )
     table, y, weight = existing(classifier.table(X), class_labels(y), sample_weight)
     _, codes = class_codes(y, classifier.classes_)
-    return classifier.as_model_takes(classifier.schema_.read(table)), codes, weight
+    return classifier.schema_.read(table), codes, weight
 
 
 def check_rows(classifier, whole, given) -> None:

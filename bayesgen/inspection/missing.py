@@ -292,6 +292,7 @@ def impute(classifier, X, y=None, draws: int = 0, joint: bool = False):
     [4.9, 4.6]
     """
     density = joint_of(classifier, "impute()")
+    classifier = density.classifier
     check_count("draws", draws, 0)
     check_flag("joint", joint)
     if joint and not draws:
@@ -317,6 +318,7 @@ def draw_table(classifier, X, fitted=None):
     ``fitted`` are the classes of the rows of the fit: if X holds these rows, they are drawn under the same parameters.
     """
     density = joint_of(classifier, "impute()")
+    classifier = density.classifier
     rows, rng = density.read(X), generator(classifier.random_state)
     density.check(rows, "impute()")
     codes = _only_class(classifier, count_rows(rows))

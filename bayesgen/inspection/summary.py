@@ -91,7 +91,7 @@ class Summary:
                     prior[column] = prior_leaf.prior_of(j)
         how = {"exact": "the exact posterior", "draws": "draws of the posterior", "point": "a point estimate"}
         how["memberships"] = "the posterior given memberships"
-        title = f"{type(classifier).__name__}, {how.get(posterior.kind, 'posterior means')}"
+        title = f"{classifier.estimator}, {how.get(posterior.kind, 'posterior means')}"
         return cls(title, dict(zip(classes, size.tolist(), strict=True)), values, gaps, prior, schema.dates)
 
     def to_frame(self) -> "pd.DataFrame":

@@ -18,11 +18,10 @@ from the first row at which they are not, it is M_j. Fewer alarms keep the bound
 it is chosen by its value.
 """
 
-import copy
 import hashlib
 import warnings
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -199,9 +198,7 @@ class Watch:
 
     def _ask(self, classifier) -> None:
         """Keep a classifier to ask, which takes new categories as missing: the values of the column tell of these."""
-        self.classifier = copy.copy(classifier)
-        if hasattr(classifier, "unseen"):
-            self.classifier.set_params(unseen="missing")
+        self.classifier = replace(fitted_of(classifier), unseen="missing")
 
     def _possible(self):
         """Yield the parts that there are."""
