@@ -60,11 +60,9 @@ class Additive(Estimator, abc.ABC):
         """
         if type(self) is not type(other):
             return NotImplemented
-        for one in (self, other):
-            one._sums()  # or raise
+        refuse_equal([("the first", self), ("the second", other)])
         self._check_columns(other)
         result = _clone_of_both(self, other)
-        refuse_equal([("the first", self), ("the second", other)])
         result._learn_sums(self._sums() + other._sums(), self)
         return result
 

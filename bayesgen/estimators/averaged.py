@@ -181,7 +181,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     0.9
     """
 
-    fitted_ = Held(FittedAverage, (), "classes_", "constant_", "average_", "scores_")
+    fitted_ = Held(FittedAverage, ())
 
     weights: str = "stacking"
     members: str | Sequence[Any] = "all"

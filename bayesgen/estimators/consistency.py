@@ -122,8 +122,13 @@ def _check_regression(estimator) -> None:
         require_fit(
             labels is None or list(each.classes) == labels.tolist(), "the model has other classes than classes_"
         )
-    sizes = {"columns": width, "line": width + 1}
-    for name, axes in ({"centre_": "columns", "scale_": "columns"} | estimator._axes(sizes)).items():
+    sizes, told = {"columns": width, "line": width + 1}, {"coef_": "columns", "intercept_": ""}
+    if hasattr(estimator, "cuts_"):
+        sizes["cuts"], told = len(estimator.classes_) - 1, {"coef_": "columns", "cuts_": "cuts"}
+    elif labels is not None:
+        sizes["scores"] = 1 if len(labels) == 2 else len(labels)
+        told = {"coef_": "scores columns", "intercept_": "scores"}
+    for name, axes in ({"centre_": "columns", "scale_": "columns"} | told).items():
         check_array(name, getattr(estimator, name), axes, sizes)
     require_fit((estimator.scale_ > 0).all(), "scale_ is not positive")
     row, statistics = np.zeros((1, width)), estimator.statistics_

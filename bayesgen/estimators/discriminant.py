@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bayesgen.core import registry
-from bayesgen.estimators.estimator import Held
-from bayesgen.estimators.generative import KEPT
+from bayesgen.estimators.estimator import Held, decision_function
 from bayesgen.estimators.labelled import LabelledClassifier
 from bayesgen.estimators.settings import class_prior
 from bayesgen.inference import Exact, named
@@ -57,7 +56,7 @@ class GaussianDiscriminantClassifier(LabelledClassifier):
     0.98
     """
 
-    fitted_ = Held(FittedModel, (GaussianDiscriminant,), *KEPT)
+    fitted_ = Held(FittedModel, (GaussianDiscriminant,))
 
     covariance: str = "full"
     shared: bool = False
@@ -74,13 +73,7 @@ class GaussianDiscriminantClassifier(LabelledClassifier):
         scores = mean_scores(held.posterior_, seed=self.random_state)
         return [of_class[1:] - of_class[:1] if len(of_class) == 2 else of_class for of_class in scores]
 
-    def decision_function(self, X) -> np.ndarray:
-        """Return scores whose largest marks the predicted class, in the shapes of scikit-learn's linear classifiers.
-
-        For two classes the log odds of the second, (n,); else log probabilities, (n, K).
-        """
-        log_p = self.predict_log_proba(X)
-        return log_p[:, 1] - log_p[:, 0] if log_p.shape[1] == 2 else log_p
+    decision_function = decision_function
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

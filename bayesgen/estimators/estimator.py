@@ -72,14 +72,15 @@ _lock = threading.Lock()
 class Held:
     """The attribute ``fitted_`` of estimators of one class: the record of what one has learned, which questions take.
 
-    Its model is one of ``models``. ``names`` are the attributes that fitting sets, and a file holds; ``optional`` are
-    those that it sets at times.
+    Its model is one of ``models``. Fitting sets what the record needs, and ``names``, which a file holds; what is
+    ``optional`` at times.
     """
 
     def __init__(self, kind: type[Fitted], models: tuple[type, ...], *names: str, optional: tuple[str, ...] = ()):
-        self.kind, self.models, self.names = kind, models, ("n_features_in_", "schema_", *names)
+        self._kind, self._models, fields = kind, models, dataclasses.fields(kind)
+        needed = [field.name for field in fields if field.default is dataclasses.MISSING]
+        self._fields, self.names = [field.name for field in fields], ("n_features_in_", *needed, *names)
         self.optional = ("feature_names_in_", *optional)
-        self._fields = [field.name for field in dataclasses.fields(kind)]
 
     def __get__(self, estimator, owner=None) -> Any:
         if estimator is None:
@@ -88,13 +89,13 @@ class Held:
         if "schema_" not in held:
             check_is_fitted(estimator, "schema_")
         known = {name: held[name] for name in self._fields if name in held}
-        return self.kind(**known, estimator=type(estimator).__name__)
+        return self._kind(**known, estimator=type(estimator).__name__)
 
     def check(self, estimator) -> None:
         """Raise if parts of an estimator that were read from a file do not fit each other."""
         from bayesgen.estimators import consistency  # with all of the average, which only files need
 
-        consistency.check_parts(estimator, self.models)
+        consistency.check_parts(estimator, self._models)
 
 
 def held(name: str, doc: str) -> Any:
@@ -268,3 +269,13 @@ def score(self, X, y, sample_weight=None) -> float:
         shares = y.among(self.classes_.tolist())
         return float(np.average(shares[np.arange(len(y)), predicted], weights=sample_weight))
     return float(accuracy_score(class_labels(y), self.predict(X), sample_weight=sample_weight))
+
+
+def decision_function(self, X) -> np.ndarray:
+    """Return scores, the largest for the predicted class: two classes (n,), positive for the second; else (n, K).
+
+    They are the log odds of two classes, which for a logistic point estimate are intercept + x coefficients, and log
+    probabilities of more.
+    """
+    log_p = self.predict_log_proba(X)
+    return log_p[:, 1] - log_p[:, 0] if log_p.shape[1] == 2 else log_p

@@ -25,8 +25,6 @@ from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.shares import stacked
 
-KEPT = ("model_", "statistics_", "posterior_", "classes_")  # what a fit of one model keeps beside the schema
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GenerativeClassifier(ClassifierMixin, Estimator, abc.ABC):

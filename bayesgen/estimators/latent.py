@@ -11,7 +11,7 @@ from bayesgen.core.errors import Argument, InputError, InputTypeError, InputWarn
 from bayesgen.estimators.class_numbers import judged
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.estimator import Held, held
-from bayesgen.estimators.generative import KEPT, GenerativeClassifier
+from bayesgen.estimators.generative import GenerativeClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.inference import ML, Exact, Inference, resolve
 from bayesgen.inspection.class_profiles import class_profiles, left_out, membership, separating_columns, typical_rows
@@ -104,7 +104,7 @@ class LatentClassClassifier(GenerativeClassifier):
     """
 
     _narrow = True  # False where numbers of classes are compared, under the weak prior of one class for each
-    fitted_ = Held(FittedLatent, (NaiveBayes, GaussianDiscriminant), *KEPT, "confusion_", optional=("class_numbers_",))
+    fitted_ = Held(FittedLatent, (NaiveBayes, GaussianDiscriminant), "confusion_", optional=("class_numbers_",))
 
     model: str = "naive bayes"
     features: str | Mapping[Any, Any] = "auto"
@@ -314,10 +314,7 @@ class LatentClassClassifier(GenerativeClassifier):
             return left_out(self)
         return super().leave_one_out(X, y, sample_weight, groups)
 
-    posterior_with_labels_ = held(
-        "posterior_with_labels_",
-        "Posterior of the parameters of an `UnknownClasses`: with ``label_noise`` those of the labels too.",
-    )
+    posterior_with_labels_ = held("posterior_with_labels_", "Posterior of classes, and with ``label_noise`` of labels.")
 
     def to_arviz(self, X=None, y=None, draws: int | None = None):
         """Return the posterior as an ArviZ `xarray.DataTree`.
@@ -332,8 +329,7 @@ class LatentClassClassifier(GenerativeClassifier):
         draws : int, optional
             Number of draws, evenly apart in each chain; default: all.
         """
-        posterior: Any = self.posterior_with_labels_
-        posterior = posterior.thinned(draws)
+        posterior = self.posterior_with_labels_.thinned(draws)
         if X is None:
             return tree(posterior)
         rows, lead = self.model_.check(self.fitted_.read(X)), next(iter(posterior.samples.values())).shape[:2]

@@ -34,7 +34,6 @@ from bayesgen.tables.shares import stacked
 from bayesgen.tables.sources import source_like
 from bayesgen.tables.table import Table
 
-KEPT = ("model_", "statistics_", "posterior_", "centre_", "scale_", "coef_")  # what all of them keep beside the schema
 _LARGE = "squares of the rows are too large for float64; give them in larger units"
 
 
@@ -83,13 +82,6 @@ class LinearEstimator(Estimator):
         elif self.standardize:
             varies = (deviation > 8 * np.finfo(float).eps * np.abs(mean)) & ~np.asarray(unscaled)
             self.centre_, self.scale_ = mean, np.where(varies, deviation, 1.0)
-
-    def _axes(self, sizes) -> dict[str, str]:
-        """Return the axes of what is told of scores, by attribute, and note the number of scores."""
-        if (labels := getattr(self, "classes_", None)) is None:
-            return {"coef_": "columns", "intercept_": ""}
-        sizes["scores"] = 1 if len(labels) == 2 else len(labels)
-        return {"coef_": "scores columns", "intercept_": "scores"}
 
     def _check_settings(self):
         for name in ("prior_scale", "intercept_scale"):

@@ -11,8 +11,8 @@ from sklearn.base import ClassifierMixin
 from bayesgen.core import registry
 from bayesgen.core.errors import listed, warn
 from bayesgen.core.statistics import Rows
-from bayesgen.estimators.estimator import Held, asks, score
-from bayesgen.estimators.linear import KEPT, LinearEstimator, fit_classes
+from bayesgen.estimators.estimator import Held, asks, decision_function, score
+from bayesgen.estimators.linear import LinearEstimator, fit_classes
 from bayesgen.inference import NUTS, resolve
 from bayesgen.inspection.data_tree import row_groups
 from bayesgen.inspection.explain import explain
@@ -167,18 +167,7 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, abc.ABC):
 
     predict_proba, predict_log_proba = asks(FittedScores.predict_proba), asks(FittedScores.predict_log_proba)
 
-    def decision_function(self, X) -> np.ndarray:
-        """Return scores, the largest for the predicted class: two classes (n,), positive for the second; else (n, K).
-
-        They give the averaged probability by the link: log odds of two classes, log probabilities of more, and Φ⁻¹(p)
-        of a probit classifier. For a point estimate and two classes this is intercept + x coefficients.
-        """
-        log_p = self.predict_log_proba(X)
-        return self._score_of_two(log_p) if log_p.shape[1] == 2 else log_p
-
-    def _score_of_two(self, log_p) -> np.ndarray:
-        return log_p[:, 1] - log_p[:, 0]
-
+    decision_function = decision_function
     predict, score = asks(FittedScores.predict), score
 
     def __sklearn_tags__(self):
@@ -246,7 +235,7 @@ class LogisticClassifier(RowsClassifier):
            [0.117, 0.883]])
     """
 
-    fitted_ = Held(FittedScores, (LogisticRegression,), *KEPT, "intercept_", "classes_")
+    fitted_ = Held(FittedScores, (LogisticRegression,), "intercept_")
 
     symmetric: bool = True
 
@@ -284,7 +273,7 @@ class ProbitClassifier(RowsClassifier):
            [0.036, 0.964]])
     """
 
-    fitted_ = Held(FittedScores, (ProbitRegression,), *KEPT, "intercept_", "classes_")
+    fitted_ = Held(FittedScores, (ProbitRegression,), "intercept_")
 
     def _model(self, scales, classes, columns):
         if len(classes) > 2:
@@ -294,7 +283,12 @@ class ProbitClassifier(RowsClassifier):
             )
         return ProbitRegression(scales, self.intercept_scale, classes=classes, columns=columns)
 
-    def _score_of_two(self, log_p):
+    def decision_function(self, X) -> np.ndarray:
+        """Return the score Φ⁻¹(p) of the averaged probability of the second class, (n,): positive where it is likelier.
+
+        For a point estimate this is intercept + x coefficients.
+        """
+        log_p = self.predict_log_proba(X)
         first = log_p[:, 0] < log_p[:, 1]  # the smaller of the two has the digits
         score = ndtri_exp(np.where(first, log_p[:, 0], log_p[:, 1]))
         return np.where(first, -score, score)

@@ -9,7 +9,6 @@ import numpy as np
 from bayesgen.core import registry
 from bayesgen.core.statistics import all_but_one, departures
 from bayesgen.estimators.estimator import Held
-from bayesgen.estimators.generative import KEPT
 from bayesgen.estimators.labelled import LabelledClassifier
 from bayesgen.estimators.settings import class_prior, leaf_of
 from bayesgen.inspection.leave_one_out import rows_of_fit
@@ -94,7 +93,7 @@ class NaiveBayesClassifier(LabelledClassifier):
     array(['b'], dtype='<U1')
     """
 
-    fitted_ = Held(FittedModel, (NaiveBayes,), *KEPT, "exponent_")
+    fitted_ = Held(FittedModel, (NaiveBayes,), "exponent_")
 
     features: str | Mapping[Any, Any] = "auto"
     prior: str = "weak"

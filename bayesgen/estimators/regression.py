@@ -13,7 +13,7 @@ from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed, warn
 from bayesgen.estimators.additive import Additive
 from bayesgen.estimators.estimator import Held
-from bayesgen.estimators.linear import KEPT, LinearEstimator, sum_line
+from bayesgen.estimators.linear import LinearEstimator, sum_line
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.fitted import FittedRegression
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
@@ -96,7 +96,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
     """
 
     _models = LinearRegression, SemiConjugateLinearRegression, LaplaceLinearRegression
-    fitted_ = Held(FittedRegression, _models, *KEPT, "intercept_", "variance_")
+    fitted_ = Held(FittedRegression, _models, "intercept_", "variance_")
 
     inference: str | Inference = "exact"
     noise: str = "normal"

@@ -36,12 +36,9 @@ class FittedAverage(FittedDensity):
     @property
     def posterior_(self) -> Average:
         """The average under ``priors``, or under the learned class probabilities."""
-        return self._under(self.priors)
-
-    def _under(self, priors) -> Average:
-        if priors is None:
+        if self.priors is None:
             return self.average_
-        return replace(self.average_, given=known_classes(priors, self.classes_).probability)
+        return replace(self.average_, given=known_classes(self.priors, self.classes_).probability)
 
     def read(self, X):
         table = self.table(X)
@@ -96,8 +93,8 @@ class FittedAverage(FittedDensity):
             Class probabilities of the population to decide for; the averaged probability is multiplied by their ratio
             to the learned ones.
         """
-        rows = self.read(X)
-        return self._under(self.priors if priors is None else priors).probability(*rows.values())
+        rows, held = self.read(X), self if priors is None else replace(self, priors=priors)
+        return held.posterior_.probability(*rows.values())
 
     def predict_log_proba(self, X, priors=None) -> np.ndarray:
         """Return the log probability of each class, (n, K); see `predict_proba`."""
@@ -144,18 +141,16 @@ def summary(classifier):
     """
     import pandas as pd
 
-    classifier = fitted_of(classifier)
-    average = classifier.average_
+    average, scores = fitted_of(classifier).average_, fitted_of(classifier).scores_
     frame = pd.DataFrame([member.settings() for member in average.members])
     first = [*_SETTINGS, *(name for name in frame if name not in _SETTINGS)]
     frame = frame.reindex(columns=first).astype({"components": object, "covariance": object, "categories": object})
-    frame["rows"] = classifier.scores_["learned"]
+    frame["rows"] = scores["learned"]
     frame["exponent"], frame["weight"] = average.exponents, average.weights
     family = pd.Series([member.family for member in average.members])
     frame["share"] = frame["weight"].groupby(family).transform("sum")
-    frame["log score"] = classifier.scores_["members"]
+    frame["log score"] = scores["members"]
     frame = frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
-    scores = classifier.scores_
     frame.attrs = {"log loss": -scores["nested"], "standard error": scores["nested_error"]}
     frame.attrs["left out"] = scores.get("leaving", "rows")
     return frame

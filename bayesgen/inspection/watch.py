@@ -186,8 +186,8 @@ class Watch:
             raise ValueError(f"parts must be among {list(KINDS)}, got {listed(unknown)}")
         self.classifier: Any = None
         self._key: str | None = None
-        if classifier is not None:
-            self._ask(classifier)
+        if classifier is not None:  # new categories are missing to it: the values of the column tell of these
+            self.classifier = replace(fitted_of(classifier), unseen="missing")
             self._key = storage.fingerprint(classifier)
         self.schema, self.classes, self._stored = schema, np.asarray(classes), None
         self._names: dict[float, Any] = {}  # labels by their places
@@ -195,10 +195,6 @@ class Watch:
         self.parts = tuple(part for part in self._possible() if part.kind in (KINDS if kinds is None else kinds))
         if not self.parts:
             raise ValueError(f"parts={list(kinds or ())}: there is nothing to watch of these without a classifier")
-
-    def _ask(self, classifier) -> None:
-        """Keep a classifier to ask, which takes new categories as missing: the values of the column tell of these."""
-        self.classifier = replace(fitted_of(classifier), unseen="missing")
 
     def _possible(self):
         """Yield the parts that there are."""
@@ -441,7 +437,7 @@ class Watch:
         if watch._key is not None:
             if classifier is None or storage.fingerprint(classifier) != watch._key:
                 raise ValueError(f"{path}: this watch goes on with the classifier that it began with: give that one")
-            watch._ask(classifier)
+            watch.classifier = replace(fitted_of(classifier), unseen="missing")
         return watch
 
 
