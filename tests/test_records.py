@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
@@ -44,6 +45,13 @@ OF_ONE_MODEL = {
     "summary": lambda one, x, y: [str(Summary.of(one))],
     "to_arviz": lambda one, x, y: to_arviz(one, x[:9], y[:9], draws=20).log_likelihood["joint"],
     "log evidence": lambda one, x, y: one.log_evidence_,
+}
+
+
+PICTURES = {
+    "decision_regions": lambda one: bg.plot.decision_regions(one, NUMBERS.iloc[:, :2], LABELS, steps=9),
+    "column": lambda one: bg.plot.column(one, NUMBERS.columns[0]),
+    "agreement": lambda one: bg.plot.agreement(one, NUMBERS, 20, 0),
 }
 
 
@@ -105,6 +113,18 @@ def test_the_record_of_classes_without_labels_answers_as_the_estimator():
     alike(record.free_, found.free_)
     alike(record.predict_proba(NUMBERS), found.predict_proba(NUMBERS))
     alike(Summary.of(record).to_frame(), Summary.of(found).to_frame())
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures_take_records(name):
+    columns = slice(2) if name == "decision_regions" else slice(None)
+    PICTURES[name](bg.NaiveBayesClassifier(random_state=0).fit(NUMBERS.iloc[:, columns], LABELS).fitted_)
+    plt.close("all")
+
+
+def test_the_members_of_a_record_are_drawn(average):
+    bg.plot.members(average.fitted_)
+    plt.close("all")
 
 
 def test_a_record_is_its_own_and_forgets_nothing_of_a_later_fit():

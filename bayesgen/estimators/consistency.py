@@ -23,15 +23,6 @@ from bayesgen.tables.schema import Schema
 
 def check_parts(estimator, models: tuple[type, ...]) -> None:
     """Raise where the parts of an estimator do not fit each other; its model is one of ``models``."""
-    _check_columns(estimator)
-    if not models:
-        return _check_average(estimator)
-    _check_posterior(estimator, models)
-    return _check_regression(estimator) if hasattr(estimator, "centre_") else _check_generative(estimator)
-
-
-def _check_columns(estimator) -> None:
-    """Check columns, classes and schema."""
     width = estimator.n_features_in_
     require_fit(type(width) is int and width > 0, "n_features_in_ is no number of columns")
     if hasattr(estimator, "feature_names_in_"):
@@ -48,6 +39,10 @@ def _check_columns(estimator) -> None:
     taken = [column for block in schema.blocks for column in block.columns]
     require_fit(len({*schema.columns}) == len(schema.columns) == width, f"schema_ has not {width} columns")
     require_fit({*taken} <= {*schema.columns} and len({*taken}) == len(taken), "schema_ names a column twice, or none")
+    if not models:
+        return _check_average(estimator)
+    _check_posterior(estimator, models)
+    return _check_regression(estimator) if hasattr(estimator, "centre_") else _check_generative(estimator)
 
 
 def _check_posterior(estimator, models: tuple[type, ...]) -> None:

@@ -85,10 +85,10 @@ class Held:
     def __get__(self, estimator, owner=None) -> Any:
         if estimator is None:
             return self
-        held = vars(estimator)
-        if "schema_" not in held:
+        known = vars(estimator)
+        if "schema_" not in known:
             check_is_fitted(estimator, "schema_")
-        known = {name: held[name] for name in self._fields if name in held}
+        known = {name: known[name] for name in self._fields if name in known}
         return self._kind(**known, estimator=type(estimator).__name__)
 
     def check(self, estimator) -> None:

@@ -101,13 +101,10 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
 
 @np.errstate(invalid="ignore", divide="ignore")  # a point estimate may rule a class out
 def terms_of_model(classifier, X):
-    """Return names of the columns, and terms (n, K) of the class probability and of each, of one model."""
-    of_kind = _linear_terms if isinstance(classifier.model_, GaussianDiscriminant) else _bayes_terms
-    return of_kind(classifier, classifier.read(X))
-
-
-def _bayes_terms(classifier, rows):
-    """Return names and terms: the log class probability, then the effect of each column with all others missing."""
+    """Return names and terms (n, K): the log class probability, then the effect of each column, all others missing."""
+    rows = classifier.read(X)
+    if isinstance(classifier.model_, GaussianDiscriminant):
+        return _linear_terms(classifier, rows["gaussian"])
     nothing, posterior = classifier.schema_.nothing(), classifier.posterior_
     blank = {name: np.repeat(v, count_rows(rows), axis=0) for name, v in nothing.items()}
     prior = posterior.log_class_prior[None]
@@ -131,7 +128,7 @@ def _linear_terms(classifier, rows):
         problem = "explain() needs scores that are a sum over columns: naive Bayes, or Gaussians with "
         raise InputError(problem, Argument("shared", True))
     weights, intercept = mean_scores(classifier.posterior_, seed=classifier.random_state)
-    centre, rows = classifier.statistics_.leaves["gaussian"].pooled.mean, rows["gaussian"]
+    centre = classifier.statistics_.leaves["gaussian"].pooled.mean
     if np.isnan(rows).any():
         raise ValueError("explain() of a Gaussian discriminant needs complete rows")
     at_centre = np.broadcast_to(intercept + weights @ centre, (len(rows), len(intercept)))

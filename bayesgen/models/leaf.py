@@ -70,7 +70,6 @@ class Leaf(LeafProgram):
     takes_sparse: ClassVar[bool] = False  # True if rows may be a sparse array (n, columns)
     column_kind: ClassVar[str] = "f"  # what its columns hold in a file: "f" numbers, "b" 0 and 1 or bools, "O" text
     possible_entry: ClassVar[float] = 0.0  # an entry that it can take
-    group_columns: ClassVar[int] = 0  # how many of its last columns in a table tell the group of a row
 
     def check(self, x) -> Any:
         """Return the rows as an array, NaN where missing, or raise.
