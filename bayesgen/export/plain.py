@@ -53,11 +53,10 @@ def plain(classifier, draws: int) -> dict[str, Any]:
             f"{classifier.estimator} cannot be exported: naive Bayes, Gaussian discriminants, latent classes, "
             "averages, and logistic, probit and ordered regressions can"
         )
-    taken, shipped, average = classifier, None, posterior.kind == "average"
+    shipped, average = None, posterior.kind == "average"
     if posterior.kind == "draws":
-        kept = posterior.as_draws().thinned(draws)
-        taken = replace(classifier, posterior_=kept)
-        shipped = [len(next(iter(each.flat.values()))) for each in (kept, posterior.as_draws())]
+        classifier = replace(classifier, posterior_=posterior.as_draws().thinned(draws))
+        shipped = [len(next(iter(each.flat.values()))) for each in (classifier.posterior_, posterior.as_draws())]
     entries = Entries(_columns(classifier))
     columns, place = entries.columns, entries.place
     made = {
@@ -78,7 +77,7 @@ def plain(classifier, draws: int) -> dict[str, Any]:
     if average:
         made |= _average(classifier, entries)
     else:
-        made |= _mixture(taken, entries) if generative else _regression(taken, columns)
+        made |= _mixture(classifier, entries) if generative else _regression(classifier, columns)
     made["derived"] = entries.derived
     for column in columns:
         if column["name"] in classifier.schema_.unsigned and "range" in column:

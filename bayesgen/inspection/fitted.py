@@ -112,8 +112,7 @@ class FittedClassifier(Fitted):
 
     def predict(self, X) -> np.ndarray:
         """Return the most probable class of each row; ties go to the first."""
-        best = self.predict_proba(X).argmax(1)
-        return self.classes_[best]
+        return self.classes_[self.predict_proba(X).argmax(1)]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -101,13 +101,11 @@ class FittedModel(FittedDensity):
 
     def predict(self, X) -> np.ndarray:
         """Return the most probable class of each row; ties go to the first."""
-        best = self._joint(X, None).argmax(1)
-        return self.classes_[best]
+        return self.classes_[self._joint(X, None).argmax(1)]
 
     def predict_joint_log_proba(self, X) -> np.ndarray:
         """Return log p(x, t = k | data) of each row and class, (n, K); its log sum over k is `score_samples`."""
-        rows = self.read(X)
-        return self.posterior_.log_predictive(rows)
+        return self.posterior_.log_predictive(self.read(X))
 
     def draw(self, count, rng):
         width, parts = sum(v.size for v in self.posterior_.draws(0, (1,)).values()), []
