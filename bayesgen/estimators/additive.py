@@ -60,10 +60,11 @@ class Additive(Estimator, abc.ABC):
         """
         if type(self) is not type(other):
             return NotImplemented
-        refuse_equal([("the first", self), ("the second", other)])
+        mine, theirs = self._sums(), other._sums()
         self._check_columns(other)
         result = _clone_of_both(self, other)
-        result._learn_sums(self._sums() + other._sums(), self)
+        refuse_equal([("the first", self), ("the second", other)])
+        result._learn_sums(mine + theirs, self)
         return result
 
     def __radd__(self, other):
