@@ -148,9 +148,9 @@ def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
     else it leaves with all its weight, or with its whole group. "Weak" priors follow the rows that are left. If there
     are more than 1,000 rows a stratified sample is left out, each class weighted back to its part.
     """
-    y = class_labels(y)
+    y, held = class_labels(y), classifier.fitted_
     group = group_codes(groups, len(y), sample_weight)
-    rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "an exponent is chosen by exact leave-one-out")
+    rows, codes, weight = rows_of_fit(held, X, y, sample_weight, "an exponent is chosen by exact leave-one-out")
     weight = np.ones(len(codes)) if weight is None else weight
     counted = times(weight) is not None
     template = classifier._template(classifier.schema_)

@@ -140,7 +140,6 @@ def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOn
 
 def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
     """Return the rows by block, the codes of their classes, and their weights or None."""
-    classifier = fitted_of(classifier)
     if classifier.posterior_.kind != "exact":
         if not classifier.model_.conjugate:
             raise ValueError(
