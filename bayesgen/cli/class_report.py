@@ -92,9 +92,8 @@ def _page(file: str, found, best, profiles) -> str:
         _table(found.table),
         bullets(f"{number}: {remark}" for number, remark in found.remarks.items()),
     )
-    parts += section(
-        "What they are", tag("p", shares), _picture(class_profiles, best, "Profile of each class"), _table(profiles)
-    )
+    profile = _picture(class_profiles, best, "Profile of each class")
+    parts += section("What they are", tag("p", shares), profile, _table(profiles))
     return document(f"Classes in {file}", parts)
 
 

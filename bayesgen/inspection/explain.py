@@ -5,9 +5,10 @@ terms that add up, as a doctor would read them. `importance` measures the loss o
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit
 
 from bayesgen.core.errors import Argument, InputError, listed
@@ -22,9 +23,6 @@ from bayesgen.tables import dates, design
 from bayesgen.tables.columns import frame_of
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import codes_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def explain(classifier, X, row: int | None = None, label=None) -> Any:
@@ -249,10 +247,8 @@ def _evidence(classifier, X, row: int, label) -> RowEvidence:
     )
 
 
-def _row_of(X, row: int, width: int) -> "tuple[bool, pd.DataFrame]":
+def _row_of(X, row: int, width: int) -> tuple[bool, pd.DataFrame]:
     """Return one row as a frame, and True if X is a table: its columns have the types of the table."""
-    import pandas as pd
-
     table: Any = frame_of(X)
     whole = np.asarray(X, dtype=object) if table is None else table
     if len(whole.shape) != 2 or whole.shape[1] != width:
@@ -277,8 +273,6 @@ def _begun(blocks, values: dict[str, Any]) -> dict[str, Any]:
 
 def _plain(value, column: str, schema):
     """Return a value as Python and JSON have it: None if missing, text in a column of dates."""
-    import pandas as pd
-
     if isinstance(value, list | tuple | np.ndarray):  # a sequence
         return " ".join(map(str, value))
     if pd.isna(value):
@@ -289,7 +283,7 @@ def _plain(value, column: str, schema):
     return value if isinstance(value, bool | int | float) else str(value)
 
 
-def importance(classifier, X, y, groups=None, columns=None) -> "pd.DataFrame":
+def importance(classifier, X, y, groups=None, columns=None) -> pd.DataFrame:
     r"""Return the growth of the log loss of each row, or of each group of rows, without each column.
 
     .. math:: d_{ij} = \log p(t_i \mid x_i) - \log p(t_i \mid x_{i, -j})
@@ -309,8 +303,7 @@ def importance(classifier, X, y, groups=None, columns=None) -> "pd.DataFrame":
         Their classes.
     groups : array, shape (n,), optional
         Label of what a row belongs to, where rows belong together: a patient, a batch, a day. Each row is still
-        predicted alone, but the rows of a group are no independent witnesses of what a column is worth; see
-        `by_group`.
+        predicted alone, but the rows of a group are no independent witnesses of what a column is worth; see `by_group`.
     columns : sequence of names, optional
         The columns to ask about, each of which costs one prediction; default: all that the classifier uses.
 
@@ -330,8 +323,6 @@ def importance(classifier, X, y, groups=None, columns=None) -> "pd.DataFrame":
     >>> importance(classifier, table[1::2], y[1::2]).mean().round(2).to_dict()
     {'bill_length_mm': 0.19, 'body_mass_g': -0.05, 'year': 0.0}
     """
-    import pandas as pd
-
     classifier = fitted_of(classifier)
     table: Any = None if isinstance(X, pd.DataFrame) else frame_of(X)
     X = X if table is None else table.to_pandas()
@@ -355,7 +346,7 @@ def importance(classifier, X, y, groups=None, columns=None) -> "pd.DataFrame":
     return by_group(pd.DataFrame(worse, index=frame.index), group)
 
 
-def by_group(worth: "pd.DataFrame", group) -> "pd.DataFrame":
+def by_group(worth: pd.DataFrame, group) -> pd.DataFrame:
     r"""Gather the values of rows by group, so that their mean stays and its error is the one of independent groups.
 
     .. math:: d_{gj} = m_j + \frac{n_g}{n / G} (m_{gj} - m_j)
@@ -367,8 +358,6 @@ def by_group(worth: "pd.DataFrame", group) -> "pd.DataFrame":
     """
     if group is None:
         return worth
-    import pandas as pd
-
     place, _ = pd.factorize(group)
     middle = worth.mean().where(np.isfinite(worth).all(), 0.0)  # an infinite value is left as it is
     apart: Any = (worth - middle).groupby(place).sum()

@@ -60,9 +60,7 @@ class Symbols:
                 row=place,
             )
         if not symbols:
-            raise DataError(
-                f"row {place} is an empty sequence; give None where it is missing, or leave it out", row=place
-            )
+            raise DataError(f"row {place} is an empty sequence; give None where missing, or leave it out", row=place)
         return symbols
 
     def _is_gap(self, symbol) -> bool:

@@ -18,7 +18,6 @@ from bayesgen.numerics.pieces import ROWS, pieces, product_rows, scratch
 _FEW = 4  # groups up to which a dense product is faster
 _SEGMENTS = 32  # groups up to which rows are worth bringing side by side
 _RUN = 4096  # rows of a group centred at a time: ten columns are a third of a megabyte
-_FEW_GROUPS = 32  # columns up to which a general product is faster than a symmetric one
 _AT_ONCE = 1 << 15  # rows times groups times columns up to which there is one product
 _SPARSE = 1 << 21  # entries of sparse rows, or of their membership, worked on at a time
 
@@ -191,15 +190,14 @@ def _by_pieces(x, rows: Grouping, vector: bool):
     mean = np.zeros((count, dim))
     scatter = np.zeros((count, dim, dim) if vector else (count, dim))
     add = _add_vectors if vector else _add_scalars
-    beside = rows.bounds is not None
-    columns = (vector or beside) and count <= _SEGMENTS and dim > 1 and x.strides[0] == x.itemsize
-    whole = columns and beside and finite(x)
+    columns = rows.bounds is not None and count <= _SEGMENTS and dim > 1 and x.strides[0] == x.itemsize
+    whole = columns and finite(x)
     size = len(x) if whole else min(ROWS, count * product_rows(dim * dim)) if vector else ROWS
     for piece in pieces(len(x), 1 if whole else dim, rows=size):
         entries, grouping = x[piece], rows[piece]
         if grouping.weight is not None and not grouping.weight.all():  # rows of weight 0 are not read
             entries, grouping = entries[grouping.weight > 0], grouping[grouping.weight > 0]
-        if whole or (columns and finite(entries)):
+        if columns and grouping.bounds is not None and (whole or finite(entries)):
             _add_columns(n, mean, scatter, entries.T, grouping)
         else:
             add(n, mean, scatter, entries, grouping)
@@ -247,12 +245,8 @@ def _start(n, mean, x, codes, groups):
 def _add_columns(n, mean, scatter, columns, rows: Grouping):
     """Add finite rows, stored column by column (D, n), to moments of scalars or vectors, in place.
 
-    Rows of a group are brought side by side: each column of a group is then contiguous, and its sums are products.
+    Rows of a group stand side by side: each column of a group is contiguous, and its sums are products.
     """
-    if rows.bounds is None:
-        order, rows = rows.side_by_side()
-        # No place is beyond the rows, so nothing is clipped; without NumPy's check it is three times faster.
-        columns = np.take(columns, order, axis=1, out=scratch("ordered", columns.shape, columns.dtype), mode="clip")
     dim, vector, bounds = len(columns), scatter.ndim > mean.ndim, rows.bounds
     assert bounds is not None
     step = product_rows(dim * dim) if vector else _RUN
@@ -261,33 +255,18 @@ def _add_columns(n, mean, scatter, columns, rows: Grouping):
             run = slice(start, min(start + step, bounds[k + 1]))
             w = None if rows.weight is None else rows.weight[run]
             np.copyto(mean[k], columns[:, start], where=n[k] == 0)  # the first entry is the first mean
-            beside = scratch("centred", (dim + 1, run.stop - start))
-            z = beside[:-1]
+            z = scratch("centred", (dim, run.stop - start))
             z[:] = columns[:, run]  # as floats; to convert while subtracting takes twice as long
             z -= mean[k][:, None]
             n[k] += run.stop - start if w is None else w.sum()
+            total = z.sum(1) if w is None else z @ w
             if vector:
-                beside[-1] = 1.0
-                if w is not None:
-                    beside *= np.sqrt(w)
-                total, squares = _products(z, beside)
-                scatter[k] += squares - total[:, None] * (total / n[k])
+                z *= 1.0 if w is None else np.sqrt(w)
+                scatter[k] += z @ z.T - total[:, None] * (total / n[k])
             else:
-                total = z.sum(1) if w is None else z @ w
                 squares = np.vecdot(z, z) if w is None else np.vecdot(z * w, z)
                 scatter[k] += np.maximum(squares - total * (total / n[k]), 0.0)
             mean[k] += total / n[k]
-
-
-def _products(z, beside) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sum of rows (D, n) and of their outer products; ``beside`` holds ``z`` above a row of ones.
-
-    With few columns a general product takes half the time of a symmetric one, which NumPy chooses for z z'.
-    """
-    if len(z) > _FEW_GROUPS:
-        return z @ beside[-1], z @ z.T
-    both = z @ beside.T
-    return both[:, -1], both[:, :-1]
 
 
 def _add_vectors(n, mean, scatter, x, rows: Grouping):

@@ -1,7 +1,6 @@
 r"""The transformation of Yeo and Johnson: columns bent towards normality within the classes.
 
-With z the standardised column, a = ± log(1 + |z|) with the sign of z, and p =
-λ where z >= 0, λ - 2 where z < 0,
+With z the standardised column, a = ± log(1 + |z|) with the sign of z, and p = λ where z >= 0, λ - 2 where z < 0,
 
 .. math:: y = (e^{p a} - 1)/p \quad (a \text{ where } p = 0), \qquad \log |dy/dz| = (\lambda - 1) a
 

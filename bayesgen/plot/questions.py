@@ -1,7 +1,7 @@
 """Pictures of a fitted classifier: a column by class, the evidence of a row, importance, members; and of models."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,13 +11,9 @@ from bayesgen.core.registry import fitted_of
 from bayesgen.inspection.explain import RowEvidence
 from bayesgen.numerics.checks import check_kind
 from bayesgen.plot import style
-from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, axes, check_fitted, dated, numbers_of
+from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, Axes, axes, check_fitted, dated, numbers_of
 from bayesgen.tables.columns import check_named
 from bayesgen.tables.dates import moments
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _DRAWN = 2000  # rows drawn from the predictive to find the range to show
 _MOST_BARS = 24  # more values make a curve
@@ -26,7 +22,7 @@ _LONGEST = 24  # characters of a category below its bar
 _BESIDE = 36  # characters of all categories that have room beside each other
 
 
-def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
+def column(classifier, name: str, *, ax: Axes | None = None) -> Axes:
     r"""Draw the learned distribution of one column in each class.
 
     .. math:: p(x_j \mid t = k, \text{data})
@@ -120,7 +116,7 @@ def _within_classes(classifier, name: str, values) -> np.ndarray:
     return np.exp(joint[:-1] - joint[-1])
 
 
-def evidence(said: RowEvidence, *, most: int | None = None, ax: "Axes | None" = None) -> "Axes":
+def evidence(said: RowEvidence, *, most: int | None = None, ax: Axes | None = None) -> Axes:
     """Draw the effect of each value of a row on the odds of a class: bars that add up to the probability in the title.
 
     Parameters
@@ -181,7 +177,7 @@ def _limits(ax, values, texts) -> tuple[float, float]:
     return low - shares[0] * span, high + shares[1] * span
 
 
-def models(result: ModelComparison, *, ax: "Axes | None" = None) -> "Axes":
+def models(result: ModelComparison, *, ax: Axes | None = None) -> Axes:
     """Draw the excess of each model's log loss over the best one, with two standard errors on either side.
 
     The differences are paired, row by row. Models run from best to worst, downwards; the numbers beside their names are
@@ -209,7 +205,7 @@ def models(result: ModelComparison, *, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
-def _below_each_other(ax: "Axes", names: list[str], mean, error, red) -> None:
+def _below_each_other(ax: Axes, names: list[str], mean, error, red) -> None:
     """Draw means with two standard errors on either side, a line for each, where ``red`` in another colour."""
     mean, error, red = np.asarray(mean), np.asarray(error), np.asarray(red)
     places = np.arange(len(names))
@@ -220,7 +216,7 @@ def _below_each_other(ax: "Axes", names: list[str], mean, error, red) -> None:
     ax.set(ylim=(len(names) - 0.5, -0.5))
 
 
-def importance(worse: pd.DataFrame, *, most: int = 20, ax: "Axes | None" = None) -> "Axes":
+def importance(worse: pd.DataFrame, *, most: int = 20, ax: Axes | None = None) -> Axes:
     """Draw the importance of each column: the mean growth of the log loss without it, with two standard errors.
 
     Parameters
@@ -239,7 +235,7 @@ def importance(worse: pd.DataFrame, *, most: int = 20, ax: "Axes | None" = None)
     return ax
 
 
-def members(classifier, *, most: int = 12, ax: "Axes | None" = None) -> "Axes":
+def members(classifier, *, most: int = 12, ax: Axes | None = None) -> Axes:
     """Draw the weight of each family of members as a bar, with the mean exponent of its members beside it.
 
     A family is one structure with all strengths of its prior: "full", "shared", "3 components", "softmax"; for mixed

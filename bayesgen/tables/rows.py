@@ -77,17 +77,13 @@ class RowSchema:
         """Schema without the columns that are left out, which are not read."""
         return self.schema.used()
 
-    def codes(self, labels) -> np.ndarray:
-        """Return the code of each label, (n,), or shares (n, K)."""
-        return codes_among(labels, self.classes)
-
     def statistics(self, batch) -> ClassStatistics | None:
         """Return the statistics of a batch of rows; None where it has no row."""
         schema = self.used if self.target is not None else self.schema
         X, labels, weight = split(batch, self.target, self.weight, schema.columns)
         if not len(labels):
             return None
-        codes = self.codes(labels)
+        codes = codes_among(labels, self.classes)
         row, code, votes = stacked(codes, weight)
         rows = Grouping(code, len(self.classes), votes, (len(self.classes),))
         if codes.ndim == 2:
@@ -240,10 +236,6 @@ def distinct_labels(labels) -> tuple[np.ndarray, np.ndarray]:
     if pa.types.is_integer(labels.type) or pa.types.is_boolean(labels.type):
         return class_codes(class_labels(labels.to_numpy(zero_copy_only=False)))
     coded: Any = labels if is_arrow(labels, "DictionaryArray") else labels.dictionary_encode()
-    places = coded.indices.to_numpy()
-    used = np.flatnonzero(np.bincount(places, minlength=len(coded.dictionary)))
+    used, places = class_codes(coded.indices.to_numpy())
     values = coded.dictionary.take(pa.array(used)).to_numpy(zero_copy_only=False)
-    values = class_labels(np.repeat(values, 3))[::3]  # of labels that differ one and all scikit-learn warns
-    lookup = np.zeros(int(used[-1]) + 1 if len(used) else 0, np.intp)
-    lookup[used] = np.arange(len(used))
-    return values, lookup[places]
+    return class_labels(np.repeat(values, 3))[::3], places  # of labels that differ one and all scikit-learn warns
