@@ -10,21 +10,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging import completion, families
-from bayesgen.averaging.average import Average
 from bayesgen.averaging.learning import fit_average
 from bayesgen.averaging.member_rows import Rows
-from bayesgen.averaging.outside import Given, refuse_changed, refuse_long
+from bayesgen.averaging.outside import Given, refuse_changed
 from bayesgen.averaging.view import refuse_large
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
-from bayesgen.estimators import averaged_settings, consistency
-from bayesgen.estimators.estimator import Estimator, sample, score, score_samples
-from bayesgen.estimators.settings import known_classes
+from bayesgen.estimators import averaged_settings
+from bayesgen.estimators.estimator import Estimator, Held, asks, held, score
 from bayesgen.estimators.workers import stages
 from bayesgen.inspection.explain import explain
-from bayesgen.inspection.fitted import FittedDensity
-from bayesgen.inspection.joint_of_average import JointOfAverage, refuse_far
-from bayesgen.inspection.members import averaged_terms, summary, to_arviz
+from bayesgen.inspection.members import FittedAverage, summary, to_arviz
 from bayesgen.models.column_families import sparse_families
 from bayesgen.numerics import folds
 from bayesgen.numerics.draws import generator
@@ -48,7 +44,7 @@ _ABSENT = {  # attributes of other classifiers, and why this one lacks them
 
 @registry.estimator
 @dataclass(eq=False, repr=False)
-class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
+class AveragedClassifier(ClassifierMixin, Estimator):
     """The average of conjugate generative and other classifiers, tempered, weighted by stacking on rows left out.
 
     The members model the classes differently: as Gaussians with full, shared, diagonal or shared diagonal covariances
@@ -185,7 +181,7 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
     0.9
     """
 
-    fitted_names = ("n_features_in_", "classes_", "schema_", "constant_", "average_", "scores_")
+    fitted_ = Held(FittedAverage, ())
 
     weights: str = "stacking"
     members: str | Sequence[Any] = "all"
@@ -204,6 +200,8 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
         def __getattr__(self, name):
             if name in _ABSENT:
                 raise AttributeError(f"{type(self).__name__} has no {name}: {_ABSENT[name]}")
+            if name[0] != "_" and name[-1] == "_":
+                check_is_fitted(self)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def fit(self, X, y, sample_weight=None, groups=None, *, classes=None, label_weight=None) -> Self:
@@ -312,52 +310,10 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
         averaged_settings.warn_of_fit(self, rows, found if groups is None else None)
         return self
 
-    def check_parts(self):
-        consistency.check_average(self)
-
-    def read(self, X):
-        check_is_fitted(self)
-        table = self.table(X)
-        if pairs := families.pairs(self.members):
-            refuse_long([name for name, _ in pairs], table.renamed(self.schema_.columns), self.schema_)
-        blocks = self.schema_.read(table, self.unseen)
-        x, c = arrays.numbers_and_codes(self.schema_, blocks, self.constant_)
-        rows, e = {"numbers": x, "categories": c}, arrays.entries(self.schema_, blocks)
-        if self.average_.leaves is None or e is None:
-            return rows
-        self.average_.leaves.check(e)
-        return rows | {"leaves": e}
-
-    @property
-    def members_(self):
-        """The members: products of numbers and categories, and members of the whole table."""
-        return self._fitted.members
-
-    @property
-    def weights_(self):
-        """Weight of each member."""
-        return self._fitted.weights
-
-    @property
-    def exponents_(self):
-        """Exponent of each member."""
-        return self._fitted.exponents
-
-    @property
-    def _fitted(self):
-        check_is_fitted(self)
-        return self.average_
-
-    @property
-    def posterior_(self) -> Average:
-        """The average under ``priors``, or under the learned class probabilities."""
-        check_is_fitted(self)
-        return self._under(self.priors)
-
-    def _under(self, priors) -> Average:
-        if priors is None:
-            return self.average_
-        return replace(self.average_, given=known_classes(priors, self.classes_).probability)
+    members_ = held("average_.members", "The members: products of numbers and categories, and of the whole table.")
+    weights_ = held("average_.weights", "Weight of each member.")
+    exponents_ = held("average_.exponents", "Exponent of each member.")
+    posterior_ = held("posterior_", "The average under ``priors``, or under the learned class probabilities.")
 
     def get_params(self, deep: bool = True) -> dict:
         """Return parameters by name; with ``deep`` the user's own members, and their settings: ``name__setting``."""
@@ -398,62 +354,9 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
             )
         super().save(path)
 
-    def read_for_draws(self, X):
-        rows = self.read(X)
-        refuse_far(self, rows["numbers"], "draws of class probabilities")
-        return rows
-
-    def joint(self):
-        self._with_density()
-        return JointOfAverage(self)
-
-    def _with_density(self) -> Average:
-        """Return the average, or raise an error where no member has a density of a row."""
-        if not self._fitted.density_weights.any():
-            raise ValueError(
-                f"no member has a density of all columns, which this question needs: members={self.members!r:.100} has "
-                "no generative ones for them; add 'generative'"
-            )
-        return self._fitted
-
-    def terms(self, X):
-        return averaged_terms(self, X)
-
-    def predict_proba(self, X, priors=None) -> np.ndarray:
-        """Return the probability of each class, (n, K), columns in the order of ``classes_``.
-
-        Parameters
-        ----------
-        X : DataFrame or array, shape (n, columns)
-            Rows; missing entries are integrated out.
-        priors : array, shape (K,), or mapping or Series from class to float, optional
-            Class probabilities of the population to decide for; the averaged probability is multiplied by their ratio
-            to the learned ones.
-        """
-        rows = self.read(X)
-        return self._under(self.priors if priors is None else priors).probability(*rows.values())
-
-    def predict_log_proba(self, X, priors=None) -> np.ndarray:
-        """Return the log probability of each class, (n, K); see `predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X, priors))
-
-    def predict(self, X) -> np.ndarray:
-        """Return the most probable class of each row; ties go to the first."""
-        best = self.predict_proba(X).argmax(1)
-        return self.classes_[best]
-
-    def predict_joint_log_proba(self, X) -> np.ndarray:
-        """Return log p(x, t = k), (n, K), under the untempered members, weighted by stacking on rows left out."""
-        return self._with_density().log_joint(*self.read(X).values())
-
-    def _draw(self, count, rng):
-        density = self.joint()
-        classes = np.exp(density.log_prior)
-        codes = rng.choice(len(classes), count, p=classes / classes.sum())
-        return density.blocks(density.components().draw(density.nothing(), codes, rng)), codes
-
-    sample, score, score_samples = sample, score, score_samples
+    predict_proba, predict_log_proba = asks(FittedAverage.predict_proba), asks(FittedAverage.predict_log_proba)
+    predict, predict_joint_log_proba = asks(FittedAverage.predict), asks(FittedAverage.predict_joint_log_proba)
+    sample, score, score_samples = asks(FittedAverage.sample), score, asks(FittedAverage.score_samples)
     explain, summary, to_arviz = explain, summary, to_arviz  # documented in `bayesgen.inspection`
 
     def __sklearn_tags__(self):

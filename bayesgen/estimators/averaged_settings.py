@@ -10,7 +10,8 @@ from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.core.errors import InputTypeError, listed, warn
 from bayesgen.core.names import by_name
-from bayesgen.estimators.settings import known_classes, leaf_of, warn_of_constant_columns
+from bayesgen.estimators.settings import leaf_of, warn_of_constant_columns
+from bayesgen.inspection.fitted import known_classes
 from bayesgen.models import DirichletCategorical, MarkovChain, NaiveBayes
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables import arrays

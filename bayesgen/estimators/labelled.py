@@ -5,7 +5,6 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputError, listed
 from bayesgen.estimators import settings, streaming
@@ -156,13 +155,12 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
 
     @property
     def total_weight_(self):
-        check_is_fitted(self)
-        return float(self.statistics_.classes.sums.sum())
+        return float(self.fitted_.statistics_.classes.sums.sum())
 
     def _sums(self):
-        return self.statistics_
+        return self.fitted_.statistics_
 
-    def sum_rows(self, X, y, sample_weight):
+    def _sum_rows(self, X, y, sample_weight):
         labels = class_labels(labels_or_shares(y, default=self.classes_))
         table, y, weight = existing(self.table(X), labels, sample_weight)
         _, codes = class_codes(y, self.classes_)
@@ -188,7 +186,7 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         self.classes_ = declared_classes(classes)
         if not np.array_equal(self.classes_, np.asarray(classes)):
             raise ValueError(f"classes must be distinct labels in order, got {listed(classes)}")
-        template = self.template(schema)
+        template = self._template(schema)
         settings.check_statistics(schema, statistics, self.classes_, template)
         unnamed = schema.columns == numbered(len(schema.columns))
         self._expect(schema.columns, not unnamed if named is None else named)

@@ -11,12 +11,12 @@ from sklearn.base import ClassifierMixin
 from bayesgen.core import registry
 from bayesgen.core.errors import listed, warn
 from bayesgen.core.statistics import Rows
-from bayesgen.estimators.estimator import score
+from bayesgen.estimators.estimator import Held, asks, decision_function, score
 from bayesgen.estimators.linear import LinearEstimator, fit_classes
 from bayesgen.inference import NUTS, resolve
 from bayesgen.inspection.data_tree import row_groups
-from bayesgen.inspection.explain import explain, terms_of_score
-from bayesgen.inspection.fitted import FittedClassifier
+from bayesgen.inspection.explain import explain
+from bayesgen.inspection.fitted import FittedScores
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
 from bayesgen.models.row_classifier import RowClassifier
 from bayesgen.numerics.checks import check_flag
@@ -30,10 +30,8 @@ _LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
 
 
 @dataclass(eq=False, repr=False)
-class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
+class RowsClassifier(ClassifierMixin, LinearEstimator, abc.ABC):
     """The base of the classifiers of a linear score: logistic, probit and ordered."""
-
-    fitted_names = (*LinearEstimator.fitted_names, "classes_")
 
     missing: str = "error"
     unseen: str = "error"
@@ -162,44 +160,15 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
     def _model(self, scales, classes, columns) -> RowClassifier:
         """Build the model of some classes and columns."""
 
-    def terms(self, X):
-        return terms_of_score(self, X)
-
     explain = explain  # documented in `bayesgen.inspection`
 
     def _groups(self, draws, X, y, rng, wanted):
-        return row_groups(self, draws, X, y, rng, wanted)
+        return row_groups(self.fitted_, draws, X, y, rng, wanted)
 
-    def predict_log_proba(self, X) -> np.ndarray:
-        """Return the log probability of each class, (n, K): p(t = k | x, θ) averaged over the posterior of θ."""
-        z = self.read(X)
-        with np.errstate(under="ignore"):
-            return self.posterior_.log_predictive(z)
+    predict_proba, predict_log_proba = asks(FittedScores.predict_proba), asks(FittedScores.predict_log_proba)
 
-    def predict_proba(self, X) -> np.ndarray:
-        """Return the probability of each class, (n, K), columns in the order of ``classes_``."""
-        log_p = self.predict_log_proba(X)
-        with np.errstate(under="ignore"):
-            return np.exp(log_p)
-
-    def decision_function(self, X) -> np.ndarray:
-        """Return scores, the largest for the predicted class: two classes (n,), positive for the second; else (n, K).
-
-        They give the averaged probability by the link: log odds of two classes, log probabilities of more, and Φ⁻¹(p)
-        of a probit classifier. For a point estimate and two classes this is intercept + x coefficients.
-        """
-        log_p = self.predict_log_proba(X)
-        return self._score_of_two(log_p) if log_p.shape[1] == 2 else log_p
-
-    def _score_of_two(self, log_p) -> np.ndarray:
-        return log_p[:, 1] - log_p[:, 0]
-
-    def predict(self, X) -> np.ndarray:
-        """Return the most probable class of each row; ties go to the first."""
-        best = self.predict_log_proba(X).argmax(1)
-        return self.classes_[best]
-
-    score = score
+    decision_function = decision_function
+    predict, score = asks(FittedScores.predict), score
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -266,7 +235,7 @@ class LogisticClassifier(RowsClassifier):
            [0.117, 0.883]])
     """
 
-    _models = (LogisticRegression,)
+    fitted_ = Held(FittedScores, (LogisticRegression,), "intercept_")
 
     symmetric: bool = True
 
@@ -304,7 +273,7 @@ class ProbitClassifier(RowsClassifier):
            [0.036, 0.964]])
     """
 
-    _models = (ProbitRegression,)
+    fitted_ = Held(FittedScores, (ProbitRegression,), "intercept_")
 
     def _model(self, scales, classes, columns):
         if len(classes) > 2:
@@ -314,7 +283,12 @@ class ProbitClassifier(RowsClassifier):
             )
         return ProbitRegression(scales, self.intercept_scale, classes=classes, columns=columns)
 
-    def _score_of_two(self, log_p):
+    def decision_function(self, X) -> np.ndarray:
+        """Return the score Φ⁻¹(p) of the averaged probability of the second class, (n,): positive where it is likelier.
+
+        For a point estimate this is intercept + x coefficients.
+        """
+        log_p = self.predict_log_proba(X)
         first = log_p[:, 0] < log_p[:, 1]  # the smaller of the two has the digits
         score = ndtri_exp(np.where(first, log_p[:, 0], log_p[:, 1]))
         return np.where(first, -score, score)

@@ -8,9 +8,11 @@ import numpy as np
 
 from bayesgen.core import registry
 from bayesgen.core.statistics import all_but_one, departures
+from bayesgen.estimators.estimator import Held
 from bayesgen.estimators.labelled import LabelledClassifier
 from bayesgen.estimators.settings import class_prior, leaf_of
 from bayesgen.inspection.leave_one_out import rows_of_fit
+from bayesgen.inspection.one_model import FittedModel
 from bayesgen.models import NaiveBayes
 from bayesgen.models.beside_constants import varying
 from bayesgen.models.column_families import sparse_families
@@ -91,8 +93,7 @@ class NaiveBayesClassifier(LabelledClassifier):
     array(['b'], dtype='<U1')
     """
 
-    fitted_names = (*LabelledClassifier.fitted_names, "exponent_")
-    _models = (NaiveBayes,)
+    fitted_ = Held(FittedModel, (NaiveBayes,), "exponent_")
 
     features: str | Mapping[Any, Any] = "auto"
     prior: str = "weak"
@@ -112,7 +113,7 @@ class NaiveBayesClassifier(LabelledClassifier):
     def _weak(self):
         return self.prior == "weak"
 
-    def template(self, schema):
+    def _template(self, schema):
         if isinstance(self.exponent, str) and self.exponent != "loo":
             raise ValueError(f"exponent must be a number > 0 or 'loo', got {self.exponent!r}")
         if self.exponent != "loo":
@@ -147,13 +148,13 @@ def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
     else it leaves with all its weight, or with its whole group. "Weak" priors follow the rows that are left. If there
     are more than 1,000 rows a stratified sample is left out, each class weighted back to its part.
     """
-    y = class_labels(y)
+    y, held = class_labels(y), classifier.fitted_
     group = group_codes(groups, len(y), sample_weight)
-    rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "an exponent is chosen by exact leave-one-out")
+    rows, codes, weight = rows_of_fit(held, X, y, sample_weight, "an exponent is chosen by exact leave-one-out")
     weight = np.ones(len(codes)) if weight is None else weight
     counted = times(weight) is not None
-    template = classifier.template(classifier.schema_)
-    nothing = classifier.as_model_takes(classifier.schema_.nothing())
+    template = classifier._template(classifier.schema_)
+    nothing = classifier.schema_.nothing()
 
     def summed(held, weight=weight):
         return template.statistics(select_rows(rows, held), codes[held], weight[held])

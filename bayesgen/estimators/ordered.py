@@ -7,7 +7,9 @@ import numpy as np
 
 from bayesgen.core import registry
 from bayesgen.core.errors import listed, warn
+from bayesgen.estimators.estimator import Held
 from bayesgen.estimators.linear_classifiers import RowsClassifier
+from bayesgen.inspection.fitted import FittedScores
 from bayesgen.models.ordered_regression import OrderedRegression
 from bayesgen.tables.labels import class_labels
 from bayesgen.tables.shares import Shares
@@ -68,8 +70,7 @@ class OrderedClassifier(RowsClassifier):
     (array([1.06]), array([2.63, 4.96]))
     """
 
-    fitted_names = (*(name for name in RowsClassifier.fitted_names if name != "intercept_"), "cuts_")
-    _models = (OrderedRegression,)
+    fitted_ = Held(FittedScores, (OrderedRegression,), "cuts_")
 
     link: str = "logistic"
     order: Any = None
@@ -106,10 +107,6 @@ class OrderedClassifier(RowsClassifier):
     def _undo(self, sites):
         coefficients = sites["coefficients"] / self.scale_
         return {"cuts": sites["cuts"] + (coefficients @ self.centre_)[..., None], "coefficients": coefficients}
-
-    def _axes(self, sizes):
-        sizes["cuts"] = len(self.classes_) - 1
-        return {"coef_": "columns", "cuts_": "cuts"}
 
     def _tell(self, sites):
         self.coef_, self.cuts_ = sites["coefficients"], sites["cuts"]

@@ -7,12 +7,11 @@ import numpy as np
 
 from bayesgen import models
 from bayesgen.core.errors import listed, warn
-from bayesgen.core.names import by_name
+from bayesgen.inspection.fitted import known_classes
 from bayesgen.models.beside_constants import constants_of
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.column_families import FAMILIES
 from bayesgen.models.leaf import Leaf
-from bayesgen.numerics.checks import check_shares
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Block, tell_of_two
 
@@ -42,17 +41,6 @@ def class_prior(classifier) -> models.DirichletCategorical | models.KnownCategor
 def _symmetric(alpha: float, *labels) -> models.DirichletCategorical:
     """Return a prior of classes, which many fits share in a cross-validation: its checks are a tenth of a small fit."""
     return models.DirichletCategorical(alpha, list(labels))
-
-
-def known_classes(priors, classes) -> models.KnownCategorical:
-    """Return the known class probabilities ``priors``, one for each of ``classes``, or raise."""
-    labels = classes.tolist()
-    priors = by_name("priors", priors, labels, expected="one probability for each of the classes")
-    if np.shape(priors) != (len(labels),):
-        got = f"; got {priors!r}" if np.ndim(priors) == 0 else ""
-        expected = f"one probability for each of the {len(labels)} classes {listed(labels)}"
-        raise ValueError(f"priors must hold {expected}{got}")
-    return models.KnownCategorical(check_shares("priors", priors), labels)
 
 
 def check_statistics(schema, statistics, classes, template) -> None:

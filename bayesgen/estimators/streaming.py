@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.estimators.settings import warn_of_bits
 from bayesgen.estimators.workers import added, bar, in_order, total_of
@@ -141,7 +140,7 @@ def _row_schema(estimator, source: Source, target, weight, schema, classes, prog
     schema, labels = surveyed(estimator._learn_schema, source, target, weight, schema, labels, progress)
     unfitted: Any = clone(estimator)
     unfitted.classes_ = labels
-    return RowSchema(schema, labels, unfitted.template(schema), target, weight)
+    return RowSchema(schema, labels, unfitted._template(schema), target, weight)
 
 
 def surveyed(learn, source: Source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray]:
@@ -233,8 +232,7 @@ def predict_batches(
     ['a', 'a']
     ['b', 'b']
     """
-    check_is_fitted(estimator)
-    schema, named = estimator.schema_, hasattr(estimator, "feature_names_in_")
+    schema, named = estimator.fitted_.schema_, hasattr(estimator, "feature_names_in_")
     columns, rows = list(schema.columns), source_like(source, missing, schema)
     if isinstance(rows, DaskParts) and hasattr(source, "map_partitions") and output is None:
         return source.map_partitions(_of_partition, estimator, columns, named, meta=predictions(estimator, ()))

@@ -8,22 +8,22 @@ or each draw.
 
 import base64
 import collections
-import copy
 import datetime
 import hashlib
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from scipy import stats
 from scipy.special import logsumexp, softmax
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import __version__
 from bayesgen.core.errors import Argument, InputError, NoClosedForm, listed
+from bayesgen.core.registry import fitted_of
 from bayesgen.core.statistics import Rows
 from bayesgen.models.bernoulli import BINARY
 from bayesgen.models.leaf import INFINITE
@@ -46,19 +46,17 @@ _USUAL = (0.0005, 0.9995)  # levels of the range of a column
 
 def plain(classifier, draws: int) -> dict[str, Any]:
     """Return a fitted classifier as names, numbers and lists, or raise; of a sampler at most so many draws."""
-    check_is_fitted(classifier)
-    posterior, generative = getattr(classifier, "posterior_", None), hasattr(classifier, "score_samples")
-    if posterior is None or not (generative or hasattr(posterior.model, "written")):
+    classifier = fitted_of(classifier)
+    posterior, generative = classifier.posterior_, hasattr(classifier, "score_samples")
+    if not (generative or hasattr(posterior.model, "written")):
         raise ValueError(
-            f"{type(classifier).__name__} cannot be exported: naive Bayes, Gaussian discriminants, latent classes, "
+            f"{classifier.estimator} cannot be exported: naive Bayes, Gaussian discriminants, latent classes, "
             "averages, and logistic, probit and ordered regressions can"
         )
-    taken, shipped, average = classifier, None, posterior.kind == "average"
+    shipped, average = None, posterior.kind == "average"
     if posterior.kind == "draws":
-        kept = posterior.as_draws().thinned(draws)
-        taken = copy.copy(classifier)
-        taken.posterior_ = kept
-        shipped = [len(next(iter(each.flat.values()))) for each in (kept, posterior.as_draws())]
+        classifier = replace(classifier, posterior_=posterior.as_draws().thinned(draws))
+        shipped = [len(next(iter(each.flat.values()))) for each in (classifier.posterior_, posterior.as_draws())]
     entries = Entries(_columns(classifier))
     columns, place = entries.columns, entries.place
     made = {
@@ -69,7 +67,7 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         "gaps": generative or classifier.missing == "mean",
         "kind": posterior.kind,
         "interval": posterior.uncertain and not average,
-        "unseen": getattr(classifier, "unseen", "error"),
+        "unseen": classifier.unseen,
         "exponent": float(getattr(classifier, "exponent_", 1.0)),
         "order": [place[column] for column in classifier.schema_.block_of],
         "reading": _reading(classifier.schema_.reading),
@@ -79,7 +77,7 @@ def plain(classifier, draws: int) -> dict[str, Any]:
     if average:
         made |= _average(classifier, entries)
     else:
-        made |= _mixture(taken, entries) if generative else _regression(taken, columns)
+        made |= _mixture(classifier, entries) if generative else _regression(classifier, columns)
     made["derived"] = entries.derived
     for column in columns:
         if column["name"] in classifier.schema_.unsigned and "range" in column:
@@ -147,7 +145,7 @@ def _average(classifier, entries: Entries) -> dict[str, Any]:
         try:
             found = fitted.written(*places)
         except NoClosedForm as error:
-            raise InputError(f"{type(classifier).__name__} cannot be exported: {error}") from None
+            raise InputError(f"{classifier.estimator} cannot be exported: {error}") from None
         for said, alternatives in found:
             for member, alternative in zip(fitted.members, alternatives.tolist(), strict=True):
                 if alternative >= 0:
@@ -229,7 +227,7 @@ def _about(classifier, shipped, checksum: str) -> dict[str, Any]:
         "package": "bayesgen",
         "version": __version__,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "model": type(classifier).__name__,
+        "model": classifier.estimator,
         "rows": rows,
         "shares": None if counts is None else (counts / counts.sum()).tolist(),
         "score": -classifier.scores_["nested"] if classifier.posterior_.kind == "average" else None,
@@ -363,7 +361,7 @@ def _described(joint, entries: Entries) -> dict[str, Any]:
     try:
         gaps = list(components.given(nothing).entries())
     except NoClosedForm as error:
-        raise InputError(f"{type(joint.classifier).__name__} cannot be exported: {error}") from None
+        raise InputError(f"{joint.classifier.estimator} cannot be exported: {error}") from None
     for entry in gaps:
         column = columns[entries.place[schema.columns[joint.column(entry.gap)]]]
         if column["kind"] in ("number", "count", "date", "duration"):

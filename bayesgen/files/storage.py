@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
-
 from bayesgen.core import registry
 from bayesgen.files import container, disk
 from bayesgen.files.values import Reader, Writer
@@ -37,7 +35,7 @@ def save(estimator, path) -> None:
     cls = type(estimator)
     if registry.estimators().get(cls.__name__) is not cls:
         raise TypeError(f"{cls.__name__} is not an estimator of bayesgen: {', '.join(registry.estimators())}")
-    check_is_fitted(estimator)
+    registry.fitted_of(estimator)  # or raise
     disk.regular(path)
     fitted = _fitted(estimator)
     _check_names(estimator, fitted)
@@ -117,14 +115,15 @@ def _estimator(specification, arrays, leaves):
         raise ValueError(f"no estimator of bayesgen has these parameters: {list(parameters)!r:.300}")
     _check_names(estimator, fitted)
     vars(estimator).update({**parameters, **fitted})
-    estimator.check_parts()
+    type(estimator).fitted_.check(estimator)
     return estimator
 
 
 def _check_names(estimator, names) -> None:
     """Raise an error if the attributes of a fitted estimator are not those that fitting sets."""
-    strange = sorted(set(names) - {*estimator.fitted_names, *estimator.optional_names})
-    absent = [name for name in estimator.fitted_names if name not in names]
+    held = type(estimator).fitted_
+    strange = sorted(set(names) - {*held.names, *held.optional})
+    absent = [name for name in held.names if name not in names]
     if strange or absent:
         problem = f"has no attribute {strange[0]!r:.100}" if strange else f"needs the attribute {absent[0]!r}"
         raise ValueError(f"a fitted {type(estimator).__name__} {problem}")

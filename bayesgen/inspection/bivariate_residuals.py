@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import NoClosedForm, listed
+from bayesgen.core.registry import fitted_of
 from bayesgen.models import UnknownClasses
 from bayesgen.models.beside_constants import varying
 from bayesgen.models.unknown_labels import PartlyLabelled
@@ -70,7 +70,7 @@ def bivariate_residuals(classifier, tables: int = 99, seed: int = 0) -> pd.DataF
     >>> bivariate_residuals(fitted, tables=19).index[0]
     ('x2', 'x3')
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     check_count("tables", tables)
     statistics = classifier.statistics_
     if not isinstance(statistics, PartlyLabelled) or statistics.classes.total().any() or (statistics.weight != 1).any():

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputError, listed
+from bayesgen.core.registry import fitted_of
 from bayesgen.inspection.boundary import mean_scores
 from bayesgen.inspection.probabilities import log_odds, predict_proba_interval
 from bayesgen.models.bernoulli import BetaBinomial
@@ -79,7 +79,7 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
     >>> evidence.label, {column: round(term, 2) for column, term in evidence.terms.items()}
     ('b', {'x0': 6.07, 'x1': -0.01})
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     if row is not None:
         return _evidence(classifier, X, row, label)
     if label is not None:
@@ -99,13 +99,10 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
 
 @np.errstate(invalid="ignore", divide="ignore")  # a point estimate may rule a class out
 def terms_of_model(classifier, X):
-    """Return names of the columns, and terms (n, K) of the class probability and of each, of one model."""
+    """Return names and terms (n, K): the log class probability, then the effect of each column, all others missing."""
     rows = classifier.read(X)
-    return (_linear_terms if isinstance(rows, np.ndarray) else _bayes_terms)(classifier, rows)
-
-
-def _bayes_terms(classifier, rows):
-    """Return names and terms: the log class probability, then the effect of each column with all others missing."""
+    if isinstance(classifier.model_, GaussianDiscriminant):
+        return _linear_terms(classifier, rows["gaussian"])
     nothing, posterior = classifier.schema_.nothing(), classifier.posterior_
     blank = {name: np.repeat(v, count_rows(rows), axis=0) for name, v in nothing.items()}
     prior = posterior.log_class_prior[None]
@@ -119,13 +116,13 @@ def _bayes_terms(classifier, rows):
             parts = {c: np.where(places == j, columns, np.nan) for j, c in enumerate(block.columns)}
         names += parts
         joints = (posterior.log_predictive(blank | {block.name: alone}) for alone in parts.values())
-        terms += [getattr(classifier, "exponent_", 1.0) * (joint - prior) for joint in joints]
+        terms += [classifier.exponent_ * (joint - prior) for joint in joints]
     return names, terms
 
 
 def _linear_terms(classifier, rows):
     """Return names and terms: the score at the mean of the rows of fit, then the change along each column."""
-    if not isinstance(classifier.model_, GaussianDiscriminant) or not classifier.model_.linear:
+    if not classifier.model_.linear:
         problem = "explain() needs scores that are a sum over columns: naive Bayes, or Gaussians with "
         raise InputError(problem, Argument("shared", True))
     weights, intercept = mean_scores(classifier.posterior_, seed=classifier.random_state)
@@ -141,7 +138,7 @@ def terms_of_score(classifier, X):
     """Return names of the columns, and terms (n, scores) of a regression: its score at the means, then b (x - m)."""
     rows = classifier.read(X) * classifier.scale_
     columns, origins = list(classifier.schema_.columns), np.asarray(design.origins(classifier.schema_), object)
-    if hasattr(classifier, "cuts_"):
+    if classifier.cuts_ is not None:
         intercept, weights = -classifier.cuts_, np.tile(classifier.coef_, (len(classifier.cuts_), 1))
     else:
         first = len(classifier.classes_) - len(classifier.coef_)  # the first of two classes has the score 0
@@ -326,7 +323,7 @@ def importance(classifier, X, y, groups=None, columns=None) -> pd.DataFrame:
     >>> importance(classifier, table[1::2], y[1::2]).mean().round(2).to_dict()
     {'bill_length_mm': 0.19, 'body_mass_g': -0.05, 'year': 0.0}
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     table: Any = None if isinstance(X, pd.DataFrame) else frame_of(X)
     X = X if table is None else table.to_pandas()
     frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X), columns=classifier.schema_.columns)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp, softmax
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import listed
+from bayesgen.core.registry import fitted_of
 from bayesgen.core.statistics import all_but_one, departures
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
@@ -120,7 +120,7 @@ def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOn
     >>> NaiveBayesClassifier().fit(X, y).leave_one_out(X, y).probability[:, 0].round(2)
     array([1.  , 0.99, 0.  , 0.01])
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     y = class_labels(labels_or_shares(y, default=classifier.classes_))
     group = group_codes(groups, len(y), sample_weight)
     rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "leave_one_out() is exact")
@@ -139,8 +139,7 @@ def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOn
 
 
 def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
-    """Return the rows as the model takes them, the codes of their classes, and their weights or None."""
-    check_is_fitted(classifier)
+    """Return the rows by block, the codes of their classes, and their weights or None."""
     if classifier.posterior_.kind != "exact":
         if not classifier.model_.conjugate:
             raise ValueError(
@@ -152,7 +151,7 @@ def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
         )
     table, y, weight = existing(classifier.table(X), class_labels(y), sample_weight)
     _, codes = class_codes(y, classifier.classes_)
-    return classifier.as_model_takes(classifier.schema_.read(table)), codes, weight
+    return classifier.schema_.read(table), codes, weight
 
 
 def check_rows(classifier, whole, given) -> None:
@@ -305,7 +304,7 @@ def predict_in_order(classifier, X, y, order, groups=None) -> np.ndarray:
     >>> bool(np.isclose(log_joint[[0, 1], y[3:]].sum(), whole.log_evidence_ - first.log_evidence_))
     True
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     if not exact(classifier):
         raise ValueError(
             "predict_in_order() adds the statistics of rows: it needs naive Bayes or a discriminant with "

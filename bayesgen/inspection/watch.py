@@ -18,19 +18,17 @@ from the first row at which they are not, it is M_j. Fewer alarms keep the bound
 it is chosen by its value.
 """
 
-import copy
 import warnings
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import logsumexp
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import counted, listed
-from bayesgen.core.registry import saveable
+from bayesgen.core.registry import fitted_of, saveable
 from bayesgen.files import storage
 from bayesgen.inspection import watch_batches, watch_parts
 from bayesgen.inspection.leave_one_out import leave_one_out
@@ -122,9 +120,8 @@ class Watch:
         distinct: int = 4096,
         random_state=0,
     ):
-        check_is_fitted(classifier)
-        classes, settings = getattr(classifier, "classes_", ()), (parts, level, distinct, random_state)
-        self._begin(classifier, classifier.schema_, classes, *settings)
+        fitted, settings = fitted_of(classifier), (parts, level, distinct, random_state)
+        self._begin(classifier, fitted.schema_, getattr(fitted, "classes_", ()), *settings)
         self._start(np.empty((0, len(self.parts))))
 
     @classmethod
@@ -174,8 +171,8 @@ class Watch:
             raise ValueError(f"parts must be among {list(KINDS)}, got {listed(unknown)}")
         self.classifier: Any = None
         self._key: str | None = None
-        if classifier is not None:
-            self._ask(classifier)
+        if classifier is not None:  # new categories are missing to it: the values of the column tell of these
+            self.classifier = replace(fitted_of(classifier), unseen="missing")
             self._key = storage.fingerprint(classifier)
         self.schema, self.classes, self._stored = schema, np.asarray(classes), None
         self._names: dict[float, Any] = {}  # labels by their places
@@ -184,12 +181,6 @@ class Watch:
         self.parts = tuple(part for part in self._possible() if part.kind in (KINDS if kinds is None else kinds))
         if not self.parts:
             raise ValueError(f"parts={list(kinds or ())}: there is nothing to watch of these without a classifier")
-
-    def _ask(self, classifier) -> None:
-        """Keep a classifier to ask, which takes new categories as missing: the values of the column tell of these."""
-        self.classifier = copy.copy(classifier)
-        if hasattr(classifier, "unseen"):
-            self.classifier.set_params(unseen="missing")
 
     def _possible(self):
         """Yield the parts that there are."""
@@ -419,5 +410,5 @@ class Watch:
         if watch._key is not None:
             if classifier is None or storage.fingerprint(classifier) != watch._key:
                 raise ValueError(f"{path}: this watch goes on with the classifier that it began with: give that one")
-            watch._ask(classifier)
+            watch.classifier = replace(fitted_of(classifier), unseen="missing")
         return watch

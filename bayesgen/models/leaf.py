@@ -70,7 +70,6 @@ class Leaf(LeafProgram):
     takes_sparse: ClassVar[bool] = False  # True if rows may be a sparse array (n, columns)
     column_kind: ClassVar[str] = "f"  # what its columns hold in a file: "f" numbers, "b" 0 and 1 or bools, "O" text
     possible_entry: ClassVar[float] = 0.0  # an entry that it can take
-    group_columns: ClassVar[int] = 0  # how many of its last columns in a table tell the group of a row
 
     def check(self, x) -> Any:
         """Return the rows as an array, NaN where missing, or raise.
@@ -128,20 +127,7 @@ class Leaf(LeafProgram):
         """Return itself: only a `bayesgen.models.structures.WeakPrior` waits for rows."""
         return self
 
-    def whole(self, values):
-        """Return values of the columns that have parameters as values of all; only a `BesideConstants` has others."""
-        return values
-
-    @property
-    def row_shape(self) -> tuple[int, ...]:
-        """Shape of the features of a row; of a `BesideConstants` that of all columns, not of its parameters."""
-        return self.features
-
-    def known(self, place: int) -> float | None:
-        """Return the value that a column always has; None unless it is constant beside a `BesideConstants`."""
-        return None
-
-    def modelled(self, columns: tuple[str, ...]) -> tuple[str, ...]:
+    def _modelled(self, columns: tuple[str, ...]) -> tuple[str, ...]:
         """Return those of its columns that have parameters."""
         return columns
 
@@ -390,13 +376,13 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
 
     def log_predictive(self, x) -> Any:
         """Return log p(row) with the parameters integrated out, (n, groups...), summed over the observed features."""
-        return self.fast_predictive(x) if self._concrete else self.row_evidence(x)
+        return self.fast_predictive(x) if self._concrete else self._row_evidence(x)
 
     def fast_predictive(self, x) -> Any:
-        """Return `log_predictive` of NumPy hyperparameters, where there is a faster way than by `row_evidence`."""
-        return self.row_evidence(x)
+        """Return `log_predictive` of NumPy hyperparameters, where there is a faster way than by `_row_evidence`."""
+        return self._row_evidence(x)
 
-    def row_evidence(self, x) -> Any:
+    def _row_evidence(self, x) -> Any:
         """Return `log_predictive` as the evidence of single rows, which needs no formula of its own."""
         x = np.asarray(self.check(x), float)
         missing = self.missing(x)

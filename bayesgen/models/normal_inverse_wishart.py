@@ -303,12 +303,12 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         unit = np.broadcast_to(1 + 1 / self.kappa, self.batch_shape).reshape(groups, 1)
         return SharedWhitener.of(self.group_means, root, unit, self.dof.reshape(1))
 
-    def row_evidence(self, x):
+    def _row_evidence(self, x):
         """Return evidences of single rows, by marginal models for gaps."""
         x, result = self.check(x), program.jnp.zeros((len(x), *self.batch_shape))
         for seen, rows in patterns(~np.isnan(x)):
             if len(seen):
-                evidence = super(NormalInverseWishart, self.marginal(seen)).row_evidence(x[np.ix_(rows, seen)])
+                evidence = super(NormalInverseWishart, self.marginal(seen))._row_evidence(x[np.ix_(rows, seen)])
                 result = result.at[rows].set(evidence)
         return result
 

@@ -65,7 +65,7 @@ class PooledGroups(Populated):
     groups: Any = static(default=None)
 
     event_dim = 1
-    group_columns = 1
+    group_columns = 1  # how many of its last columns in a table tell the group of a row
 
     def __post_init__(self):
         super().__post_init__()

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import expit, ndtr
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.inference import Inference, fit
 from bayesgen.models import BetaBernoulli, NormalInverseGamma, NormalKnownVariance
@@ -268,7 +267,6 @@ def regression(
     """
     if not hasattr(regressor, "to_arviz") or hasattr(regressor, "predict_proba"):
         raise TypeError(f"regressor must be a fitted LinearRegressor, got a {type(regressor).__name__}")
-    check_is_fitted(regressor)
     ax, x, t = axes(ax), np.ravel(x).astype(float), np.asarray(t, float)
     reach = 0.5 * np.ptp(x)
     line = np.linspace(x.min() - reach, x.max() + reach, 201)

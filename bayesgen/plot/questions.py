@@ -1,12 +1,13 @@
 """Pictures of a fitted classifier: a column by class, the evidence of a row, importance, members; and of models."""
 
-import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bayesgen.comparison import ModelComparison
+from bayesgen.core.registry import fitted_of
 from bayesgen.inspection.explain import RowEvidence
 from bayesgen.numerics.checks import check_kind
 from bayesgen.plot import style
@@ -54,6 +55,7 @@ def column(classifier, name: str, *, ax: Axes | None = None) -> Axes:
     """
     check_fitted("classifier", classifier)
     check_kind("name", name, str, "the name of a column")
+    classifier = fitted_of(classifier)
     block = _block(classifier, name)
     ax, values = axes(ax), list(block.categories or _typical(classifier, name))
     heights = _within_classes(classifier, name, values)
@@ -86,14 +88,14 @@ def column(classifier, name: str, *, ax: Axes | None = None) -> Axes:
 def _block(classifier, name: str):
     """Return the block that holds the column ``name``."""
     if not hasattr(classifier, "predict_joint_log_proba"):
-        raise ValueError(f"a {type(classifier).__name__} learns nothing of how its columns are distributed")
+        raise ValueError(f"a {classifier.estimator} learns nothing of how its columns are distributed")
     check_named(name, classifier.schema_.block_of)
     return classifier.schema_.block_of[name]
 
 
 def _typical(classifier, name: str) -> np.ndarray:
     """Return values to draw at, in increasing order, over the central 98 % of each class's predictive."""
-    drawn, labels = copy.copy(classifier).set_params(random_state=0).sample(_DRAWN)
+    drawn, labels = replace(classifier, random_state=0).sample(_DRAWN)
     columns = list(classifier.schema_.columns)
     values = numbers_of(classifier, drawn[name] if hasattr(drawn, "columns") else drawn[:, columns.index(name)], name)
     # A date drawn beyond the calendar is missing, so NaN is left out.
@@ -110,7 +112,7 @@ def _within_classes(classifier, name: str, values) -> np.ndarray:
     rows = pd.DataFrame(np.nan, index=range(len(values) + 1), columns=columns).astype({name: object})
     shown = moments(values).astype(object) if name in classifier.schema_.dates else values
     rows[name] = pd.Series([*shown, np.nan], dtype=object).infer_objects()
-    joint = classifier.predict_joint_log_proba(rows if hasattr(classifier, "feature_names_in_") else rows.to_numpy())
+    joint = classifier.predict_joint_log_proba(rows.to_numpy() if classifier.feature_names_in_ is None else rows)
     return np.exp(joint[:-1] - joint[-1])
 
 
@@ -258,12 +260,13 @@ def members(classifier, *, most: int = 12, ax: Axes | None = None) -> Axes:
     'weight'
     """
     check_fitted("classifier", classifier)
-    if not hasattr(classifier, "members_"):
+    average = getattr(fitted_of(classifier), "average_", None)
+    if average is None:
         raise TypeError(f"plot.members() is about an AveragedClassifier, got a {type(classifier).__name__}")
     ax = axes(ax)
-    names, place = np.unique([member.family for member in classifier.members_], return_inverse=True)
-    weights = np.bincount(place, classifier.weights_)
-    exponents = np.bincount(place, classifier.weights_ * classifier.exponents_)
+    names, place = np.unique([member.family for member in average.members], return_inverse=True)
+    weights = np.bincount(place, average.weights)
+    exponents = np.bincount(place, average.weights * average.exponents)
     heaviest = [j for j in np.argsort(-weights, kind="stable")[:most] if weights[j] > 0][::-1]
     ax.barh([names[j] for j in heaviest], weights[heaviest], color=BLUE)
     reach = weights.max()

@@ -115,7 +115,7 @@ def agreement(classifier, rows: ArrayLike, draws: int = 200, seed: Any = 0) -> n
         Source of randomness for the draws.
     """
     check_fitted("classifier", classifier, "posterior_", "model_")
-    posterior, x = classifier.posterior_, classifier.read(style.rows_for(classifier, rows))
+    posterior, x = classifier.posterior_, classifier.fitted_.read(style.rows_for(classifier, rows))
     joint = posterior.model.log_likelihood_rows(posterior.draws(seed, (draws,)), posterior.model.check(x))
     chosen = joint.argmax(1)[:, None] == np.arange(joint.shape[1])[:, None]
     return chosen.mean(0).max(0)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.core.errors import NoClosedForm, listed
+from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.leaf import Leaf
 from bayesgen.models.model import Params
 from bayesgen.numerics.pieces import DENSITIES, pieces
@@ -161,7 +162,7 @@ class LeafFactor(Factor):
 
     def _list(self, place: int) -> Listed:
         """Return the values of a column and their probabilities, whatever the other entries of a row."""
-        if (always := self.leaf.known(place)) is not None:
+        if isinstance(self.leaf, BesideConstants) and (always := self.leaf.known(place)) is not None:
             return Listed(np.array([always]), np.zeros((len(self.owner), 1, 1)), True)
         if place not in self._lists:
             size = self.leaf.cardinality(place)
@@ -170,9 +171,10 @@ class LeafFactor(Factor):
 
     def _listed(self, place, size) -> Listed:
         values = np.arange(size, dtype=float)
-        x = np.full((size, int(np.prod(self.leaf.row_shape))), np.nan)
+        shape = self.leaf.row_shape if isinstance(self.leaf, BesideConstants) else self.leaf.features
+        x = np.full((size, int(np.prod(shape))), np.nan)
         x[:, place] = values
-        x = self.leaf.check(x.reshape(size, *self.leaf.row_shape))
+        x = self.leaf.check(x.reshape(size, *shape))
         return Listed(values, self.log_density({self.name: x})[:, None], self.label or self.leaf.cardinality(0) == 2)
 
     def _counted(self, place) -> Listed:
