@@ -30,6 +30,28 @@ class Argument:
         return self.words or f"{self.name}={self.value!r}"
 
 
+class Note(str):
+    """A text in pieces, as Python words the arguments that it advises; in ``parts`` these stand for themselves."""
+
+    parts: tuple[str | Argument, ...]
+
+    def __new__(cls, *parts: str | Argument) -> "Note":
+        """Join the pieces, and those of notes among them."""
+        result = super().__new__(cls, "".join(map(str, parts)))
+        result.parts = tuple(piece for part in parts for piece in (part.parts if isinstance(part, Note) else (part,)))
+        return result
+
+
+def either(*pieces: str | Argument, between: str = " ") -> Note:
+    """Join arguments or notes, with a text between."""
+    return Note(*(part for place, piece in enumerate(pieces) for part in ((between,) * bool(place) + (piece,))))
+
+
+def bare(name: str, words: str = "") -> Argument:
+    """Return an argument that is advised, or blamed, without a value."""
+    return Argument(name, None, words or f"{name}=")
+
+
 class Informed(Exception):
     """Base of the errors and warnings whose facts are attributes.
 

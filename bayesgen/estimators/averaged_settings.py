@@ -1,21 +1,31 @@
-"""Settings of the averaged classifier, checked, the leaves of its columns, and the warnings of its fit."""
+"""Settings of the averaged classifier, checked, the leaves of its columns, and what is found in its fit."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
-from bayesgen.averaging import families
+from bayesgen.averaging import completion, families
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member_rows import Rows
-from bayesgen.core.errors import InputTypeError, listed, warn
+from bayesgen.averaging.outside import Given, refuse_changed
+from bayesgen.averaging.view import refuse_large
+from bayesgen.core.errors import Argument, InputTypeError, listed
 from bayesgen.core.names import by_name
-from bayesgen.estimators.settings import known_classes, leaf_of, warn_of_constant_columns
+from bayesgen.estimators.settings import check_scale, known_classes, leaf_of
 from bayesgen.models import DirichletCategorical, MarkovChain, NaiveBayes
+from bayesgen.numerics import folds
 from bayesgen.numerics.checks import check_flag
-from bayesgen.tables import arrays
-from bayesgen.tables.groups import warn_of_names, warn_of_undivided
+from bayesgen.tables import arrays, wild
+from bayesgen.tables.findings import ANSWERS, Finding, findings, of_constant, of_wild
+from bayesgen.tables.groups import naming, undivided
+from bayesgen.tables.learned_rows import LearnedRows
 from bayesgen.tables.repeats import Repeats, repeats
+
+_WRITTEN = 1_000_000  # rows by their weights up to which they are written out
 
 
 def check_settings(classifier) -> None:
@@ -52,6 +62,80 @@ def _numbers(value) -> np.ndarray:
         return np.array(np.nan)
 
 
+def written_out(learned: LearnedRows) -> tuple[LearnedRows, str, bool]:
+    """Return the rows as often as they count, what leaves with a row, and True if weights count too many to write."""
+    weight = learned.weight
+    times = None if weight is None or learned.shared else folds.times(weight)
+    if times is None:
+        return learned, "rows" if weight is None else "whole rows", False
+    counted = bool(times.sum() > _WRITTEN)
+    rows = learned if counted else replace(learned.take(np.repeat(np.arange(len(times)), times)), weight=None)
+    return rows, "rows that weights count", counted
+
+
+def given_members(classifier, learned: LearnedRows) -> Given | None:
+    """Return what members of the user's learn from, the rows as they came; None where there are no such members."""
+    if not families.pairs(classifier.members):
+        return None
+    if learned.shared:
+        raise ValueError("members of your own take one label a row, and y has shares: give no such members")
+    labels, constant = learned.classes[learned.codes], tuple(classifier.constant_)
+    return Given(learned.table, labels, learned.classes, learned.weight, classifier.schema_, constant)
+
+
+def check_given(classifier, learned: LearnedRows, leaves: ColumnModels | None) -> None:
+    """Raise where members of the user's cannot take the columns, or later rows could not be rebuilt for them."""
+    names = [name for name, _ in families.pairs(classifier.members)]
+    if names and leaves is not None:
+        raise ValueError(
+            f"members={listed(names)} are classifiers of your own, which see no columns with leaves "
+            f"({listed(leaves.names)}): give either these members, or features"
+        )
+    if names:
+        refuse_changed(names, learned.table, classifier.schema_)
+
+
+def member_rows(classifier, learned: LearnedRows, counted: bool) -> Rows:
+    """Return the rows as members take them, each under the class of its largest share."""
+    schema, constant, n = classifier.schema_, classifier.constant_, len(learned.codes)
+    refuse_large(len(learned.stacked()[1]), len(arrays.numbers(schema, constant)), len(learned.classes))
+    alone = learned.group is None and learned.shared
+    return Rows(
+        *arrays.numbers_and_codes(schema, learned.blocks, constant, arrays.LARGEST),
+        learned.likely,
+        np.ones(n) if learned.weight is None else learned.weight,
+        tuple(arrays.levels(schema, constant)),
+        len(learned.classes),
+        np.arange(n) if alone else learned.group,
+        arrays.entries(schema, learned.blocks),
+        shared=alone,
+        counted=counted,
+    )
+
+
+def completed(classifier, learned: LearnedRows, rows: Rows) -> tuple[Rows, list[Finding]]:
+    """Return the rows with expected values in place of wild entries, or as they are where asked, and what is found."""
+    far, keep = wild.find(rows.x, rows.codes), classifier.wild == "keep"
+    if not len(far.row):
+        return rows, []
+    names = arrays.numbers(classifier.schema_, classifier.constant_)
+    kind, given = "wild kept" if keep else "wild completed", [name for name, _ in families.pairs(classifier.members)]
+    found = [*of_wild(far, rows.x, names, learned.places, classifier.schema_.dates, kind, given)]
+    return rows if keep else completion.completed(rows, far, classifier.bend), found
+
+
+def leaving_together(learned: LearnedRows, rows: Rows, copies) -> tuple[Rows, Any]:
+    """Return the rows with what leaves together and what each is worth, a row for each share, and their places."""
+    if copies is not None and learned.group is None:
+        rows = replace(rows, group=copies, shared=False)
+    together, places = rows.shared or (copies is not None and learned.group is None), learned.places
+    if learned.shared:
+        row, code, votes = learned.stacked()
+        rows, places = replace(rows.take(row, votes), codes=code), np.asarray(places)[row]
+    worth = folds.effective(rows.weight, rows.group if together else None)
+    return rows if rows.counted else replace(rows, each=worth / len(rows)), places
+
+
 def learn_leaves(classifier, rows: Rows) -> ColumnModels | None:
     """Return the leaves of the columns that have their own, with their statistics; None where there are none."""
     if rows.e is None:
@@ -70,20 +154,8 @@ def learn_leaves(classifier, rows: Rows) -> ColumnModels | None:
     single = [block.name for block in blocks if block.single]
     leaves = ColumnModels.of(model, single, rows.e, rows.codes, rows.weight)
     leaves.settled()  # or raise, before anything is learned
-    warn_of_constant_columns(replace(classifier.schema_, blocks=blocks), leaves.statistics)
+    check_scale(replace(classifier.schema_, blocks=blocks), leaves.statistics)
     return leaves
-
-
-def of_wild(setting: str, given) -> tuple[str, str]:
-    """Return what becomes of wild entries, and the cure, in words; ``given`` are names of classifiers of the user's."""
-    if setting == "keep":
-        return "it is learned from as it is, as wild='keep' asks", ""
-    done = "it is taken as missing, and what its class and row let expect stands for it"
-    done += f" (members={listed(given)}, classifiers of your own, learn from it as it is)" if given else ""
-    return (
-        f"{done}. Mend it or give NaN",
-        "; if it is right, give wild='keep', or the logarithm or the ranks of the column",
-    )
 
 
 def repeats_of(rows: Rows) -> Repeats:
@@ -92,30 +164,30 @@ def repeats_of(rows: Rows) -> Repeats:
     return repeats((*rows.x.T, *rows.c.T, *leaves), rows.codes)
 
 
-def warn_of_fit(classifier, rows: Rows, found: Repeats | None) -> None:
-    """Warn of columns that say nothing, gaps that are filled, scores that gain nothing, copies, and lost groups."""
-    scores, classes = classifier.scores_, classifier.classes_
-    if classifier.constant_:
-        warn(
-            f"columns {listed(classifier.constant_)} hold one value or none: they are no sign of the class, and left "
-            "out"
-        )
+def findings_of_fit(classifier, learned: LearnedRows, rows: Rows, found: Repeats) -> Iterator[Finding]:
+    """Find columns that say nothing, gaps that are filled, scores that gain nothing, copies, and lost groups."""
+    schema, scores, constant = classifier.schema_, classifier.scores_, classifier.constant_
+    answers = ANSWERS if classifier.features == "auto" and not learned.accounted else ()  # DataFrames
+    answers = answers if hasattr(classifier, "feature_names_in_") else ()
+    leaves = classifier.average_.leaves
+    sums = None if leaves is None else SimpleNamespace(leaves=leaves.statistics.leaves)
+    skip = ("wild", "repeats")
+    yield from findings(schema, sums, learned, classes=classifier.classes_, answers=answers, skip=skip)
+    if constant:
+        yield of_constant(constant, empty=any(np.isnan(value) for value in constant.values()))
     numeric = classifier.average_.modelling("numbers")
     if any(members.keeps_rows and members.view.filling is not None for members in numeric):
-        warn(
-            "numeric columns are many and have gaps: for the full and shared covariances these are filled by the "
-            "means of their class. At prediction they are integrated out"
-        )
-    if len(classes) > 1 and scores["nested"] <= scores["base_rate"]:
-        warn(
-            "no member predicts rows left out better than the class prior alone: the columns may say nothing of "
-            "the class, or there are too few rows to tell"
-        )
-    if found is not None and found.unlikely:
-        warn(found.told("groups="))
-    if rows.group is None:
-        schema = classifier.schema_
-        names = arrays.numbers(schema, classifier.constant_) + arrays.categories(schema, classifier.constant_)
-        warn_of_names(names, (*rows.x.T, *rows.c.T), rows.codes)
-    else:
-        warn_of_undivided(classes, rows.codes, rows.group)
+        yield Finding("filled")
+    if len(classifier.classes_) > 1 and scores["nested"] <= scores["base_rate"]:
+        yield Finding("nothing gained")
+    if learned.group is None and found.unlikely:
+        yield Finding("repeats left out", value=found)
+    if rows.group is not None:
+        if len(alone := undivided(classifier.classes_, rows.codes, rows.group)):
+            yield Finding("undivided", value=alone)
+        return
+    names = arrays.numbers(schema, constant) + arrays.categories(schema, constant)
+    for name, values in zip(names, (*rows.x.T, *rows.c.T), strict=True):
+        if count := naming(name, values, rows.codes):
+            cure = Argument("groups", name, f"groups=X[{name!r}]")
+            yield Finding("naming", (name,), cure=cure, more=(len(values), count))

@@ -5,7 +5,8 @@ import contextlib
 import dataclasses
 import functools
 import threading
-from collections.abc import Mapping
+import weakref
+from collections.abc import Iterable, Mapping
 from typing import Any, Self, cast
 
 import numpy as np
@@ -24,9 +25,9 @@ from bayesgen.inspection.fitted import Fitted
 from bayesgen.inspection.probabilities import predict_proba_draws, predict_proba_interval
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.draws import generator
-from bayesgen.tables.labels import class_codes, class_labels
+from bayesgen.tables.findings import Finding, tell
+from bayesgen.tables.learned_rows import labels_of
 from bayesgen.tables.schema import side_by_side
-from bayesgen.tables.shares import Shares, labels_or_shares
 from bayesgen.tables.table import Table
 
 
@@ -68,6 +69,7 @@ def _parts(value) -> dict[str, Any]:
 _FORMAT = "_bayesgen_format"
 _learning: dict[int, int] = {}  # the thread in which an estimator learns, by the estimator's `id`
 _lock = threading.Lock()
+_told: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # findings that were told of each fit
 
 
 _has_probabilities = available_if(lambda estimator: hasattr(estimator, "predict_proba"))  # regressions have none
@@ -159,6 +161,11 @@ class Estimator(BaseEstimator, Fitted, abc.ABC):
         finally:
             if outer:
                 del _learning[id(self)]
+
+    def _tell_once(self, found: Iterable[Finding], anew: bool = False, like: Iterable["Estimator"] = ()) -> None:
+        """Tell findings that were not told of this fit before, or of those ``like`` it; ``anew`` begins another fit."""
+        told = _told[self] = set() if anew else set().union(*(_told.get(one, ()) for one in (self, *like)))
+        tell(found, told)
 
     def _check_options(self, **options: tuple[str, ...]) -> None:
         """Raise ValueError where a setting is none of its options."""
@@ -261,12 +268,10 @@ def score(self, X, y, sample_weight=None) -> float:
     sample_weight : array, shape (n,), optional
         Row weights >= 0.
     """
-    y = labels_or_shares(y, default=self.classes_)
-    if isinstance(y, Shares):
-        _, predicted = class_codes(self.predict(X), self.classes_)
-        shares = y.among(self.classes_.tolist())
-        return float(np.average(shares[np.arange(len(y)), predicted], weights=sample_weight))
-    return float(accuracy_score(class_labels(y), self.predict(X), sample_weight=sample_weight))
+    y, predicted = labels_of(y, self.classes_), self.predict(X)
+    if y.ndim == 2:
+        return float(np.average(y[predicted[:, None] == self.classes_], weights=sample_weight))
+    return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
 
 @np.errstate(under="ignore")

@@ -20,14 +20,13 @@ from bayesgen.inspection.leave_one_out import leave_one_out
 from bayesgen.inspection.one_model import JointOfModel
 from bayesgen.inspection.probabilities import tempered, warn_of_few_draws
 from bayesgen.inspection.summary import Summary
-from bayesgen.models.model import is_conjugate
 from bayesgen.numerics.pieces import pieces, select_rows
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior.likelihoods import warn_of_lost
 from bayesgen.posterior.posterior import Posterior
+from bayesgen.tables.findings import findings
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Schema
-from bayesgen.tables.shares import stacked
 
 _SAMPLED = 1 << 21  # parameters that `sample` draws at a time: 16 MB
 
@@ -55,22 +54,33 @@ class GenerativeClassifier(ClassifierMixin, Estimator, FittedModel):
             raise TypeError(f"{cls.__name__} has no {name}: {cls._absent[name]}")
         return super().__new__(cls)
 
-    def _summarise(self, schema, blocks, codes, weight):
+    def _summarise(self, schema, rows):
         """Return the model without its weak priors, and the statistics of some rows."""
         template = self.template(schema)
-        row, code, votes = stacked(codes, weight)
-        rows = Grouping(code, len(self.classes_), votes, (len(self.classes_),))
-        blocks = select_rows(template.blocks(self.as_model_takes(blocks)), row)
-        statistics = template.sum_rows(blocks, rows, fingerprint(schema, self.classes_))
-        return template, replace(statistics, decayed=True) if codes.ndim == 2 else statistics
+        row, code, votes = rows.stacked()
+        by_class = Grouping(code, len(self.classes_), votes, (len(self.classes_),), edges=votes is None)
+        blocks = template.blocks(self.as_model_takes(rows.blocks))
+        blocks = select_rows(blocks, row) if rows.shared else blocks
+        statistics = template.sum_rows(blocks, by_class, fingerprint(schema, self.classes_))
+        return template, replace(statistics, decayed=True) if rows.shared else statistics
 
     def _learn(self, schema, template, statistics):
         model = template.with_prior(statistics)
         inference = _inference_for(model, self.inference)
         if self._weak:
-            settings.warn_of_constant_columns(schema, statistics)
+            settings.check_scale(schema, statistics)
         posterior = self._infer(inference, model, statistics)
         self.schema_, self.statistics_, self.model_, self.posterior_ = (schema, statistics, model, posterior)
+
+    def _tell_findings(self, rows=None, seen=None, anew=False) -> None:
+        """Tell what the rows that came, or the sums of all so far, hold that may not be as meant: each once."""
+        features: Any = getattr(self, "features", None)
+        named = hasattr(self, "feature_names_in_") and not (rows is not None and rows.accounted)
+        answers = self._answers if named and isinstance(features, str) and features == "auto" else ()
+        asked = {"classes": self.classes_, "answers": answers, "skip": () if self._weak else ("constant",)}
+        self._tell_once(findings(self.schema_, self.statistics_, rows, seen=seen, **asked), anew)
+
+    _answers: ClassVar[Any] = ()  # pairs of numbers that stand for answers, where these may be taken as Gaussian
 
     def _infer(self, inference, model, statistics) -> Posterior:
         """Return the posterior of a model with its prior."""
@@ -212,7 +222,7 @@ def _inference_for(model, inference: str | Inference) -> Inference:
     "exact" is the default, which nobody chose for a Student-t or a pooled leaf: the mode is found where there is one,
     else draws by Laplace. An `Exact()` that was given is taken at its word, and refuses.
     """
-    if not (isinstance(inference, str) and inference.lower() == "exact") or is_conjugate(model):
+    if not (isinstance(inference, str) and inference.lower() == "exact") or model.conjugate:
         return resolve(inference)
     name, other = ("map", "laplace") if model.bounded else ("laplace", "nuts")
     problem = f"{type(model).__name__} has no exact posterior, since not every part is conjugate: fitted by "

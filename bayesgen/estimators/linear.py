@@ -8,6 +8,7 @@ import abc
 import functools
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,17 +22,18 @@ from bayesgen.estimators.workers import added, total_of
 from bayesgen.inference import MAP, ML, Inference, resolve
 from bayesgen.inspection.data_tree import chosen, row_labels
 from bayesgen.models.linear_model import LineStatistics
-from bayesgen.models.moments import Moments, about_zero, centre_and_scale, moments
+from bayesgen.models.moments import Moments, about_zero, centre_and_scale, grouped_moments, moments
 from bayesgen.numerics.checks import check_flag, check_positive
 from bayesgen.numerics.draws import generator
+from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior.arviz import add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.posterior import ParameterDraws
 from bayesgen.tables import design
 from bayesgen.tables.batches import Source
-from bayesgen.tables.labels import existing
-from bayesgen.tables.rows import codes_among, split
-from bayesgen.tables.schema import Schema
-from bayesgen.tables.shares import stacked
+from bayesgen.tables.findings import findings
+from bayesgen.tables.learned_rows import LearnedRows
+from bayesgen.tables.rows import codes_among, split, stacked
+from bayesgen.tables.schema import Block, Schema
 from bayesgen.tables.sources import source_like
 from bayesgen.tables.table import Table
 
@@ -73,10 +75,10 @@ class LinearEstimator(Estimator):
 
         consistency.check_regression(self, self._models)
 
-    def _rows(self, X, y, sample_weight):
-        """Return names of the columns, and rows of weight > 0, standardised, with target and weights (None: all 1)."""
+    def _standardised(self, rows: LearnedRows) -> tuple[tuple[str, ...], np.ndarray]:
+        """Return names of the columns of the score, and the rows, standardised (n, D)."""
         self._check_settings()
-        table, y, weight = existing(self.table(X, reset=True), y, sample_weight)
+        table, weight = rows.table, rows.weight
         self.schema_ = design.learn(table)
         x = design.read(self.schema_, table)
         x = design.filled(self.schema_, x, _means(x, weight) if self._fills else None)
@@ -84,7 +86,24 @@ class LinearEstimator(Estimator):
         if self.standardize:
             self.centre_, self.scale_ = self._centre_and_scale(x, weight)
         z = (x - self.centre_) / self.scale_
-        return design.names(self.schema_), z, y.copy(), weight  # rows are kept: not those the user may change
+        return design.names(self.schema_), z
+
+    @np.errstate(over="ignore", invalid="ignore")  # of columns whose squares are beyond float64
+    def _tell_findings(self, rows: LearnedRows | None = None, z: Any = None) -> None:
+        """Tell what the rows, standardised (n, D), or without them the classes, hold that may not be as meant."""
+        names, classes, sums = self.model_.columns, getattr(self, "classes_", ()), None
+        known = [name in (of := self.schema_.block_of) and of[name].categories is None for name in names]
+        parts = {"gaussian": np.flatnonzero(known), "bernoulli": np.flatnonzero(~np.array(known, bool))}
+        parts = {kind: places for kind, places in parts.items() if len(places)}
+        blocks = tuple(Block(kind, tuple(names[j] for j in places), False, kind) for kind, places in parts.items())
+        if rows is not None:
+            x = z * self.scale_ + self.centre_
+            rows = replace(rows, blocks={kind: x[:, places] for kind, places in parts.items()})
+            by_class = Grouping(rows.likely, max(len(classes), 1), rows.weight, (max(len(classes), 1),))
+            sums = {kind: grouped_moments(z[:, places], by_class) for kind, places in parts.items()}
+        skip = () if len(classes) and self.standardize else ("constant",) if len(classes) else ("constant", "repeats")
+        schema = Schema(names, blocks, reading=self.schema_.reading)
+        self._tell_once(findings(schema, SimpleNamespace(leaves=sums or {}), rows, classes=classes, skip=skip), True)
 
     _fills = False  # True: a missing entry becomes the mean of its column
     _through_zero = False  # True: the score has no intercept
@@ -291,8 +310,8 @@ def fit_classes(estimator, data, target, sample_weight, schema, classes, missing
 
     def read(function, add):
         def work(x, y, w):
-            codes, x = codes_among(y, labels), design.filled(batches.schema, x, centre if fills else None)
-            row, code, votes = stacked(codes, w)
+            x = design.filled(batches.schema, x, centre if fills else None)
+            row, code, votes = stacked(codes_among(y, labels), w)
             return function({"x": (x[row] - centre) / scale, "t": code, "weight": votes})
 
         return batches.total(work, progress, workers, functools.partial(added, add=add))

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from bayesgen import models
-from bayesgen.core.errors import listed, warn
+from bayesgen.core.errors import listed
 from bayesgen.core.names import by_name
-from bayesgen.models.beside_constants import constants_of
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.column_families import FAMILIES
 from bayesgen.models.leaf import Leaf
 from bayesgen.numerics.checks import check_shares
+from bayesgen.tables.findings import scaled
 from bayesgen.tables.rows import fingerprint
-from bayesgen.tables.schema import Block, tell_of_two
+from bayesgen.tables.schema import Block
 
 _SMALLEST = 1e-150  # squares of smaller values lose digits, or all of them
 
@@ -95,44 +95,18 @@ def _kind(block: Block | None) -> str:
     return "numbers" if block.leaf == "gaussian" else f"the family {block.leaf!r}"
 
 
-def warn_of_constant_columns(schema, statistics) -> None:
-    """Warn of columns that are constant, under weak priors; raise where squares of values lose digits."""
-    constant: list[str] = []
-    for block in schema.blocks:
-        if block.leaf in ("bernoulli", "categorical"):
-            flags = np.ravel(constants_of(statistics.leaves[block.name])[0])
-            constant += [name for name, flag in zip(block.columns, flags, strict=True) if flag]
-        if not isinstance(block.leaf, str) or not FAMILIES[block.leaf].scaled:
-            continue
-        pooled = statistics.leaves[block.name].pooled
+def check_scale(schema, statistics) -> None:
+    """Raise where the squares of the values of a column with a weak prior lose digits."""
+    for block, pooled in scaled(schema, statistics.leaves):
         if not (pooled.constant.any() or (pooled.variance < _SMALLEST**2).any()):
             continue
-        flags = np.ravel(pooled.constant)
         size, variance = np.abs(np.ravel(pooled.mean)), np.ravel(pooled.variance)
-        tiny = (flags & (size > 0) & (size < _SMALLEST)) | (variance < _SMALLEST**2)
+        tiny = (np.ravel(pooled.constant) & (size > 0) & (size < _SMALLEST)) | (variance < _SMALLEST**2)
         if tiny.any():
             raise ValueError(
                 f"columns {listed(np.array(block.columns)[tiny])}: squares of values below {_SMALLEST:g} lose "
                 "their digits in float64; give them in smaller units"
             )
-        constant += [name for name, flag in zip(block.columns, flags, strict=True) if flag]
-    if constant:
-        warn(f"columns {listed(constant)} are constant: they say nothing of the class, and are left out")
-
-
-def warn_of_bits(schema, statistics) -> None:
-    """Warn of Gaussian columns that hold 0 and 1 alone, by their sums.
-
-    Of these the mean of x² is that of x. Of other whole numbers it is larger, of others equal by chance alone.
-    """
-    columns: list[str] = []
-    for block in schema.blocks:
-        if block.leaf == "gaussian":
-            sums = statistics.leaves[block.name]
-            excess = (sums.scatter + sums.n * sums.mean * (sums.mean - 1)).sum(0)  # Σ x² - Σ x
-            bits = ~np.ravel(sums.pooled.constant) & (np.abs(np.ravel(excess)) <= 1e-12 * np.ravel(sums.n.sum(0)))
-            columns += [name for name, flag in zip(block.columns, bits, strict=True) if flag]
-    tell_of_two(columns)
 
 
 def leaf_of(block: Block, prior: str = "weak") -> Leaf:

@@ -12,12 +12,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.estimators.settings import warn_of_bits
 from bayesgen.estimators.workers import added, bar, in_order, total_of
 from bayesgen.files import disk
 from bayesgen.tables.batches import DaskParts, Job, Source, located
 from bayesgen.tables.files import PARQUET
-from bayesgen.tables.labels import declared_classes, warn_of_alike
+from bayesgen.tables.learned_rows import declared_classes
 from bayesgen.tables.rows import RowSchema, columns_of
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.sources import kinds_of, source_like
@@ -87,10 +86,9 @@ def fit_batches(
     with estimator._whole():
         rows = _row_schema(estimator, given, target, sample_weight, schema, classes, progress)
         needed = needed_columns(rows.used.columns, target, sample_weight)
-        total = total_of(given, rows.statistics, "rows", given.rows, added, needed, progress, workers)
-        estimator._learn_statistics(rows.schema, total, rows.classes, True if target is not None else None)
-        if schema is None and getattr(estimator, "features", None) == "auto":
-            warn_of_bits(rows.schema, estimator.statistics_)
+        came = total_of(given, rows.came, "rows", given.rows, added, needed, progress, workers)
+        named = True if target is not None else None
+        estimator._learn_statistics(rows.schema, came.statistics, rows.classes, named, came.seen)
         return estimator
 
 
@@ -195,7 +193,6 @@ def surveyed(learn, source: Source, target, weight, schema, labels, progress) ->
     if labels is None:
         assert types is not None
         labels = types.classes
-        warn_of_alike(target or "y", labels.tolist())
     return schema, labels
 
 

@@ -140,6 +140,14 @@ def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOn
 
 def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
     """Return the rows as the model takes them, the codes of their classes, and their weights or None."""
+    check_exact(classifier, purpose)
+    table, y, weight = existing(classifier.table(X), class_labels(y), sample_weight)
+    _, codes = class_codes(y, classifier.classes_)
+    return classifier.as_model_takes(classifier.schema_.read(table)), codes, weight
+
+
+def check_exact(classifier, purpose: str) -> None:
+    """Raise where a classifier has no exact posterior, which a ``purpose`` needs."""
     check_is_fitted(classifier)
     if classifier.posterior_.kind != "exact":
         if not classifier.model_.conjugate:
@@ -150,9 +158,6 @@ def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
         raise ValueError(
             f"{purpose}: it needs inference='exact'; of draws take arviz_stats.loo(classifier.to_arviz(...))"
         )
-    table, y, weight = existing(classifier.table(X), class_labels(y), sample_weight)
-    _, codes = class_codes(y, classifier.classes_)
-    return classifier.as_model_takes(classifier.schema_.read(table)), codes, weight
 
 
 def check_rows(classifier, whole, given) -> None:

@@ -43,7 +43,12 @@ from bayesgen.numerics.sums import Grouping, finite
 
 def _of_every_leaf(flag: str) -> Any:
     """Return a property that is True where a flag is True for every leaf."""
-    return property(lambda self: all(getattr(leaf, flag) for leaf in self.leaves.values()), doc=f"{flag}, every leaf.")
+
+    def every(self):
+        return all([getattr(leaf, flag) for leaf in self.leaves.values()])
+
+    every.__doc__ = f"{flag}, every leaf."
+    return functools.cached_property(every)
 
 
 @dataclass(frozen=True, eq=False)

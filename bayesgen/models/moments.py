@@ -7,6 +7,7 @@ import contextlib
 import functools
 import math
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +34,9 @@ class Moments(Statistics):
     scatter: np.ndarray
 
     base = 0.0
+    # (2, D), or None: values of the rows themselves between which the columns lie, for one look at the rows that came.
+    # It is no field: sums of two, copies, comparisons and files are without it, and rows leave without a trace.
+    edges: ClassVar[Any] = None
 
     @property
     def vector(self) -> bool:
@@ -171,7 +175,7 @@ class Moments(Statistics):
         if self.vector:
             n, squares = n[..., None], squares.diagonal(axis1=-2, axis2=-1)
         (mean, apart, total), within = self._apart(n), squares.sum(0)
-        freedom, noise = total - (n > 0).sum(0), _resolution(mean)
+        freedom, noise = total - (n > 0).sum(0), (8 * _EPS * mean) ** 2
         variance = within / np.where(freedom > 0, freedom, np.inf)
         constant = variance <= noise
         if constant.any():  # within the groups, or in total
@@ -179,16 +183,13 @@ class Moments(Statistics):
             variance = np.where(constant, overall, variance)
             constant &= overall <= noise
             variance[constant] = 1.0
-        _require_finite(variance)
+        if not np.isfinite(variance).all():
+            _require_finite(variance)
         return LocationScale(mean, variance, constant)
 
     def resolution(self):
         """Return the smallest variance that float64 distinguishes from zero at these means: (8 eps mean)²."""
-        return _resolution(self.mean)
-
-
-def _resolution(mean):
-    return (8 * _EPS * mean) ** 2
+        return (8 * _EPS * self.mean) ** 2
 
 
 def _require_finite(squares) -> None:
@@ -212,14 +213,18 @@ def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
     """Do `moments` under a grouping that is already checked."""
     features, lead = x.shape[1:], rows.lead
     flat = x.reshape(len(x), math.prod(features))
-    n, mean, scatter = mean_and_scatter(flat, rows, vector=vector)
+    n, mean, scatter, edges = mean_and_scatter(flat, rows, vector=vector)
     if not np.isfinite(scatter).all() and not np.isinf(flat).any():  # `check` reports infinite entries
         squares = np.diagonal(scatter, axis1=1, axis2=2) if vector else scatter
         _require_finite(squares.sum(0).reshape(features))
-    if vector:
-        return Moments(n.reshape(lead), mean.reshape(lead + features), scatter.reshape(*lead, *scatter.shape[1:]))
     shape = lead + features
-    return Moments(n.reshape(shape), mean.reshape(shape), scatter.reshape(shape))
+    if vector:
+        result = Moments(n.reshape(lead), mean.reshape(shape), scatter.reshape(*lead, *scatter.shape[1:]))
+    else:
+        result = Moments(n.reshape(shape), mean.reshape(shape), scatter.reshape(shape))
+    if edges is not None:
+        object.__setattr__(result, "edges", edges)
+    return result
 
 
 def about_zero(mean, deviation) -> tuple[np.ndarray, np.ndarray]:

@@ -21,7 +21,7 @@ from sklearn.utils import check_array
 
 from bayesgen.core.errors import Argument, InputError, InputTypeError, listed, named
 from bayesgen.numerics.checks import LARGEST_COUNT
-from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.pieces import over_rows, pieces
 
 FAMILY = {"b": "bernoulli", "f": "gaussian", "O": "categorical"}  # by what a column holds: bools, numbers, labels
 _NUMBERS = (numbers.Real, decimal.Decimal, np.number)
@@ -86,10 +86,10 @@ def nearest_first(name: str, names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda one: near.index(low) if (low := str(one).casefold()) in near else len(near))
 
 
-def check_named(column: str, columns, option: str = "") -> None:
+def check_named(column: str, columns, *option: str | Argument) -> None:
     """Raise an error if a column that the user names, in an ``option``, is not among the columns of a table."""
     if column not in columns:
-        raise ValueError(f"{option}no column {column!r}; there are: {named(nearest_first(column, columns))}")
+        raise InputError(*option, f"no column {column!r}; there are: {named(nearest_first(column, columns))}")
 
 
 def check_present(names, there) -> None:
@@ -100,7 +100,7 @@ def check_present(names, there) -> None:
 
 def dense(X):
     """Return a DataFrame of pandas with its sparse columns, whose zeros are values like others, written out."""
-    if type(X) is not pd.DataFrame or not any(isinstance(dtype, pd.SparseDtype) for dtype in X.dtypes.array):
+    if type(X) is not pd.DataFrame or not any([isinstance(dtype, pd.SparseDtype) for dtype in X.dtypes.array]):
         return X
     return X.astype({c: d.subtype for c, d in X.dtypes.items() if isinstance(d, pd.SparseDtype)})
 
@@ -309,16 +309,6 @@ def _used(codes, levels: list) -> tuple[np.ndarray, list]:
         return codes, levels
     place = np.where(there, np.cumsum(there) - 1, -1)
     return place[codes], [levels[i] for i in np.flatnonzero(there)]
-
-
-def over_rows(function, values) -> np.ndarray:
-    """Reduce an array (n, D) over its rows; of contiguous rows many are taken side by side, as NumPy is fast at."""
-    count = max(1, 1024 // values.shape[1])
-    whole = len(values) // count * count
-    if not whole or not values.flags.c_contiguous:
-        return function.reduce(values, 0)
-    many = function.reduce(values[:whole].reshape(-1, count * values.shape[1]), 0)
-    return function.reduce(np.concatenate([many.reshape(count, -1), values[whole:]]), 0)
 
 
 class Levels:

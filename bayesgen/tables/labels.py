@@ -2,20 +2,17 @@
 
 import enum
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
-from bayesgen.core.errors import Argument, InputError, InputWarning, listed, warn
+from bayesgen.core.errors import Argument, InputError, listed
 from bayesgen.numerics.checks import check_weight
 from bayesgen.tables.shares import Shares
-from bayesgen.tables.text import alike, tell_alike
 
 
 def existing(table, y, weight):
@@ -37,9 +34,9 @@ def existing(table, y, weight):
     return table.rows(weight > 0), y[weight > 0], weight[weight > 0]
 
 
-def counted_rows(rows: int, weight) -> np.ndarray:
+def counted_rows(rows: int, weight) -> Any:
     """Return the places, among so many rows, of those that `existing` selects."""
-    return np.arange(rows) if weight is None else np.flatnonzero(np.asarray(weight))
+    return range(rows) if weight is None else np.flatnonzero(np.asarray(weight))
 
 
 def class_labels(y, name: str = "y") -> Any:
@@ -68,63 +65,18 @@ def class_labels(y, name: str = "y") -> Any:
     return y
 
 
-def warn_of_weightless(y, classes, weight) -> None:
-    """Warn of labels that only rows of weight 0 have: they are no classes of the fit."""
+def weightless(y, classes, weight) -> list:
+    """Return the labels that only rows of weight 0 have: they are no classes of the fit."""
     if weight is None or isinstance(y, Shares):
-        return
+        return []
     known = set(classes.tolist())
-    if lost := [label for label in _distinct(y)[0].tolist() if label not in known]:
-        warn(f"all rows of the labels {listed(lost)} in y have weight 0: they are no classes of this fit")
-
-
-def warn_of_labels(classes, codes, schema, blocks) -> None:
-    """Warn of labels of one class, and of columns that look like copies of the labels.
-
-    ``blocks`` are the rows, as the schema reads them, and ``codes`` (n,) their classes; sparse ones are not looked at.
-    """
-    if len(classes) == 1:
-        warn(f"y holds one class only, {listed(classes)}: every row will get it with certainty")
-        return
-    warn_of_alike("y", classes.tolist(), lambda label: int((codes == classes.tolist().index(label)).sum()))
-    for block in schema.blocks:
-        if len(codes) < _FEWEST or sparse.issparse(blocks[block.name]):
-            continue
-        values = blocks[block.name].reshape(len(codes), -1)
-        if values.shape[1] != len(block.columns):  # the symbols of a sequence are no columns
-            continue
-        for place in copies(values, codes, len(classes)):
-            column = block.columns[place]
-            text = (
-                f"column {column!r} has one value for each class, as if copied from y; drop it, unless it will be "
-                "known of new rows before their class is"
-            )
-            warn(InputWarning(text, column=column))
-
-
-def warn_of_alike(place: str, labels, count: Callable[[str], int] | None = None, column: str | None = None) -> None:
-    """Warn of labels or categories that a reader takes for one, as Yes and yes; ``count`` gives the rows of each."""
-    if len(labels) and (isinstance(labels[0], str) or isinstance(labels[-1], str)) and (groups := alike(labels)):
-        warn(InputWarning(f"{place}: {tell_alike(groups, count)}; spell them alike, if they are one", column=column))
+    return [label for label in _distinct(y)[0].tolist() if label not in known]
 
 
 NUMBERS = (  # said of a target of so many numbers that no model of classes is meant
     "numbers, and a class is meant to be one of few: cut them into classes, such as low and high, or predict the "
     "number itself with LinearRegressor"
 )
-_FEWEST, _FIRST = 20, 1000  # rows: of fewer a column may agree with the labels by chance; rows looked at before all
-
-
-def copies(values, codes, count: int) -> list[int]:
-    """Return which columns (n, columns) hold one number of its own for each of so many classes; NaN where missing."""
-    columns = np.arange(values.shape[1])
-    for piece in (slice(_FIRST), slice(None)):  # few columns need more than a look at the first rows
-        rows, group = values[piece].take(columns, 1), codes[piece]
-        value = np.full((count, len(columns)), np.nan)
-        value[group] = rows
-        columns = columns[(rows == value.take(group, 0)).all(0)]
-        if not len(columns):
-            break
-    return [j for j in columns.tolist() if len(np.unique(values[:, j])) == count]
 
 
 def some_labels(y, rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -200,6 +152,15 @@ def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
             value=new,
         )
     return classes, np.array([position[label] for label in found.tolist()])[codes]
+
+
+def coded(labels, place, classes) -> np.ndarray:
+    """Return the code of each row's label among the classes, -1 where `some_labels` found none; of one class, 0."""
+    position = {label: code for code, label in enumerate(classes.tolist())}
+    if strange := sorted({label for label in labels.tolist() if label not in position}, key=str):
+        raise ValueError(f"y holds the labels {listed(strange)}, which are not among classes, {listed(classes)}")
+    codes = np.array([*map(position.get, labels.tolist()), -1])[place]
+    return np.zeros_like(codes) if len(position) == 1 else codes
 
 
 def codes_of(y, classes, rows: int, names=("X", "y")) -> np.ndarray:

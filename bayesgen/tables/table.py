@@ -153,7 +153,9 @@ class Table(Columns):
 
     @functools.cached_property
     def durations(self) -> frozenset[str]:
-        typed = zip(self.columns, self._plain, strict=True) if self._mixed else ()
+        if not self._mixed:
+            return frozenset()
+        typed = zip(self.columns, self._plain, strict=True)
         return frozenset(c for c, plain in typed if plain is None and self._series(c).dtype == nw.Duration)
 
     def _of_pandas(self, place: int):
@@ -246,6 +248,7 @@ class Table(Columns):
         """Return the columns of numbers that hold whole ones alone, and those that hold none below 0."""
         whole, unsigned = list[str](), list[str]()
         together = self._array is not None and self._array.dtype.kind in "iuf"
+        columns = columns if together else tuple([column for column in columns if self.kind(column) == "f"])
         for names in [columns] if together and columns else [(column,) for column in columns]:
             x: Any = self.numbers(names) if together else self._number(names[0])[:, None]
             low = over_rows(np.fmin, x) if len(x) else np.full(len(names), np.nan)
