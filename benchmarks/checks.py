@@ -18,7 +18,7 @@ def run(quick: bool = False) -> list[Table]:
     table = Table(
         "Checks of a plain fit", "10 columns, two classes; the ratio is the time without checks over that with."
     )
-    found, grouping = generative.findings, generative.Grouping
+    found = generative.findings
     for n, most, repeats in SIZES[:1] if quick else SIZES:
         rng = np.random.default_rng(0)
         y = rng.integers(0, 2, n)
@@ -29,11 +29,11 @@ def run(quick: bool = False) -> list[Table]:
 
             def alone(rows=rows, y=y, classifier=classifier):
                 generative.findings = lambda *_, **__: ()
-                generative.Grouping = lambda *given, edges: grouping(*given)  # nothing but sums are noted
+
                 try:
                     return classifier.fit(rows, y)
                 finally:
-                    generative.findings, generative.Grouping = found, grouping
+                    generative.findings = found
 
             def whole(rows=rows, y=y, classifier=classifier):
                 return classifier.fit(rows, y)
@@ -41,5 +41,7 @@ def run(quick: bool = False) -> list[Table]:
             means = alone().statistics_.leaves["gaussian"].mean
             agree("means", means, whole().statistics_.leaves["gaussian"].mean, 0)
             time = medians({"alone": alone, "fit": whole}, repeats)
-            table.add(f"{name} {n:.0e} x 10".replace("e+0", "e"), "no checks", time["alone"] / time["fit"], round(1 / most, 2))
+            table.add(
+                f"{name} {n:.0e} x 10".replace("e+0", "e"), "no checks", time["alone"] / time["fit"], round(1 / most, 2)
+            )
     return [table]

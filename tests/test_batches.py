@@ -160,15 +160,15 @@ def test_an_interrupt_leaves_the_fit_before(folder, monkeypatch):
     from bayesgen.tables.rows import RowSchema
 
     fitted = NB().fit(TABLE.drop(columns=["kind", "weight"])[:30], Y[:30])
-    before, read, came = vars(fitted).copy(), [], RowSchema.came
+    before, read, statistics = vars(fitted).copy(), [], RowSchema.statistics
 
     def slow(self, batch):
         read.append(len(batch))
         if len(read) == 5:
             raise KeyboardInterrupt
-        return came(self, batch)
+        return statistics(self, batch)
 
-    monkeypatch.setattr(RowSchema, "came", slow)
+    monkeypatch.setattr(RowSchema, "statistics", slow)
     with pytest.raises(KeyboardInterrupt):
         fitted.fit_batches(folder, "kind", sample_weight="weight", workers=1)
     assert vars(fitted) == before

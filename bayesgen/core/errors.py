@@ -60,8 +60,9 @@ class Informed(Exception):
     """
 
     def __init__(self, *parts: str | Argument, column=None, row=None, value=None, kind=None):
-        self.parts, self.column, self.row, self.value, self.kind = parts, column, row, value, kind
-        super().__init__("".join(map(str, parts)))
+        text = Note(*parts)
+        self.parts, self.column, self.row, self.value, self.kind = text.parts, column, row, value, kind
+        super().__init__(str(text))
 
 
 class InputError(Informed, ValueError):

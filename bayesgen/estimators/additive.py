@@ -66,7 +66,6 @@ class Additive(Estimator, abc.ABC):
         self._check_columns(other)
         result = _clone_of_both(self, other)
         refuse_equal([("the first", self), ("the second", other)])
-        result._tell_once((), like=(self, other))
         result._learn_sums(self._sums() + other._sums(), self)
         return result
 

@@ -26,7 +26,7 @@ from bayesgen.inspection.members import averaged_terms, summary, to_arviz
 from bayesgen.models.column_families import sparse_families
 from bayesgen.numerics.draws import generator
 from bayesgen.tables import arrays
-from bayesgen.tables.findings import Finding
+from bayesgen.tables.findings import Finding, tell
 from bayesgen.tables.learned_rows import LearnedRows
 
 _FROM_ROWS = (
@@ -221,9 +221,9 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
         """
         averaged_settings.check_settings(self)
         with self._whole():
-            told: dict[str, Any] = {"names": classes, "label_weight": label_weight}
-            found = self._learn(LearnedRows.read(self.table(X, reset=True), y, sample_weight, groups, **told))
-        self._tell_once(found, anew=True)
+            rows = LearnedRows.read(self.table(X, reset=True), y, sample_weight, groups, classes, label_weight)
+            found = self._learn(rows)
+        tell(found)
         return self
 
     def _learn(self, learned: LearnedRows) -> list[Finding]:

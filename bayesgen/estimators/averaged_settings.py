@@ -167,27 +167,25 @@ def repeats_of(rows: Rows) -> Repeats:
 def findings_of_fit(classifier, learned: LearnedRows, rows: Rows, found: Repeats) -> Iterator[Finding]:
     """Find columns that say nothing, gaps that are filled, scores that gain nothing, copies, and lost groups."""
     schema, scores, constant = classifier.schema_, classifier.scores_, classifier.constant_
-    answers = ANSWERS if classifier.features == "auto" and not learned.accounted else ()  # DataFrames
-    answers = answers if hasattr(classifier, "feature_names_in_") else ()
+    numbers = ("answers",) if hasattr(classifier, "feature_names_in_") and classifier.features == "auto" else ANSWERS
     leaves = classifier.average_.leaves
     sums = None if leaves is None else SimpleNamespace(leaves=leaves.statistics.leaves)
-    skip = ("wild", "repeats")
-    yield from findings(schema, sums, learned, classes=classifier.classes_, answers=answers, skip=skip)
+    yield from findings(schema, sums, learned, classifier.classes_, {*numbers, "wild", "repeats"})
     if constant:
-        yield of_constant(constant, empty=any(np.isnan(value) for value in constant.values()))
+        yield of_constant(constant)
     numeric = classifier.average_.modelling("numbers")
     if any(members.keeps_rows and members.view.filling is not None for members in numeric):
         yield Finding("filled")
     if len(classifier.classes_) > 1 and scores["nested"] <= scores["base_rate"]:
         yield Finding("nothing gained")
     if learned.group is None and found.unlikely:
-        yield Finding("repeats left out", value=found)
+        yield Finding("repeats left out", value=found, cure=found.told())
     if rows.group is not None:
         if len(alone := undivided(classifier.classes_, rows.codes, rows.group)):
-            yield Finding("undivided", value=alone)
+            yield Finding("undivided", value=alone.tolist())
         return
     names = arrays.numbers(schema, constant) + arrays.categories(schema, constant)
     for name, values in zip(names, (*rows.x.T, *rows.c.T), strict=True):
         if count := naming(name, values, rows.codes):
             cure = Argument("groups", name, f"groups=X[{name!r}]")
-            yield Finding("naming", (name,), cure=cure, more=(len(values), count))
+            yield Finding("naming", (name,), cure=cure, facts={"rows": len(values), "count": count})

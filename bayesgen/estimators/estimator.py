@@ -5,8 +5,7 @@ import contextlib
 import dataclasses
 import functools
 import threading
-import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self, cast
 
 import numpy as np
@@ -25,7 +24,6 @@ from bayesgen.inspection.fitted import Fitted
 from bayesgen.inspection.probabilities import predict_proba_draws, predict_proba_interval
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.draws import generator
-from bayesgen.tables.findings import Finding, tell
 from bayesgen.tables.learned_rows import labels_of
 from bayesgen.tables.schema import side_by_side
 from bayesgen.tables.table import Table
@@ -69,7 +67,6 @@ def _parts(value) -> dict[str, Any]:
 _FORMAT = "_bayesgen_format"
 _learning: dict[int, int] = {}  # the thread in which an estimator learns, by the estimator's `id`
 _lock = threading.Lock()
-_told: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # findings that were told of each fit
 
 
 _has_probabilities = available_if(lambda estimator: hasattr(estimator, "predict_proba"))  # regressions have none
@@ -161,11 +158,6 @@ class Estimator(BaseEstimator, Fitted, abc.ABC):
         finally:
             if outer:
                 del _learning[id(self)]
-
-    def _tell_once(self, found: Iterable[Finding], anew: bool = False, like: Iterable["Estimator"] = ()) -> None:
-        """Tell findings that were not told of this fit before, or of those ``like`` it; ``anew`` begins another fit."""
-        told = _told[self] = set() if anew else set().union(*(_told.get(one, ()) for one in (self, *like)))
-        tell(found, told)
 
     def _check_options(self, **options: tuple[str, ...]) -> None:
         """Raise ValueError where a setting is none of its options."""

@@ -24,7 +24,7 @@ from bayesgen.numerics.pieces import pieces, select_rows
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior.likelihoods import warn_of_lost
 from bayesgen.posterior.posterior import Posterior
-from bayesgen.tables.findings import findings
+from bayesgen.tables.findings import ANSWERS, findings, tell
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Schema
 
@@ -58,11 +58,11 @@ class GenerativeClassifier(ClassifierMixin, Estimator, FittedModel):
         """Return the model without its weak priors, and the statistics of some rows."""
         template = self.template(schema)
         row, code, votes = rows.stacked()
-        by_class = Grouping(code, len(self.classes_), votes, (len(self.classes_),), edges=votes is None)
-        blocks = template.blocks(self.as_model_takes(rows.blocks))
-        blocks = select_rows(blocks, row) if rows.shared else blocks
+        by_class = Grouping(code, len(self.classes_), votes, (len(self.classes_),))
+        blocks, shared = template.blocks(self.as_model_takes(rows.blocks)), rows.shared
+        blocks = select_rows(blocks, row) if shared else blocks
         statistics = template.sum_rows(blocks, by_class, fingerprint(schema, self.classes_))
-        return template, replace(statistics, decayed=True) if rows.shared else statistics
+        return template, replace(statistics, decayed=True) if shared else statistics
 
     def _learn(self, schema, template, statistics):
         model = template.with_prior(statistics)
@@ -72,15 +72,17 @@ class GenerativeClassifier(ClassifierMixin, Estimator, FittedModel):
         posterior = self._infer(inference, model, statistics)
         self.schema_, self.statistics_, self.model_, self.posterior_ = (schema, statistics, model, posterior)
 
-    def _tell_findings(self, rows=None, seen=None, anew=False) -> None:
-        """Tell what the rows that came, or the sums of all so far, hold that may not be as meant: each once."""
-        features: Any = getattr(self, "features", None)
-        named = hasattr(self, "feature_names_in_") and not (rows is not None and rows.accounted)
-        answers = self._answers if named and isinstance(features, str) and features == "auto" else ()
-        asked = {"classes": self.classes_, "answers": answers, "skip": () if self._weak else ("constant",)}
-        self._tell_once(findings(self.schema_, self.statistics_, rows, seen=seen, **asked), anew)
+    def _tell_findings(self, rows=None, told=()) -> None:
+        """Tell what the rows that came, or the sums of all so far, hold that may not be as meant, and was not told."""
+        features = getattr(self, "features", None)
+        named = hasattr(self, "feature_names_in_") and isinstance(features, str) and features == "auto"
+        skip = {*(ANSWERS.keys() - self._answers if named else ANSWERS), *(() if self._weak else ("constant",))}
+        self._told = tell(findings(self.schema_, self.statistics_, rows, self.classes_, skip), told)
 
-    _answers: ClassVar[Any] = ()  # pairs of numbers that stand for answers, where these may be taken as Gaussian
+    _answers: ClassVar[
+        Any
+    ] = ()  # kinds of findings of numbers that stand for answers, where these may be taken as Gaussian
+    _told: ClassVar[Any] = ()  # findings of this fit that were told
 
     def _infer(self, inference, model, statistics) -> Posterior:
         """Return the posterior of a model with its prior."""

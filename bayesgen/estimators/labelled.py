@@ -1,7 +1,7 @@
 """The generative classifiers whose rows all have a class: fits of a table, of its pieces, and of sums."""
 
 import abc
-import functools
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -49,13 +49,12 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
             How many votes the shares of a row are worth; default 1. With the number of raters it is one row a vote.
         """
         with self._whole():
-            given: dict[str, Any] = {"names": classes, "label_weight": label_weight}
-            rows = LearnedRows.read(self.table(X, reset=True), y, sample_weight, groups, **given)
+            rows = LearnedRows.read(self.table(X, reset=True), y, sample_weight, groups, classes, label_weight)
             schema, self.classes_ = self._learn_schema(rows.table), rows.classes
-            rows = rows.under(schema)
+            rows = replace(rows, blocks=schema.read(rows.table))
             self._learn(schema, *self._summarise(schema, rows))
             self._temper(rows)
-        self._tell_findings(rows, anew=True)
+        self._tell_findings(rows)
         return self
 
     @available_if(settings.sums_suffice)
@@ -88,28 +87,22 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         """
         with self._whole():
             first = not hasattr(self, "statistics_")
-            given: dict[str, Any] = {"names": classes, "default": None if first else self.classes_}
-            given |= {"label_weight": label_weight, "classes": functools.partial(self._declared, classes)}
-            rows = LearnedRows.read(self.table(X, reset=first), y, sample_weight, whole=False, **given)
-            self.classes_ = rows.classes
+            names = getattr(self, "classes_", None) if classes is None else classes
+            given: dict[str, Any] = {"label_weight": label_weight, "default": names, "whole": False}
+            rows = LearnedRows.read(self.table(X, reset=first), y, sample_weight, **given)
+            if first and classes is None and not rows.shared:
+                raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
+            declared = declared_classes(rows.classes if names is None else names)
+            if not first and not np.array_equal(declared, self.classes_):
+                raise ValueError(f"classes are {listed(self.classes_)} since the first call; got {listed(classes)}")
+            self.classes_, rows = declared, rows.among(declared)
             schema = self._learn_schema(rows.table) if first else self.schema_.of_more()
-            rows = rows.under(schema)
+            rows = replace(rows, blocks=schema.read(rows.table))
             template, statistics = self._summarise(schema, rows)
             self._learn(schema, template, statistics if first else self.statistics_ + statistics)
             self._temper()
-        self._tell_findings(rows)
+        self._tell_findings(rows, () if first else self._told)
         return self
-
-    def _declared(self, classes, y, weight, named) -> np.ndarray:
-        """Return the classes of `partial_fit`, which its first call declares."""
-        first = not hasattr(self, "statistics_")
-        classes = named if first and classes is None else classes
-        if first and classes is None:
-            raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
-        declared = self.classes_ if classes is None else declared_classes(classes)
-        if not first and classes is not None and not np.array_equal(declared, self.classes_):
-            raise ValueError(f"classes are {listed(self.classes_)} since the first call; got {listed(classes)}")
-        return declared
 
     def fit_statistics(self, schema: Schema, statistics: ClassStatistics | Literal[0], classes) -> Self:
         """Learn from statistics that were summed elsewhere: over files, processes or machines.
@@ -150,9 +143,9 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         return self.statistics_
 
     def sum_rows(self, X, y, sample_weight):
-        known = {"default": self.classes_, "classes": self.classes_, "whole": False}
-        rows = LearnedRows.read(self.table(X), y, sample_weight, **known)
-        return self._summarise(self.schema_, rows.under(self.schema_))[1]
+        rows = LearnedRows.read(self.table(X), y, sample_weight, default=self.classes_, whole=False)
+        rows = replace(rows.among(self.classes_), blocks=self.schema_.read(rows.table))
+        return self._summarise(self.schema_, rows)[1]
 
     def _signed(self):
         return {name for name, leaf in self.model_.leaves.items() if leaf.density_kind == "density"}
@@ -167,15 +160,11 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
             )
 
     def _learn_sums(self, sums, like):
-        self._learn_statistics(
-            like.schema_.of_more(), sums, like.classes_, hasattr(like, "feature_names_in_"), anew=False
-        )
+        named = hasattr(like, "feature_names_in_")
+        self._learn_statistics(like.schema_.of_more(), sums, like.classes_, named, like._told)
 
-    def _learn_statistics(self, schema, statistics, classes, named: bool | None = None, seen=None, anew=True) -> None:
-        """Learn from sums under a schema; columns x0, x1, ... had no names where ``named`` does not tell.
-
-        What a look at the rows has ``seen`` of columns of numbers is told.
-        """
+    def _learn_statistics(self, schema, statistics, classes, named: bool | None = None, told=()) -> None:
+        """Learn from sums under a schema; columns x0, x1, ... had no names where ``named`` does not tell."""
         self.classes_ = declared_classes(classes)
         if not np.array_equal(self.classes_, np.asarray(classes)):
             raise ValueError(f"classes must be distinct labels in order, got {listed(classes)}")
@@ -185,7 +174,7 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         self._expect(schema.columns, not unnamed if named is None else named)
         self._learn(schema, template, statistics)
         self._temper()
-        self._tell_findings(seen=seen, anew=anew)
+        self._tell_findings(told=told)
 
     def _temper(self, rows: LearnedRows | None = None) -> None:
         """Learn the exponent of the features from the rows of fit, where there are any."""

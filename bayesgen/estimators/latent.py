@@ -1,6 +1,5 @@
 """The estimator of rows whose class is not known: mixtures, latent classes, few labels, wrong labels, raters."""
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -140,31 +139,27 @@ class LatentClassClassifier(GenerativeClassifier):
         if match_to is not None and not hasattr(match_to, "predict_proba"):
             raise TypeError(f"match_to must be a fitted classifier, got {type(match_to).__name__}")
         with self._whole():
-            named = functools.partial(self._named, X=X, sample_weight=sample_weight)
-            rows = LearnedRows.partly(self.table(X, reset=True), y, sample_weight, named)
-            self.classes_, codes, known = rows.classes, rows.codes, rows.known
+            rows = LearnedRows.partly(self.table(X, reset=True), y, sample_weight)
+            self.classes_ = self._named(rows.classes, X, sample_weight)
+            rows = rows.among(self.classes_)
+            codes, known = rows.codes, rows.codes >= 0
             schema = self._learn_schema(rows.table)
             if self.label_noise is not None and len(np.unique(codes[known])) < len(self.classes_):
                 raise ValueError("label_noise needs labels of every class, at which the search begins")
-            rows = rows.under(schema)
+            rows = replace(rows, blocks=schema.read(rows.table))
             if known.all() and self.label_noise is None:
                 template, statistics = self._summarise(schema, rows)
             else:
                 unsure = "have no label" if self.label_noise is None else "have labels that may be wrong"
                 self._refuse_exact(f"{len(codes) if self.label_noise else (~known).sum()} rows {unsure}")
                 template = self.template(schema)
-                statistics = UnknownClasses(template, self._confusion).statistics(
-                    self.as_model_takes(rows.blocks),
-                    codes,
-                    rows.weight,
-                    fingerprint(schema, self.classes_),
-                    self._narrow,
-                )
+                given = self.as_model_takes(rows.blocks), codes, rows.weight, fingerprint(schema, self.classes_)
+                statistics = UnknownClasses(template, self._confusion).statistics(*given, self._narrow)
                 values = self._order(rows.table) if match_to is None else match_to.predict_proba(X)[rows.places]
                 statistics = self._begun(template.with_prior(statistics), statistics, values, ~known)
             self._learn(schema, template, statistics)
             self._match()
-        self._tell_findings(rows, anew=True)
+        self._tell_findings(rows)
         return self
 
     def _named(self, labels, X, sample_weight) -> np.ndarray:
@@ -181,7 +176,7 @@ class LatentClassClassifier(GenerativeClassifier):
             return named_classes(self.classes)
         if not len(labels):
             raise ValueError("y holds no label: give classes=, the number of the classes or their names")
-        return np.unique(labels)
+        return labels
 
     def _refuse_exact(self, rows: str) -> None:
         if isinstance(resolve(self.inference), Exact):
@@ -194,7 +189,7 @@ class LatentClassClassifier(GenerativeClassifier):
 
     @property
     def _answers(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return (*ANSWERS, (1, 10)) if self.model == "naive bayes" else ()  # as answers are coded
+        return ANSWERS if self.model == "naive bayes" else ()
 
     @property
     def _labelled(self) -> Any:
@@ -243,10 +238,6 @@ class LatentClassClassifier(GenerativeClassifier):
         if column not in table.columns:
             raise ValueError(f"order_by is no column of X: {self.order_by!r}; it has {listed(table.columns)}")
         return np.asarray(table.numbers((column,)), float)[:, 0]
-
-    def _matching(self, other, X, rows):
-        """Return the probabilities of the classes of another fit, of the rows that count."""
-        return other.predict_proba(X)[rows.places]
 
     def _begun(self, model, statistics, values, unknown):
         """Return the statistics with the start of the search, where a class has no label; its classes in order."""
@@ -430,7 +421,8 @@ def _require_spread(model, params) -> None:
 def _tell_of_shrunk(heights) -> None:
     """Tell where starts ended higher than the fit, at a variance of 0, so that the likelihood has no maximum."""
     if heights is not None and (count := int(np.isneginf(heights).sum())):
-        tell([Finding("shrunk", value=(count, len(heights)), cure=Argument("inference", "map"))])
+        facts = {"shrunk": count, "starts": len(heights)}
+        tell([Finding("shrunk", cure=Argument("inference", "map"), facts=facts)])
 
 
 def _require_conjugate(model) -> None:

@@ -22,15 +22,14 @@ from bayesgen.estimators.workers import added, total_of
 from bayesgen.inference import MAP, ML, Inference, resolve
 from bayesgen.inspection.data_tree import chosen, row_labels
 from bayesgen.models.linear_model import LineStatistics
-from bayesgen.models.moments import Moments, about_zero, centre_and_scale, grouped_moments, moments
+from bayesgen.models.moments import Moments, about_zero, centre_and_scale, moments
 from bayesgen.numerics.checks import check_flag, check_positive
 from bayesgen.numerics.draws import generator
-from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior.arviz import add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.posterior import ParameterDraws
 from bayesgen.tables import design
 from bayesgen.tables.batches import Source
-from bayesgen.tables.findings import findings
+from bayesgen.tables.findings import ANSWERS, findings, tell
 from bayesgen.tables.learned_rows import LearnedRows
 from bayesgen.tables.rows import codes_among, split, stacked
 from bayesgen.tables.schema import Block, Schema
@@ -91,19 +90,17 @@ class LinearEstimator(Estimator):
     @np.errstate(over="ignore", invalid="ignore")  # of columns whose squares are beyond float64
     def _tell_findings(self, rows: LearnedRows | None = None, z: Any = None) -> None:
         """Tell what the rows, standardised (n, D), or without them the classes, hold that may not be as meant."""
-        names, classes, sums = self.model_.columns, getattr(self, "classes_", ()), None
-        known = [name in (of := self.schema_.block_of) and of[name].categories is None for name in names]
-        parts = {"gaussian": np.flatnonzero(known), "bernoulli": np.flatnonzero(~np.array(known, bool))}
-        parts = {kind: places for kind, places in parts.items() if len(places)}
-        blocks = tuple(Block(kind, tuple(names[j] for j in places), False, kind) for kind, places in parts.items())
+        names, classes, leaves = self.model_.columns, getattr(self, "classes_", ()), {}
+        schema = Schema(names, (Block("design", names, False, "gaussian"),), reading=self.schema_.reading)
         if rows is not None:
-            x = z * self.scale_ + self.centre_
-            rows = replace(rows, blocks={kind: x[:, places] for kind, places in parts.items()})
-            by_class = Grouping(rows.likely, max(len(classes), 1), rows.weight, (max(len(classes), 1),))
-            sums = {kind: grouped_moments(z[:, places], by_class) for kind, places in parts.items()}
-        skip = () if len(classes) and self.standardize else ("constant",) if len(classes) else ("constant", "repeats")
-        schema = Schema(names, blocks, reading=self.schema_.reading)
-        self._tell_once(findings(schema, SimpleNamespace(leaves=sums or {}), rows, classes=classes, skip=skip), True)
+            rows = replace(rows, blocks={"design": z * self.scale_ + self.centre_})
+            leaves = {"design": moments(z, np.zeros(len(z), np.intp), 1)}
+        skip = {
+            *ANSWERS,
+            *(() if self.standardize else ("constant",)),
+            *(() if len(classes) else ("constant", "repeats")),
+        }
+        tell(findings(schema, SimpleNamespace(leaves=leaves), rows, classes, skip))
 
     _fills = False  # True: a missing entry becomes the mean of its column
     _through_zero = False  # True: the score has no intercept

@@ -1,7 +1,6 @@
 """Logistic, softmax and probit regression as classifiers."""
 
 import abc
-import functools
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -64,12 +63,14 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
             How many votes the shares of a row are worth; default 1. With the number of raters it is one row a vote.
         """
         with self._whole():
-            inference, declared = resolve(self.inference), functools.partial(self._declared, classes)
-            given = {"names": classes, "default": getattr(self, "order", None), "label_weight": label_weight}
-            rows = LearnedRows.read(self.table(X, reset=True), y, sample_weight, classes=declared, **given)
+            inference, order = resolve(self.inference), getattr(self, "order", None) if classes is None else classes
+            given: dict[str, Any] = {"default": order, "label_weight": label_weight}
+            rows = LearnedRows.read(self.table(X, reset=True), y, sample_weight, **given)
+            classes = self._declared(classes, y, sample_weight, () if rows.shared else rows.classes)
+            rows = rows if classes is None else rows.among(classes)
             columns, z = self._standardised(rows)
             self.classes_ = rows.classes
-            self._check_classes(rows.declared)
+            self._check_classes(classes)
             if isinstance(inference, NUTS) and z.size > _LONG:
                 warn(
                     f"NUTS over {z.shape[0]} rows of {z.shape[1]} columns may take minutes; inference='map' takes "
@@ -125,10 +126,9 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
         """Return the model with its prior, of columns (D,) and the classes of the fit."""
         return self._model(np.full(len(columns), float(self.prior_scale)), tuple(self.classes_.tolist()), columns)
 
-    def _declared(self, classes, y=None, sample_weight=None, named=None) -> np.ndarray | None:
-        """Return the classes that the user declares, or shares name; None where the labels ``y`` say which."""
-        named = named if classes is None else classes
-        return None if named is None else declared_classes(named)
+    def _declared(self, classes, y=None, sample_weight=None, found=()) -> np.ndarray | None:
+        """Return the classes that the user declares; None where the labels ``y``, or names of shares, say which."""
+        return None if classes is None else declared_classes(classes)
 
     def _check_classes(self, classes):
         if len(self.classes_) < 2:

@@ -73,10 +73,10 @@ class OrderedClassifier(RowsClassifier):
     link: str = "logistic"
     order: Any = None
 
-    def _declared(self, classes, y=None, sample_weight=None, named=None):
+    def _declared(self, classes, y=None, sample_weight=None, found=()):
         given = self.order if classes is None else classes
         given = _categories(y, sample_weight) if given is None else given
-        return None if given is None else ordered_classes(given, y)
+        return None if given is None else ordered_classes(given, found)
 
     def _check_classes(self, classes):
         super()._check_classes(classes)

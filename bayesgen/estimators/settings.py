@@ -12,7 +12,6 @@ from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.column_families import FAMILIES
 from bayesgen.models.leaf import Leaf
 from bayesgen.numerics.checks import check_shares
-from bayesgen.tables.findings import scaled
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Block
 
@@ -97,7 +96,10 @@ def _kind(block: Block | None) -> str:
 
 def check_scale(schema, statistics) -> None:
     """Raise where the squares of the values of a column with a weak prior lose digits."""
-    for block, pooled in scaled(schema, statistics.leaves):
+    for block in schema.blocks:
+        if not isinstance(block.leaf, str) or not FAMILIES[block.leaf].scaled:
+            continue
+        pooled = statistics.leaves[block.name].pooled
         if not (pooled.constant.any() or (pooled.variance < _SMALLEST**2).any()):
             continue
         size, variance = np.abs(np.ravel(pooled.mean)), np.ravel(pooled.variance)

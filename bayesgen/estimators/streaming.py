@@ -86,9 +86,8 @@ def fit_batches(
     with estimator._whole():
         rows = _row_schema(estimator, given, target, sample_weight, schema, classes, progress)
         needed = needed_columns(rows.used.columns, target, sample_weight)
-        came = total_of(given, rows.came, "rows", given.rows, added, needed, progress, workers)
-        named = True if target is not None else None
-        estimator._learn_statistics(rows.schema, came.statistics, rows.classes, named, came.seen)
+        total = total_of(given, rows.statistics, "rows", given.rows, added, needed, progress, workers)
+        estimator._learn_statistics(rows.schema, total, rows.classes, True if target is not None else None)
         return estimator
 
 

@@ -7,7 +7,6 @@ import contextlib
 import functools
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,9 +33,6 @@ class Moments(Statistics):
     scatter: np.ndarray
 
     base = 0.0
-    # (2, D), or None: values of the rows themselves between which the columns lie, for one look at the rows that came.
-    # It is no field: sums of two, copies, comparisons and files are without it, and rows leave without a trace.
-    edges: ClassVar[Any] = None
 
     @property
     def vector(self) -> bool:
@@ -213,18 +209,14 @@ def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
     """Do `moments` under a grouping that is already checked."""
     features, lead = x.shape[1:], rows.lead
     flat = x.reshape(len(x), math.prod(features))
-    n, mean, scatter, edges = mean_and_scatter(flat, rows, vector=vector)
+    n, mean, scatter = mean_and_scatter(flat, rows, vector=vector)
     if not np.isfinite(scatter).all() and not np.isinf(flat).any():  # `check` reports infinite entries
         squares = np.diagonal(scatter, axis1=1, axis2=2) if vector else scatter
         _require_finite(squares.sum(0).reshape(features))
-    shape = lead + features
     if vector:
-        result = Moments(n.reshape(lead), mean.reshape(shape), scatter.reshape(*lead, *scatter.shape[1:]))
-    else:
-        result = Moments(n.reshape(shape), mean.reshape(shape), scatter.reshape(shape))
-    if edges is not None:
-        object.__setattr__(result, "edges", edges)
-    return result
+        return Moments(n.reshape(lead), mean.reshape(lead + features), scatter.reshape(*lead, *scatter.shape[1:]))
+    shape = lead + features
+    return Moments(n.reshape(shape), mean.reshape(shape), scatter.reshape(shape))
 
 
 def about_zero(mean, deviation) -> tuple[np.ndarray, np.ndarray]:

@@ -62,16 +62,6 @@ def pieces(count: int, width: int, cells: int = CELLS, rows: int = ROWS):
     return map(slice, starts, (*starts[1:], count))
 
 
-def over_rows(function, values) -> np.ndarray:
-    """Reduce an array (n, D) over its rows; of contiguous rows many are taken side by side, as NumPy is fast at."""
-    count = max(1, min(1024 // values.shape[1], math.isqrt(len(values))))
-    whole = len(values) // count * count
-    if not whole or not values.flags.c_contiguous:
-        return function.reduce(values, 0)
-    many = function.reduce(values[:whole].reshape(-1, count * values.shape[1]), 0)
-    return function.reduce(np.concatenate([many.reshape(count, -1), values[whole:]]), 0)
-
-
 def as_columns(rows) -> np.ndarray:
     """Return rows (n, D) as floats (D, n), each column contiguous: a view if they are so already, else scratch."""
     columns = rows.T

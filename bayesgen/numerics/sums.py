@@ -13,14 +13,13 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 
 from bayesgen.numerics.checks import check_weight
-from bayesgen.numerics.pieces import ROWS, over_rows, pieces, product_rows, scratch
+from bayesgen.numerics.pieces import ROWS, pieces, product_rows, scratch
 
 _FEW = 4  # groups up to which a dense product is faster
 _SEGMENTS = 32  # groups up to which rows are worth bringing side by side
 _RUN = 4096  # rows of a group centred at a time: ten columns are a third of a megabyte
 _FEW_GROUPS = 32  # columns up to which a general product is faster than a symmetric one
 _AT_ONCE = 1 << 15  # rows times groups times columns up to which there is one product
-_UNEVEN = 5.0  # times the variance of the calmest piece that shows entries which are far from the others
 _SPARSE = 1 << 21  # entries of sparse rows, or of their membership, worked on at a time
 
 
@@ -34,7 +33,6 @@ class Grouping:
     lead: tuple[int, ...]  # leading shape of the sums: (count,), or () where rows have no groups
     # (count + 1,), or None: starts of the groups, if the rows of each stand side by side
     bounds: np.ndarray | None = None
-    edges: bool = False  # True: tell of many rows, beside their moments, between which values each column lies
 
     @classmethod
     def of(cls, length: int, group=None, groups: int | None = None, weight=None) -> "Grouping":
@@ -68,7 +66,7 @@ class Grouping:
         bounds = np.searchsorted(self.codes, np.arange(self.count + 1), sorter=order)
         codes = np.repeat(np.arange(self.count), np.diff(bounds))
         weight = None if self.weight is None else self.weight[order]
-        return order, Grouping(codes, self.count, weight, self.lead, bounds, self.edges)
+        return order, Grouping(codes, self.count, weight, self.lead, bounds)
 
     def sizes(self) -> np.ndarray:
         """Return the sum of weights (without weights the number of rows) of each group, (count,)."""
@@ -156,13 +154,12 @@ def sparse_sum(x: Any, rows: Grouping, values=None) -> np.ndarray:
 
 
 @np.errstate(invalid="ignore", over="ignore", under="ignore")
-def mean_and_scatter(x, rows: Grouping, *, vector: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
-    """Return weight, mean and scatter of rows (n, D) by group, (groups, D) each, and their edges (2, D) or None.
+def mean_and_scatter(x, rows: Grouping, *, vector: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return weight, mean and scatter of rows (n, D) by group, (groups, D) each.
 
     NaN is a missing entry. With ``vector`` it is a missing row, the weight is (groups,), and the scatter a matrix
     (groups, D, D) of all columns with each other. The mean is 0 where nothing is observed; the sum of squares about it
-    is not finite where squares leave float64. Where the grouping asks for edges, these are told of many rows; see
-    `_Edges`.
+    is not finite where squares leave float64.
     """
     few = len(x) * rows.count * max(x.shape[1], 8) <= _AT_ONCE
     return (_at_once(x, rows, vector) if few else None) or _by_pieces(x, rows, vector)
@@ -184,7 +181,7 @@ def _at_once(x, rows: Grouping, vector: bool):
     else:
         n = n[:, None].repeat(x.shape[1], 1)
         scatter = np.maximum(member @ (z * z) - total * step, 0.0)
-    return (n, mean, scatter, None) if np.isfinite(scatter).all() else None
+    return (n, mean, scatter) if np.isfinite(scatter).all() else None
 
 
 def _by_pieces(x, rows: Grouping, vector: bool):
@@ -193,7 +190,6 @@ def _by_pieces(x, rows: Grouping, vector: bool):
     n = np.zeros(count if vector else (count, dim))
     mean = np.zeros((count, dim))
     scatter = np.zeros((count, dim, dim) if vector else (count, dim))
-    edges = _Edges(dim) if rows.edges else None
     add = _add_vectors if vector else _add_scalars
     beside = rows.bounds is not None
     columns = (vector or beside) and count <= _SEGMENTS and dim > 1 and x.strides[0] == x.itemsize
@@ -204,45 +200,13 @@ def _by_pieces(x, rows: Grouping, vector: bool):
         if grouping.weight is not None and not grouping.weight.all():  # rows of weight 0 are not read
             entries, grouping = entries[grouping.weight > 0], grouping[grouping.weight > 0]
         if whole or (columns and finite(entries)):
-            _add_columns(n, mean, scatter, edges, entries.T, grouping)
+            _add_columns(n, mean, scatter, entries.T, grouping)
         else:
-            add(n, mean, scatter, edges, entries, grouping)
-    return n, mean, scatter, None if edges is None else edges.told()
+            add(n, mean, scatter, entries, grouping)
+    return n, mean, scatter
 
 
-class _Edges:
-    r"""Two values (2, D) between which the entries of each column lie, infinite where only a pass over them could tell.
-
-    Such a pass takes as long as a sum, so of scalars the first piece alone is looked at, and the variance of each
-    piece. Let a few entries lie M from the middle, and all others within M/r. A piece of m rows without the few has a
-    variance of (M/r)² at most, and one with them of about M²/m at least. So where no two pieces differ by half the
-    factor r²/m, all of them have such entries, the first too, or none has. With m = 8192 and r = 300 it is 11.
-    """
-
-    def __init__(self, dim: int):
-        self.least, self.greatest = np.full(dim, np.inf), np.full(dim, -np.inf)
-        self.calm, self.rough, self.first = np.full(dim, np.inf), np.zeros(dim), True
-
-    def widen(self, least, greatest) -> None:
-        """Take the least and the greatest entries (D,) of some rows; NaN is none."""
-        np.fmin(self.least, least, out=self.least)
-        np.fmax(self.greatest, greatest, out=self.greatest)
-
-    def look(self, x, variance) -> None:
-        """Look at a piece of rows and its variance (D,)."""
-        if self.first:
-            self.widen(over_rows(np.fmin, x), over_rows(np.fmax, x))
-            self.first = False
-        np.fmin(self.calm, variance, out=self.calm)
-        np.fmax(self.rough, variance, out=self.rough)
-
-    def told(self) -> np.ndarray:
-        """Return the edges."""
-        uneven = self.rough > _UNEVEN * self.calm
-        return np.where(uneven, [[-np.inf], [np.inf]], [self.least, self.greatest])
-
-
-def _add_scalars(n, mean, scatter, edges, x, rows: Grouping):
+def _add_scalars(n, mean, scatter, x, rows: Grouping):
     """Add rows to the moments (groups, columns), in place."""
     member = rows.membership()
     size = member @ np.ones(len(x))
@@ -265,10 +229,7 @@ def _add_scalars(n, mean, scatter, edges, x, rows: Grouping):
     step = np.divide(total, n, out=np.zeros_like(total), where=n > 0)
     mean += step
     z *= z
-    more = np.maximum(member @ z - total * step, 0.0)
-    scatter += more
-    if edges is not None:
-        edges.look(x, more.sum(0) / size.sum(0))
+    scatter += np.maximum(member @ z - total * step, 0.0)
 
 
 def _start(n, mean, x, codes, groups):
@@ -283,7 +244,7 @@ def _start(n, mean, x, codes, groups):
         np.copyto(mean[k], entry, where=(n[k] == 0) & ~np.isnan(entry))
 
 
-def _add_columns(n, mean, scatter, edges, columns, rows: Grouping):
+def _add_columns(n, mean, scatter, columns, rows: Grouping):
     """Add finite rows, stored column by column (D, n), to moments of scalars or vectors, in place.
 
     Rows of a group are brought side by side: each column of a group is then contiguous, and its sums are products.
@@ -304,8 +265,6 @@ def _add_columns(n, mean, scatter, edges, columns, rows: Grouping):
             z = beside[:-1]
             z[:] = columns[:, run]  # as floats; to convert while subtracting takes twice as long
             z -= mean[k][:, None]
-            if edges is not None:
-                edges.widen(mean[k] + z.min(1), mean[k] + z.max(1))
             n[k] += run.stop - start if w is None else w.sum()
             if vector:
                 beside[-1] = 1.0
@@ -331,7 +290,7 @@ def _products(z, beside) -> tuple[np.ndarray, np.ndarray]:
     return both[:, -1], both[:, :-1]
 
 
-def _add_vectors(n, mean, scatter, edges, x, rows: Grouping):
+def _add_vectors(n, mean, scatter, x, rows: Grouping):
     """Add rows to the moments (groups, D, D), in place; a row with a missing entry adds nothing."""
     if not finite(x):
         seen = ~np.isnan(x).any(1)
@@ -345,8 +304,6 @@ def _add_vectors(n, mean, scatter, edges, x, rows: Grouping):
         if n[k] == 0:
             mean[k] = z[0]
         z -= mean[k]
-        if edges is not None:
-            edges.widen(mean[k] + over_rows(np.minimum, z), mean[k] + over_rows(np.maximum, z))
         total = (np.ones(len(z)) if w is None else w) @ z  # for short rows eight times faster than a sum
         n[k] += len(z) if w is None else w.sum()
         if w is not None:

@@ -21,18 +21,22 @@ from bayesgen.models.column_families import FAMILIES
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.schema import Block, Schema
 from bayesgen.tables.table import Table
-from bayesgen.tables.wild import NUMBERS, numeric
 
 INFINITE = "is infinite; give NaN where it is missing"
 _SMALLEST, LARGEST = 1e-150, 1e150  # limits at fit: squares beyond lose digits, or leave float64
 _FINITE = float(np.finfo(float).max)
-_CATEGORIES = ("categorical", "bernoulli")
+_NUMBERS, _CATEGORIES = ("gaussian", "date"), ("categorical", "bernoulli")
 
 
 def numbers(schema: Schema, constant=()) -> list[str]:
     """Return the names of the numeric columns, without the constant ones."""
     without = set(constant)
     return [name for block in numeric(schema) for name in block.columns if name not in without]
+
+
+def numeric(schema: Schema) -> list[Block]:
+    """Return the blocks of numbers."""
+    return _of(schema, _NUMBERS)
 
 
 def categories(schema: Schema, constant=()) -> list[str]:
@@ -42,7 +46,7 @@ def categories(schema: Schema, constant=()) -> list[str]:
 
 def leaves(schema: Schema) -> tuple[Block, ...]:
     """Return the blocks that have a leaf of their own."""
-    others = {block.name for block in [*numeric(schema), *_of(schema, _CATEGORIES)]}
+    others = {block.name for block in [*_of(schema, _NUMBERS), *_of(schema, _CATEGORIES)]}
     return tuple(block for block in schema.blocks if block.name not in others)
 
 
@@ -76,7 +80,7 @@ def learned(table: Table, features) -> tuple[Schema, dict[str, np.ndarray]]:
     schema = Schema.learn(table, features)
     rows, moved, blocks = schema.read(table), [], []
     for block in schema.blocks:
-        scaled = isinstance(block.leaf, str) and block.leaf not in NUMBERS and FAMILIES[block.leaf].scaled
+        scaled = isinstance(block.leaf, str) and block.leaf not in _NUMBERS and FAMILIES[block.leaf].scaled
         varies = _spread(_matrix(rows[block.name])) > 0 if scaled else np.ones(len(block.columns), bool)
         moved += [name for name, flag in zip(block.columns, varies, strict=True) if not flag]
         kept = tuple(name for name in block.columns if name not in moved)
@@ -167,7 +171,7 @@ def blocks(schema: Schema, x, c, e=None, left_out=(), others: Mapping[str, np.nd
         for name in set(others or ()).intersection(names):
             whole[:, names.index(name)] = (others or {})[name]
         found.append(whole)
-    kinds: Any = ((found[0], numeric(schema)), (found[1], _of(schema, _CATEGORIES)), (e, leaves(schema)))
+    kinds: Any = ((found[0], _of(schema, _NUMBERS)), (found[1], _of(schema, _CATEGORIES)), (e, leaves(schema)))
     for array, members in kinds:
         stops = itertools.accumulate(len(block.columns) for block in members)
         for block, stop in zip(members, stops, strict=True):
@@ -199,7 +203,7 @@ def _matrix(values):
 
 
 def _numbers(schema, rows):
-    matrices = [_matrix(rows[block.name]) for block in numeric(schema)]
+    matrices = [_matrix(rows[block.name]) for block in _of(schema, _NUMBERS)]
     if len(matrices) == 1:
         return matrices[0]
     return np.concatenate(matrices, axis=1) if matrices else np.empty((count_rows(rows), 0))

@@ -21,7 +21,7 @@ from sklearn.utils import check_array
 
 from bayesgen.core.errors import Argument, InputError, InputTypeError, listed, named
 from bayesgen.numerics.checks import LARGEST_COUNT
-from bayesgen.numerics.pieces import over_rows, pieces
+from bayesgen.numerics.pieces import pieces
 
 FAMILY = {"b": "bernoulli", "f": "gaussian", "O": "categorical"}  # by what a column holds: bools, numbers, labels
 _NUMBERS = (numbers.Real, decimal.Decimal, np.number)
@@ -309,6 +309,23 @@ def _used(codes, levels: list) -> tuple[np.ndarray, list]:
         return codes, levels
     place = np.where(there, np.cumsum(there) - 1, -1)
     return place[codes], [levels[i] for i in np.flatnonzero(there)]
+
+
+def over_rows(function, values) -> np.ndarray:
+    """Reduce an array (n, D) over its rows; of contiguous rows many are taken side by side, as NumPy is fast at."""
+    count = max(1, 1024 // values.shape[1])
+    whole = len(values) // count * count
+    if not whole or not values.flags.c_contiguous:
+        return function.reduce(values, 0)
+    many = function.reduce(values[:whole].reshape(-1, count * values.shape[1]), 0)
+    return function.reduce(np.concatenate([many.reshape(count, -1), values[whole:]]), 0)
+
+
+def edges_of(values) -> np.ndarray:
+    """Return the least and the greatest entry of each column of numbers (n, D), as (2, D); NaN where there is none."""
+    if not len(values):
+        return np.full((2, values.shape[1]), np.nan)
+    return np.array([over_rows(np.fmin, values), over_rows(np.fmax, values)])
 
 
 class Levels:

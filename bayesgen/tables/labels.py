@@ -154,15 +154,6 @@ def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
     return classes, np.array([position[label] for label in found.tolist()])[codes]
 
 
-def coded(labels, place, classes) -> np.ndarray:
-    """Return the code of each row's label among the classes, -1 where `some_labels` found none; of one class, 0."""
-    position = {label: code for code, label in enumerate(classes.tolist())}
-    if strange := sorted({label for label in labels.tolist() if label not in position}, key=str):
-        raise ValueError(f"y holds the labels {listed(strange)}, which are not among classes, {listed(classes)}")
-    codes = np.array([*map(position.get, labels.tolist()), -1])[place]
-    return np.zeros_like(codes) if len(position) == 1 else codes
-
-
 def codes_of(y, classes, rows: int, names=("X", "y")) -> np.ndarray:
     """Return the codes of the labels of so many rows; an error calls rows and labels by their ``names``."""
     _, codes = class_codes(class_labels(y), classes)

@@ -1,7 +1,7 @@
 """The rows that a fit learns from, read once: their labels or shares of the classes, weights, groups and places."""
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -12,13 +12,10 @@ from bayesgen.numerics.pieces import taken
 from bayesgen.tables import labels, shares
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import declared_classes
-from bayesgen.tables.reading import Reading
 from bayesgen.tables.shares import Shares
 from bayesgen.tables.table import Table
 
 __all__ = ["LearnedRows", "codes_or_none", "declared_classes", "labels_of", "ordered_classes"]
-
-_NONE = Reading.of(None)  # the account of a table in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,83 +26,70 @@ class LearnedRows:
     codes: Any  # (n,) or (n, K): the class of each row among ``classes``, -1 where not known; or its shares of them
     weight: np.ndarray | None  # (n,), or None: row weights > 0; None where each row counts once
     classes: np.ndarray  # (K,): labels
-    group: np.ndarray | None = None  # (n,), or None: number of the group of each row
-    places: Any = None  # (n,): positions of the rows in the user's table
+    places: Any  # (n,): positions of the rows in the user's table
     weightless: Sequence = ()  # labels that only rows of weight 0 have
-    declared: Any = None  # the classes that a user declared
-    complete: bool = True  # False: rows may lack a class
+    group: np.ndarray | None = None  # (n,), or None: number of the group of each row
     blocks: Mapping[str, Any] = field(default_factory=dict)  # the rows as a schema reads them, where that is done
 
     @classmethod
-    def read(cls, table: Table, y, sample_weight=None, groups=None, *, whole: bool = True, **said: Any) -> Self:
+    def read(cls, table: Table, y, sample_weight, groups=None, names=None, label_weight=None, **more: Any) -> Self:
         """Read labels, or shares, weights and groups as users bring them, or raise an error that names the argument.
 
-        What is ``said``: ``names``, else ``default``, the classes of columns of shares without names; ``label_weight``;
-        and ``classes``, those of the fit, or a function that returns them of labels, weights and the names of shares.
-        By default labels tell the classes, and then ``names`` are of shares alone. The rows are the ``whole`` of a fit,
-        or a piece, which may lack classes.
+        Columns of shares, each worth ``label_weight`` votes, have the classes ``names``, which labels have not, else
+        the ``default``, where no DataFrame says them. A class has shares unless rows are not the ``whole`` of a fit.
         """
-        names, classes, votes = said.get("names"), said.get("classes"), said.get("label_weight")
-        y = shares.labels_or_shares(y, names, said.get("default"))
-        if names is not None and classes is None and not isinstance(y, Shares):
+        y = shares.labels_or_shares(y, names, more.get("default"))
+        if names is not None and not isinstance(y, Shares):
             raise ValueError("classes= of fit names the columns of shares (n, K); y has one label a row")
-        given = sample_weight if votes is None else shares.vote_weight(y, sample_weight, votes)
-        if callable(classes):
-            classes = classes(y, given, y.names if isinstance(y, Shares) else None)
+        weight = sample_weight if label_weight is None else shares.vote_weight(y, sample_weight, label_weight)
         y = labels.class_labels(y)
-        group = None if groups is None else group_codes(groups, len(y), given)
-        table, chosen, weight = labels.existing(table, y, given)
-        declared, (classes, codes) = classes, labels.class_codes(chosen, classes)
-        if whole and codes.ndim == 2:
-            shares.check_all_shared(codes, classes, weight)
-        if given is None:
-            return cls(table, codes, None, classes, group, range(len(y)), (), declared)
-        lost = labels.weightless(y, classes, given) if whole else ()
-        return cls(table, codes, weight, classes, group, labels.counted_rows(len(y), given), lost, declared)
+        group = None if groups is None else group_codes(groups, len(y), weight)
+        table, chosen, kept = labels.existing(table, y, weight)
+        classes, codes = labels.class_codes(chosen)
+        if codes.ndim == 2 and more.get("whole", True):
+            shares.check_all_shared(codes, classes, kept)
+        places, lost = range(len(y)), []
+        if weight is not None:
+            places, lost = np.flatnonzero(np.asarray(weight)), labels.weightless(y, classes, weight)
+        return cls(table, codes, kept, classes, places, lost, group)
 
     @classmethod
-    def partly(cls, table: Table, y, sample_weight, named: Callable[[np.ndarray], np.ndarray]) -> Self:
-        """Read labels that some rows lack, whose code is -1; ``named`` returns the classes of the labels there are."""
+    def partly(cls, table: Table, y, sample_weight) -> Self:
+        """Read labels that rows may lack, whose code is then -1."""
         (known, place), rows = labels.some_labels(y, len(table)), len(table)
         table, place, weight = labels.existing(table, place, sample_weight)
-        classes = named(known[place[place >= 0]])
-        lost, places = labels.weightless(known, classes, sample_weight), labels.counted_rows(rows, sample_weight)
-        codes = labels.coded(known, place, classes)
-        return cls(table, codes, weight, classes, None, places, lost, complete=False)
+        codes, labelled = np.full(len(place), -1), place >= 0
+        classes, codes[labelled] = labels.class_codes(known[place[labelled]])
+        lost = labels.weightless(known, classes, sample_weight)
+        return cls(table, codes, weight, classes, labels.counted_rows(rows, sample_weight), lost)
 
     @classmethod
     def unclassed(cls, table: Table, y, sample_weight) -> tuple[Self, Any]:
         """Return the rows that count, of no class, and their target (n,), which has the same rows."""
         places = labels.counted_rows(len(table), sample_weight)
         table, y, weight = labels.existing(table, y, sample_weight)
-        return cls(table, np.zeros(len(y), np.intp), weight, np.empty(0), None, places), y
+        return cls(table, np.zeros(len(y), np.intp), weight, np.empty(0), places), y
+
+    def among(self, classes) -> Self:
+        """Return the rows with codes among classes (K,) that are declared, or raise where a label is none of them."""
+        known = classes.tolist()
+        lost = [label for label in self.weightless if label not in known]
+        if self.shared:
+            codes = Shares(self.codes, self.classes.tolist()).among(known)
+        else:
+            codes = _among(self.classes, classes)[self.codes]
+        return replace(self, codes=codes, classes=classes, weightless=lost)
 
     @property
-    def accounted(self) -> bool:
-        """True if they were read from a file, whose account tells of its columns."""
-        return self.table.reading is not _NONE
-
-    @functools.cached_property
     def shared(self) -> bool:
         """True if rows have shares of the classes."""
         return self.codes.ndim == 2
 
     @functools.cached_property
     def likely(self) -> np.ndarray:
-        """The class of each row, (n,), or that of its largest share; -1 where it is not known."""
-        return self.codes.argmax(1) if self.shared else self.codes
-
-    @property
-    def known(self) -> np.ndarray:
-        """True for the rows whose class is known."""
-        return self.likely >= 0
-
-    @functools.cached_property
-    def by_class(self) -> np.ndarray:
-        """The class of each row, where the rows of unknown class are one class more."""
-        if self.complete:
-            return self.likely if self.shared else self.codes
-        return np.where(self.known, self.likely, len(self.classes))
+        """The class of each row, (n,), or that of its largest share; where it is not known K, one class more."""
+        codes = self.codes if self.codes.ndim == 1 else self.codes.argmax(1)
+        return codes if codes.min(initial=0) == 0 else np.where(codes < 0, len(self.classes), codes)
 
     def count(self, label) -> int:
         """Return the number of rows of a class."""
@@ -117,18 +101,20 @@ class LearnedRows:
         table, (weight, group, places) = self.table.rows(rows), parts
         return replace(self, table=table, codes=self.codes[rows], weight=weight, group=group, places=places)
 
-    def under(self, schema) -> Self:
-        """Return the rows as a schema reads them."""
-        return replace(self, blocks=schema.read(self.table))
-
     def stacked(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """Return row, class and weight of each pair of a row and a class of which it has a share."""
-        return shares.stacked(self.codes, self.weight) if self.shared else (slice(None), self.codes, self.weight)
+        return shares.stacked(self.codes, self.weight)
 
 
 def codes_or_none(y, classes, rows: int) -> np.ndarray:
     """Return the code of each of so many rows among the classes, (n,), -1 where it has no label."""
-    return labels.coded(*labels.some_labels(y, rows), classes)
+    known, place = labels.some_labels(y, rows)
+    return _among(known, classes)[place]
+
+
+def _among(known, classes) -> np.ndarray:
+    """Return the code of each label among the classes, and of no label: -1, but of one class 0."""
+    return np.append(labels.class_codes(known, classes)[1], -1 if len(classes) > 1 else 0).astype(np.intp)
 
 
 def labels_of(y, classes) -> np.ndarray:
@@ -137,15 +123,14 @@ def labels_of(y, classes) -> np.ndarray:
     return y.among(classes.tolist()) if isinstance(y, Shares) else labels.class_labels(y)
 
 
-def ordered_classes(order, y) -> np.ndarray:
-    """Return classes in the order that a user gave, or raise where labels ``y`` cannot be of them."""
+def ordered_classes(order, found) -> np.ndarray:
+    """Return classes in the order that a user gave, or raise where the labels ``found`` cannot be of them."""
     names = labels.class_labels(list(order), "the order of the classes")
     if len(set(names.tolist())) < len(names):
         raise ValueError(f"the order of the classes names a label twice: {listed(names)}")
-    said = not isinstance(y, Shares | None)
-    if names.dtype.kind not in "biuf" and said and (found := labels.class_labels(y)).dtype.kind in "biuf":
+    if len(found) and names.dtype.kind not in "biuf" and found.dtype.kind in "biuf":
         raise ValueError(
-            f"y holds the numbers {listed(np.unique(found))}, and the order names {listed(names)}: labels were "
-            "encoded by the alphabet, as ensembles of scikit-learn do; give y as numbers in order, and no order"
+            f"y holds the numbers {listed(found)}, and the order names {listed(names)}: labels were encoded by the "
+            "alphabet, as ensembles of scikit-learn do; give y as numbers in order, and no order"
         )
     return names

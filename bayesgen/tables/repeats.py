@@ -22,12 +22,12 @@ Rows without a rare value in any fine column are not joined. Copies of less than
 that is one row and its copies, are told and move no fold.
 
 **Where to look.** A fit of one model takes no longer than its sums, and few tables have such repeats. Equal rows have
-equal sums s_i = Σ_j x_ij sin j, and others do not but by chance. Of n rows 10 √n are drawn: if 5 % of all repeat
-another, 5 pairs of equal sums are expected there. Where there is one, all rows are looked at, of many those whose s_i
-lies in narrow stripes, where all copies of a row lie too (`likely_copies`). In tables of few categories rows agree by
-chance, and counting these would take ten times as long as the fit. Two rows of a class agree in column j with a
-probability a_j, and in all columns with about Π_j a_j; so chance makes about n/2 · P(same class) Π_j a_j repeats for
-each of n rows, by pairs that are drawn. Where that is not next to none, no copies can be told from chance.
+equal sums s_i = Σ_j x_ij sin j, and others do not but by chance. Of many rows n, 10 √n are drawn: where 5 % of all
+repeat another, 5 pairs of equal sums are expected there, and where there are two all rows are looked at
+(`likely_copies`). In tables of few categories rows agree by chance, and counting these would take ten times as long as
+the fit. Two rows of a class agree in column j with a probability a_j, and in all columns with about Π_j a_j; so chance
+makes about n/2 · P(same class) Π_j a_j repeats for each of n rows, by pairs that are drawn. Where that is not next to
+none, no copies can be told from chance.
 """
 
 import functools
@@ -35,7 +35,6 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -53,8 +52,7 @@ _NEAR = 0.2  # share of the pairs that agree which neighbours may explain
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # hashes one step apart
 _SAME, _SAME_ROWS = 1e-5, 5000  # standard deviations by which numbers that agree differ, up to so many rows
 _LEAST, _MOST = 20, 100_000  # rows of the fit of one model
-_ALONE = 1 << 14  # entries in a product that waits for no second thread
-_DRAWN, _LOOK = 10, 1000  # rows, times the root of their number, that are drawn; those in stripes of many
+_LOOK, _DRAWN = 400, 10  # rows up to which all are summed; of more, times the root of their number, that are drawn
 _PAIRS, _AGREE = 2000, 0.01  # of rows that are drawn; repeats by chance for each row, above which there is no telling
 
 
@@ -132,55 +130,23 @@ def _agreeing(blocks, codes) -> float:
 
 
 def _may_repeat(blocks) -> bool:
-    """Return False if hardly any rows repeat another: by one column, then by one sum of each row."""
-    blocks = [*blocks]
-    if any([not sparse.issparse(rows) and rows.dtype.kind not in "fiub" for rows in blocks]):
-        return False
-    count = blocks[0].shape[0]
-    some = _drawn(count)
-    if not sparse.issparse(blocks[0]):
-        column = np.sort(blocks[0].reshape(count, -1)[:, 0][some])
-        if column[-1] == column[-1] and not (column[1:] == column[:-1]).any():
+    """Return False if hardly any rows repeat another, by one sum of each of them, or of many that are drawn."""
+    total, blocks = 0.0, [*blocks]
+    places = _drawn(count := blocks[0].shape[0])
+    for number, rows in enumerate(blocks):
+        if not sparse.issparse(rows) and rows.dtype.kind not in "fiub":
             return False
-    if not _same(_sums([rows[some] for rows in blocks])):
-        return False
-    total = _sums(blocks)
-    if np.isnan(total @ total):
-        return True
-    if count > 2 * _LOOK and (size := np.abs(total).max()) > 0:
-        stripe = total * (1e7 / size)
-        total = total[stripe - np.floor(stripe) < _LOOK / len(total)]
-    return 2 * _same(total) >= _FEW * len(total)
+        wave, rows = np.sin(np.arange(1.0, 1 + math.prod(rows.shape[1:])) + 100 * number), rows[places]
+        total = total + (rows if sparse.issparse(rows) else rows.reshape(len(rows), -1)) @ wave
+    total.sort()  # NaN, of a gap, to the end
+    same = np.count_nonzero(total[1:] - total[:-1] <= 1e-12 * max(-total[0], total[-1]))
+    return np.isnan(total[-1]) or 4 * same >= _FEW * len(places) ** 2 / count
 
 
 @functools.lru_cache(4)
 def _drawn(count: int) -> np.ndarray:
-    """Return the places of some of so many rows, in order, drawn at random."""
-    return np.unique(np.random.default_rng(0).choice(count, min(_DRAWN * math.isqrt(count), count), replace=False))
-
-
-def _sums(blocks) -> Any:
-    """Return a sum (n,) of each row, whose columns have weights of their own."""
-    total: Any = 0.0
-    for number, rows in enumerate(blocks):
-        wave = _wave(number, math.prod(rows.shape[1:]))
-        if sparse.issparse(rows) or rows.size <= _ALONE:
-            total = total + (rows if sparse.issparse(rows) else rows.reshape(len(rows), -1)) @ wave
-        else:
-            total = total + np.einsum("ij,j->i", rows.reshape(len(rows), -1), wave)
-    return total
-
-
-@functools.lru_cache(8)
-def _wave(number: int, width: int) -> np.ndarray:
-    return np.sin(np.arange(1.0, 1 + width) + 100 * number)
-
-
-def _same(total) -> int:
-    """Return how many of some sums (n,), which it sorts, equal the one before."""
-    total.sort()
-    size = max(-total[0], total[-1], 0.0)
-    return int(np.count_nonzero(total[1:] - total[:-1] <= 1e-12 * size))
+    """Return the places of some of so many rows, drawn at random; of few rows those of all."""
+    return np.random.default_rng(0).choice(count, min(count, max(_LOOK, _DRAWN * math.isqrt(count))), replace=False)
 
 
 def columns_of(X) -> Iterator[np.ndarray]:

@@ -14,7 +14,6 @@ from bayesgen.models.classifier import ClassConditional
 from bayesgen.numerics.checks import check_weight
 from bayesgen.numerics.pieces import scratch, select_rows
 from bayesgen.numerics.sums import Grouping
-from bayesgen.tables import wild
 from bayesgen.tables.arrow import is_arrow, pa
 from bayesgen.tables.columns import check_present, frame_of
 from bayesgen.tables.labels import class_codes, class_labels
@@ -84,21 +83,15 @@ class RowSchema:
 
     def statistics(self, batch) -> ClassStatistics | None:
         """Return the statistics of a batch of rows; None where it has no row."""
-        came = self.came(batch, look=False)
-        return None if came is None else came.statistics
-
-    def came(self, batch, look: bool = True) -> "Came | None":
-        """Return the statistics of a batch of rows, and what a look at its numbers saw; None where it has no row."""
         schema = self.used if self.target is not None else self.schema
         X, labels, weight = split(batch, self.target, self.weight, schema.columns)
         if not len(labels):
             return None
         codes = self.codes(labels)
         row, code, votes = stacked(codes, weight)
-        rows = Grouping(code, len(self.classes), votes, (len(self.classes),), edges=look and votes is None)
+        rows = Grouping(code, len(self.classes), votes, (len(self.classes),))
         if codes.ndim == 2:
-            summed = self._summed(schema, X, rows, row)
-            return Came(replace(summed.statistics, decayed=True), summed.seen)
+            return replace(self._summed(schema, X, rows, row), decayed=True)
         if all_numbers(X):
             with contextlib.suppress(ValueError, TypeError):  # told below, with the rows as they came
                 order, beside = rows.side_by_side()
@@ -125,24 +118,10 @@ class RowSchema:
         found = self.statistics(batch)
         return nothing(self) if found is None else found
 
-    def _summed(self, schema, X, rows: Grouping, places: Any = slice(None)) -> "Came":
+    def _summed(self, schema, X, rows: Grouping, places: Any = slice(None)) -> ClassStatistics:
         blocks = select_rows(schema.read(Table(X).renamed(schema.columns)), places)
         by_leaf = {name: blocks[name] for name in self.template.leaves}
-        statistics = self.template.sum_rows(by_leaf, rows, self.fingerprint)
-        seen = wild.seen_of(schema, blocks, rows.codes, statistics.leaves) if rows.edges else {}
-        return Came(statistics, seen)
-
-
-@dataclass(frozen=True, eq=False)
-class Came:
-    """The statistics of rows that came, and what a look at their numbers saw by block, for one call."""
-
-    statistics: ClassStatistics
-    seen: dict[str, wild.Seen]
-
-    def __add__(self, other):
-        seen = {name: look + other.seen[name] for name, look in self.seen.items() if name in other.seen}
-        return Came(self.statistics + other.statistics, seen)
+        return self.template.sum_rows(by_leaf, rows, self.fingerprint)
 
 
 def nothing(schema: RowSchema) -> ClassStatistics:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.core.errors import Argument, InputError, InputWarning, listed, warn
+from bayesgen.core.errors import InputError, InputWarning, listed, warn
 from bayesgen.core.registry import saveable
 from bayesgen.models.categorical import label_array
 from bayesgen.models.column_families import FAMILIES, sparse_families
@@ -19,7 +19,7 @@ from bayesgen.models.leaf import Leaf
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import durations, moments
 from bayesgen.tables.description import Columns
-from bayesgen.tables.findings import Finding, of_alike, of_doubt, tell
+from bayesgen.tables.findings import of_alike, of_doubt, of_unseen, tell
 from bayesgen.tables.numerals import DURATION
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.table import Table
@@ -219,7 +219,7 @@ class Schema:
         new: dict[str, dict] | None = {} if unseen == "missing" else None
         result = {block.name: block.read(table, new) for block in self.blocks}
         if new:
-            tell([Finding("unseen", value=new, cure=Argument("unseen", "error"))])
+            tell([of_unseen(new)])
         return result
 
     def _check_durations(self, table: Table) -> None:

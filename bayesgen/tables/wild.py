@@ -27,16 +27,14 @@ rows of which n_k have class k, has then the probability
 Where it is below .01 the entries are no slips but what a few rows of that class have in common, and say of it: of 1,000
 rows ten, of two classes of 500, and of 100 rows three, of a class of 20.
 
-**Where to look.** Most columns cannot have such entries, as their moments and edges show, which the fit has. Let b be
+**Where to look.** Most columns cannot have such entries, as their moments and edges show, which a fit has. Let b be
 the most entries beyond the gap, M the farthest distance from the median, and a <= M/r the nearest on its other side.
 The mean lies within M (1/r + b/n) of the median, so the farthest distance from the mean is D >= M (1 - 1/r - b/n); and
 the sum of squares about the mean is at most that about the median,
 
 .. math:: S \le n a^2 + b M^2 \le \frac{D^2 (n / r^2 + b)}{(1 - 1/r - b/n)^2}
 
-**Rows that come in pieces** are looked at piece by piece: what each has seen adds (`Seen`), and lives for one call.
-
-**Moments alone** are left of rows that are gone. E entries at the distance M from the mean of the n - E others of
+**Moments alone** are left of rows that came in pieces. E entries at the distance M from the mean of the n - E others of
 their class, whose scatter is S', move the mean by d = E M/n, and the scatter is
 
 .. math:: S = S' + \frac{E (n - E)}{n} M^2, \qquad \text{so that} \qquad E = \frac{n^2 d^2}{S - S' + n d^2}
@@ -47,24 +45,19 @@ each other, are so not known.
 """
 
 import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from bayesgen.core.errors import DataError
-from bayesgen.models.moments import Moments, grouped_moments
-from bayesgen.numerics.pieces import over_rows
-from bayesgen.numerics.sums import Grouping
+from bayesgen.models.moments import Moments, moments
+from bayesgen.tables.columns import edges_of
 
-NUMBERS = ("gaussian", "date")  # families of columns that are numbers
 _RATIO = 300  # of the distances from the median on both sides of the gap
 _OTHERS = 5  # entries on the near side that differ from the median, at least
 _FEW, _SHARE = 3, 100  # entries beyond the gap, at most: so many, or one in so many rows
 _LOOK = 5000  # rows that the median is learned from
 _CHANCE = 0.01  # that slips fall on rows of one class alone
-_SMALL = 1 << 15  # entries that are fast to copy by column
 _USUAL, _OFF = 3, 0.05  # standard deviations within which others lie; part by which moments miss those of one entry
 
 
@@ -80,54 +73,34 @@ class Wild(NamedTuple):
 _NOTHING = Wild(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
 
 
-def find(x, codes, sums: Moments | None = None) -> Wild:
+def find(x, codes, sums: Moments | None = None, edges=None) -> Wild:
     """Return the wild entries of numbers (n, D), NaN where missing, of rows with their classes.
 
-    Moments of the rows by class, without weights, save a pass over these.
+    The moments of the rows by class, without weights, and their ``edges`` (2, D) save passes over them.
     """
-    found = [_NOTHING]
-    for column in _suspects(x, sums) if x.size else ():
+    found = []
+    for column in _suspects(x, codes, sums, edges_of(x) if edges is None else edges) if x.size else ():
         entries = x[:, column]
         middle = np.nanmedian(entries[:: max(1, len(x) // _LOOK)])
         if not np.isnan(middle):
             found.append(_beyond(entries, codes, column, middle))
-    return _NOTHING if len(found) == 1 else Wild(*map(np.concatenate, zip(*found, strict=True)))
+    return Wild(*map(np.concatenate, zip(*found, strict=True))) if found else _NOTHING
 
 
-def _suspects(x, sums: Moments | None = None) -> np.ndarray:
+def _suspects(x, codes, sums: Moments | None, edges) -> np.ndarray:
     """Return the columns of numbers (n, D) that may have wild entries, by their moments and edges."""
-    if sums is None:
-        try:
-            sums = grouped_moments(x, Grouping(np.zeros(len(x), np.intp), 1, None, (1,), edges=True))
-        except DataError:  # squares beyond float64: columns to look at; their fit refuses them
-            return np.arange(x.shape[1])
-    columns = np.flatnonzero(_may_be_far(x, sums, _edges(x) if sums.edges is None else sums.edges))
-    if len(columns) and sums.edges is not None:  # which are no nearer than need be
-        columns = columns[_may_be_far(x, sums, _edges(x[:, columns]), columns)]
-    return columns
-
-
-def _edges(x) -> tuple[np.ndarray, np.ndarray]:
-    """Return the least and the greatest entry of each column (n, D)."""
-    if x.size <= _SMALL and (columns := np.ascontiguousarray(x.T)).dtype == float:
-        least, greatest = columns.min(1), columns.max(1)
-        if not np.isnan(greatest @ least):
-            return least, greatest
-    return over_rows(np.fmin, x), over_rows(np.fmax, x)
-
-
-def _may_be_far(x, sums: Moments, edges, columns: Any = slice(None)) -> np.ndarray:
-    """Return True for each of the columns whose edges (2, D) are so far, for its scatter, that an entry may be wild."""
-    pooled, n = sums.pooled, sums.n.sum(0)
-    n, few = n if sums.vector else n[columns], max(_FEW, len(x) // _SHARE)
-    least = np.maximum(n - len(sums.n), 1)
+    try:
+        sums = moments(x, codes, int(codes.max()) + 1) if sums is None else sums
+    except DataError:  # squares beyond float64: columns to look at; their fit refuses them
+        return np.arange(x.shape[1])
+    n, few = np.maximum(sums.n.sum(0) - len(sums.n), 1), max(_FEW, len(x) // _SHARE)
     scatter, mean = (
-        least * pooled.variance[columns],
-        pooled.mean[columns],
-    )  # of the classes, and at least so much in all
+        n * sums.pooled.variance,
+        sums.pooled.mean,
+    )  # about the means of the classes: at least so much in all
     farthest = np.maximum(edges[1] - mean, mean - edges[0])
-    near = np.maximum(1 - 1 / _RATIO - few / least, 0.0)
-    return ~(scatter * near**2 > farthest**2 * (n / _RATIO**2 + few))
+    near = np.maximum(1 - 1 / _RATIO - few / n, 0.0)
+    return (~(scatter * near**2 > farthest**2 * (n / _RATIO**2 + few))).nonzero()[0]
 
 
 def _beyond(entries, codes, column, middle) -> Wild:
@@ -138,72 +111,17 @@ def _beyond(entries, codes, column, middle) -> Wild:
     least = np.searchsorted(away, 0.0, side="right") + _OTHERS
     for first in np.flatnonzero(away[1:] > _RATIO * away[:-1]) + 1:
         row = order[first:]
-        if first >= least and _slips(size, np.bincount(codes[row], minlength=len(size)), len(entries)):
+        beyond = np.bincount(codes[row], minlength=len(size))
+        half = (2 * beyond >= size)[codes[row]].any()
+        few = first >= least and len(row) <= max(_FEW, len(entries) // _SHARE)
+        if few and not half and (beyond.max() < len(row) or _chance(size, len(row)) > _CHANCE):
             return Wild(row, np.full(len(row), column), away[first:] / away[first - 1])
     return Wild(order[:0], order[:0], away[:0])
-
-
-def _slips(size, beyond, rows: int) -> bool:
-    """Return True if entries ``beyond`` the gap by class (K,), of classes of this ``size``, may be slips."""
-    count = int(beyond.sum())
-    half = ((2 * beyond >= size) & (beyond > 0)).any()
-    return count <= max(_FEW, rows // _SHARE) and not half and (beyond.max() < count or _chance(size, count) > _CHANCE)
 
 
 def _chance(size, count: int) -> float:
     """Return how probable it is that so many of the rows, drawn at random, are of one class."""
     return sum(math.comb(int(n), count) for n in size) / math.comb(int(size.sum()), count)
-
-
-@dataclass(frozen=True)
-class Seen:
-    """A look at some rows: between which values the columns of numbers lie, and the entries that lie far from them."""
-
-    edges: np.ndarray  # (2, D): least and greatest entry of each column but for those
-    far: np.ndarray  # (E, 3): column, value and class of each of those
-
-    @classmethod
-    def of(cls, x, codes, sums: Moments) -> "Seen":
-        """Look at numbers (n, D) of rows with their classes and moments."""
-        row, column, _ = find(x, codes, sums)
-        if not len(row):
-            return cls(np.array(_edges(x)), np.empty((0, 3)))
-        usual = np.array(x, float)
-        usual[row, column] = np.nan
-        return cls(np.array(_edges(usual)), np.column_stack([column, x[row, column], codes[row]]))
-
-    def __add__(self, other):
-        low, high = zip(self.edges, other.edges, strict=True)
-        return Seen(np.array([np.fmin(*low), np.fmax(*high)]), np.concatenate([self.far, other.far]))
-
-    def wild(self, sums: Moments) -> list[tuple[int, float, float]]:
-        """Return column, value and distance of the entries that are wild among all rows, of these moments by class."""
-        sums, result = by_column(sums), []
-        n = sums.n
-        for j in np.unique(self.far[:, 0]).astype(int):
-            value, code = self.far[self.far[:, 0] == j, 1:].T
-            total, size = n[:, j] @ sums.mean[:, j], n[:, j].sum()
-            middle = (total - value.sum()) / max(size - len(value), 1)
-            times = np.abs(value - middle) / np.abs(self.edges[:, j] - middle).max()
-            beyond = times > _RATIO
-            if beyond.any() and _slips(n[:, j], np.bincount(code[beyond].astype(int), minlength=len(n)), size):
-                result += [(int(j), float(v), float(t)) for v, t in zip(value[beyond], times[beyond], strict=True)]
-        return result
-
-
-def numeric(schema) -> list[Any]:
-    """Return the blocks of numbers that are Gaussian, or dates."""
-    return [block for block in schema.blocks if isinstance(block.leaf, str) and block.leaf in NUMBERS]
-
-
-def seen_of(schema, blocks, codes, leaves) -> dict[str, Seen]:
-    """Look at the numbers of rows by block, dense ones, with their classes and the sums of each block."""
-    result = {}
-    for block in numeric(schema):
-        if isinstance(sums := leaves[block.name], Moments) and not sparse.issparse(x := blocks[block.name]):
-            result[block.name] = Seen.of(x.reshape(len(x), -1), codes, sums)
-            vars(sums).pop("edges", None)  # they were there for this look
-    return result
 
 
 def by_moments(sums: Moments) -> list[tuple[int, int, float, float]]:
