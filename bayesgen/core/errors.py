@@ -20,14 +20,14 @@ class NoClosedForm(Exception):
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument that a message advises, such as ``inference='map'``."""
+    """An argument that a message advises, such as ``inference='map'``, or without a value ``inference=``."""
 
     name: str  # name, value: the argument
-    value: Any
+    value: Any = None
     words: str = ""  # its wording in the message; default: as Python writes it
 
     def __str__(self):
-        return self.words or f"{self.name}={self.value!r}"
+        return self.words or f"{self.name}={'' if self.value is None else repr(self.value)}"
 
 
 class Note(str):
@@ -45,11 +45,6 @@ class Note(str):
 def either(*pieces: str | Argument, between: str = " ") -> Note:
     """Join arguments or notes, with a text between."""
     return Note(*(part for place, piece in enumerate(pieces) for part in ((between,) * bool(place) + (piece,))))
-
-
-def bare(name: str, words: str = "") -> Argument:
-    """Return an argument that is advised, or blamed, without a value."""
-    return Argument(name, None, words or f"{name}=")
 
 
 class Informed(Exception):

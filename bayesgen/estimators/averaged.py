@@ -233,12 +233,9 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
         self.schema_, blocks = arrays.learned(learned.table, self.features)
         learned, self.constant_ = replace(learned, blocks=blocks), arrays.constant(self.schema_, blocks)
         given = averaged_settings.given_members(self, learned)
-        rows = averaged_settings.member_rows(self, learned, counted)
-        rows, wild = averaged_settings.completed(self, learned, rows)
-        repeats = averaged_settings.repeats_of(rows)
-        rows, places = averaged_settings.leaving_together(learned, rows, repeats.copies)
+        rows, wild = averaged_settings.member_rows(self, learned, counted)
+        rows, places, repeats = averaged_settings.leaving_together(learned, rows)
         leaves = averaged_settings.learn_leaves(self, rows)
-        averaged_settings.check_given(self, learned, leaves)
         try:
             overflow = np.errstate(over="ignore", invalid="ignore")  # of far values, which are refused below
             with overflow, stages("averaging", self.progress) as stage:

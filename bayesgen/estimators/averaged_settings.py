@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from bayesgen.models import DirichletCategorical, MarkovChain, NaiveBayes
 from bayesgen.numerics import folds
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables import arrays, wild
-from bayesgen.tables.findings import ANSWERS, Finding, findings, of_constant, of_wild
+from bayesgen.tables.findings import ANSWERS, Finding, findings, of_wild
 from bayesgen.tables.groups import naming, undivided
 from bayesgen.tables.learned_rows import LearnedRows
 from bayesgen.tables.repeats import Repeats, repeats
@@ -69,38 +68,35 @@ def written_out(learned: LearnedRows) -> tuple[LearnedRows, str, bool]:
     if times is None:
         return learned, "rows" if weight is None else "whole rows", False
     counted = bool(times.sum() > _WRITTEN)
-    rows = learned if counted else replace(learned.take(np.repeat(np.arange(len(times)), times)), weight=None)
-    return rows, "rows that weights count", counted
+    return learned if counted else learned.repeated(times), "rows that weights count", counted
 
 
 def given_members(classifier, learned: LearnedRows) -> Given | None:
-    """Return what members of the user's learn from, the rows as they came; None where there are no such members."""
-    if not families.pairs(classifier.members):
+    """Return what members of the user's learn from, the rows as they came, or None; raise where they cannot."""
+    schema, names = classifier.schema_, [name for name, _ in families.pairs(classifier.members)]
+    if not names:
         return None
     if learned.shared:
         raise ValueError("members of your own take one label a row, and y has shares: give no such members")
-    labels, constant = learned.classes[learned.codes], tuple(classifier.constant_)
-    return Given(learned.table, labels, learned.classes, learned.weight, classifier.schema_, constant)
-
-
-def check_given(classifier, learned: LearnedRows, leaves: ColumnModels | None) -> None:
-    """Raise where members of the user's cannot take the columns, or later rows could not be rebuilt for them."""
-    names = [name for name, _ in families.pairs(classifier.members)]
-    if names and leaves is not None:
+    if leaves := [column for block in arrays.leaves(schema) for column in block.columns]:
         raise ValueError(
             f"members={listed(names)} are classifiers of your own, which see no columns with leaves "
-            f"({listed(leaves.names)}): give either these members, or features"
+            f"({listed(leaves)}): give either these members, or features"
         )
-    if names:
-        refuse_changed(names, learned.table, classifier.schema_)
+    refuse_changed(names, learned.table, schema)
+    labels = learned.classes[learned.codes]
+    return Given(learned.table, labels, learned.classes, learned.weight, schema, tuple(classifier.constant_))
 
 
-def member_rows(classifier, learned: LearnedRows, counted: bool) -> Rows:
-    """Return the rows as members take them, each under the class of its largest share."""
+def member_rows(classifier, learned: LearnedRows, counted: bool) -> tuple[Rows, list[Finding]]:
+    """Return the rows as members take them, each under the class of its largest share, and their wild entries.
+
+    Expected values stand for these, where the user does not ask to keep them.
+    """
     schema, constant, n = classifier.schema_, classifier.constant_, len(learned.codes)
-    refuse_large(len(learned.stacked()[1]), len(arrays.numbers(schema, constant)), len(learned.classes))
-    alone = learned.group is None and learned.shared
-    return Rows(
+    names, alone = arrays.numbers(schema, constant), learned.group is None and learned.shared
+    refuse_large(len(learned.stacked()[1]), len(names), len(learned.classes))
+    rows = Rows(
         *arrays.numbers_and_codes(schema, learned.blocks, constant, arrays.LARGEST),
         learned.likely,
         np.ones(n) if learned.weight is None else learned.weight,
@@ -111,29 +107,23 @@ def member_rows(classifier, learned: LearnedRows, counted: bool) -> Rows:
         shared=alone,
         counted=counted,
     )
-
-
-def completed(classifier, learned: LearnedRows, rows: Rows) -> tuple[Rows, list[Finding]]:
-    """Return the rows with expected values in place of wild entries, or as they are where asked, and what is found."""
     far, keep = wild.find(rows.x, rows.codes), classifier.wild == "keep"
-    if not len(far.row):
-        return rows, []
-    names = arrays.numbers(classifier.schema_, classifier.constant_)
     kind, given = "wild kept" if keep else "wild completed", [name for name, _ in families.pairs(classifier.members)]
-    found = [*of_wild(far, rows.x, names, learned.places, classifier.schema_.dates, kind, given)]
-    return rows if keep else completion.completed(rows, far, classifier.bend), found
+    found = [*of_wild(far, rows.x, names, learned.places, schema.dates, kind, given)]
+    return completion.completed(rows, far, classifier.bend) if found and not keep else rows, found
 
 
-def leaving_together(learned: LearnedRows, rows: Rows, copies) -> tuple[Rows, Any]:
-    """Return the rows with what leaves together and what each is worth, a row for each share, and their places."""
-    if copies is not None and learned.group is None:
-        rows = replace(rows, group=copies, shared=False)
-    together, places = rows.shared or (copies is not None and learned.group is None), learned.places
+def leaving_together(learned: LearnedRows, rows: Rows) -> tuple[Rows, Any, Repeats]:
+    """Return the rows, one for each share, with what leaves together and is worth; their places; and repeats."""
+    found = repeats((*rows.x.T, *rows.c.T, *(() if rows.e is None else rows.e.T)), rows.codes)
+    copies, together, places = found.copies is not None and learned.group is None, rows.shared, learned.places
+    if copies:
+        rows = replace(rows, group=found.copies, shared=False)
     if learned.shared:
         row, code, votes = learned.stacked()
         rows, places = replace(rows.take(row, votes), codes=code), np.asarray(places)[row]
-    worth = folds.effective(rows.weight, rows.group if together else None)
-    return rows if rows.counted else replace(rows, each=worth / len(rows)), places
+    worth = folds.effective(rows.weight, rows.group if together or copies else None)
+    return rows if rows.counted else replace(rows, each=worth / len(rows)), places, found
 
 
 def learn_leaves(classifier, rows: Rows) -> ColumnModels | None:
@@ -158,21 +148,14 @@ def learn_leaves(classifier, rows: Rows) -> ColumnModels | None:
     return leaves
 
 
-def repeats_of(rows: Rows) -> Repeats:
-    """Return the rows that repeat another."""
-    leaves = () if rows.e is None else rows.e.T
-    return repeats((*rows.x.T, *rows.c.T, *leaves), rows.codes)
-
-
 def findings_of_fit(classifier, learned: LearnedRows, rows: Rows, found: Repeats) -> Iterator[Finding]:
     """Find columns that say nothing, gaps that are filled, scores that gain nothing, copies, and lost groups."""
     schema, scores, constant = classifier.schema_, classifier.scores_, classifier.constant_
     numbers = ("answers",) if hasattr(classifier, "feature_names_in_") and classifier.features == "auto" else ANSWERS
-    leaves = classifier.average_.leaves
-    sums = None if leaves is None else SimpleNamespace(leaves=leaves.statistics.leaves)
+    sums = getattr(classifier.average_.leaves, "statistics", None)
     yield from findings(schema, sums, learned, classifier.classes_, {*numbers, "wild", "repeats"})
     if constant:
-        yield of_constant(constant)
+        yield Finding("constant", tuple(constant))
     numeric = classifier.average_.modelling("numbers")
     if any(members.keeps_rows and members.view.filling is not None for members in numeric):
         yield Finding("filled")

@@ -95,11 +95,7 @@ class LinearEstimator(Estimator):
         if rows is not None:
             rows = replace(rows, blocks={"design": z * self.scale_ + self.centre_})
             leaves = {"design": moments(z, np.zeros(len(z), np.intp), 1)}
-        skip = {
-            *ANSWERS,
-            *(() if self.standardize else ("constant",)),
-            *(() if len(classes) else ("constant", "repeats")),
-        }
+        skip = {*ANSWERS, *(() if self.standardize else ("constant",))}
         tell(findings(schema, SimpleNamespace(leaves=leaves), rows, classes, skip))
 
     _fills = False  # True: a missing entry becomes the mean of its column

@@ -141,7 +141,7 @@ def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOn
 def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
     """Return the rows as the model takes them, the codes of their classes, and their weights or None."""
     check_exact(classifier, purpose)
-    table, y, weight = existing(classifier.table(X), class_labels(y), sample_weight)
+    table, y, weight, _ = existing(classifier.table(X), class_labels(y), sample_weight)
     _, codes = class_codes(y, classifier.classes_)
     return classifier.as_model_takes(classifier.schema_.read(table)), codes, weight
 

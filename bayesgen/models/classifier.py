@@ -43,12 +43,7 @@ from bayesgen.numerics.sums import Grouping, finite
 
 def _of_every_leaf(flag: str) -> Any:
     """Return a property that is True where a flag is True for every leaf."""
-
-    def every(self):
-        return all([getattr(leaf, flag) for leaf in self.leaves.values()])
-
-    every.__doc__ = f"{flag}, every leaf."
-    return functools.cached_property(every)
+    return property(lambda self: all([getattr(f, flag) for f in self.leaves.values()]), doc=f"{flag}, every leaf.")
 
 
 @dataclass(frozen=True, eq=False)

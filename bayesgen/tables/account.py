@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import InputError, Note, bare, counted, named
+from bayesgen.core.errors import Argument, InputError, Note, counted, named
 from bayesgen.tables import files
 from bayesgen.tables.cleaning import Prepared, Roles, how_read, prepare, split
 from bayesgen.tables.columns import check_named, is_number
@@ -257,7 +257,7 @@ def cleaned(
     kinds |= {target: "label"} if isinstance(target, str) else dict.fromkeys(target or (), "number")
     read = files.read(name, kinds, reading, content=content)
     for column in reading.units:
-        check_named(column, read.table.columns, bare("units"), ": ")
+        check_named(column, read.table.columns, Argument("units"), ": ")
     targets = _several(target or ())
     features = [column for column in read.table.columns if column not in targets]
     return read, prepare(read.table, target, model, read.gaps, Roles.said(features, roles), read.reading)

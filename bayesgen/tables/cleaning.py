@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import skew
 
-from bayesgen.core.errors import Argument, InputError, Note, bare, counted, either, named, quoted
+from bayesgen.core.errors import Argument, InputError, Note, counted, either, named, quoted
 from bayesgen.tables import dates
 from bayesgen.tables.columns import check_distinct, check_named, is_number
 from bayesgen.tables.description import Verdict, of_labels, of_whole, whole_within
@@ -59,10 +59,10 @@ class Roles:
         for role, values in given.items():
             result[role] = tuple(split(values, columns))
             for name in result[role]:
-                check_named(name, columns, bare(role), ": ")
+                check_named(name, columns, Argument(role), ": ")
                 if name in taken:
-                    problem = f": the column {name!r} is named by ", bare(taken[name]), " already"
-                    raise InputError(bare(role), *problem)
+                    problem = f": the column {name!r} is named by ", Argument(taken[name]), " already"
+                    raise InputError(Argument(role), *problem)
                 taken[name] = role
         apart = {role: names for role in ("group", "order") if (names := result.pop(role, ()))}
         result["id"] += sum(apart.values(), ())
@@ -70,10 +70,10 @@ class Roles:
 
 
 _NUMBERS_ONLY = ("gda", "full", "shared")  # models that take columns of numbers alone
-_COUNTS = Note("a row number, it seems: it counts the rows; ", bare("number"), " keeps it")
-_NUMBERED = Note(
-    "ambiguous: no whole number twice, and few between them that are not there, as row numbers are: ", bare("drop"), "?"
-)
+_COUNTS = Note("a row number, it seems: it counts the rows; ", Argument("number"), " keeps it")
+_ORDER = "ambiguous: no whole number twice, and few between them that are not there, as row numbers are: "
+_NUMBERED = Note(_ORDER, Argument("drop"), "?")
+_WHO = Argument("group", words="groups="), " or ", Argument("id")
 _BITS = "ambiguous: only 0 and 1, taken as numbers"
 _IDS = 0.9  # share of distinct whole numbers from which skewed ones may be names
 _FEW = 10  # a column of whole numbers with no more distinct values could also be one of categories
@@ -189,7 +189,7 @@ def prepare(
             _check_classes(label, y)
     repeated = repeats(columns_of(X), np.zeros(len(X)) if y is None else most(class_codes(y)[1]))
     if repeated:
-        suspicions.append(repeated.told(bare("group", "groups="), roles.split))
+        suspicions.append(repeated.told(_WHO[0], roles.split))
     families = {column: look.family for column, look in kept.items() if look.family}
     written = replace(reading or Reading(), dates=forms).of_columns(X.columns)
     X = written.attached(X.reset_index(drop=True))
@@ -299,7 +299,7 @@ def _reasons(look: _Look, model: str) -> Iterator[str]:
     if not kinds:
         yield "no observed value"
     if kinds <= {"date", "datetime", "Timestamp"} or found == "dates":
-        yield Note("dates; ", bare("date"), " makes numbers of them")
+        yield Note("dates; ", Argument("date"), " makes numbers of them")
     if not kinds <= {"number", "bool", "str"}:
         yield f"values of type {named(sorted(kinds))}, neither numbers nor categories"
     if look.constant and found != "numbers":
@@ -318,20 +318,20 @@ def _doubts(look: _Look, model: str) -> Iterator[str]:
     """Yield the doubts about a column that is kept, by a rule each: the first is told where the user gave no role."""
     verdict, texts = look.verdict, look.texts
     if verdict and verdict.kind == "ids":
-        people = "which may name people or things: ", bare("group", "groups="), " or ", bare("id")
-        yield Note(f"ambiguous: {verdict.distinct} distinct whole numbers in {verdict.seen} rows, ", *people)
+        seen = f"{verdict.distinct} distinct whole numbers in {verdict.seen} rows"
+        yield Note(f"ambiguous: {seen}, which may name people or things: ", *_WHO)
     if verdict and verdict.kind == "numbered":
         yield _NUMBERED
     if look.plain and whole_within(np.asarray(look.seen), 0, 1):
         yield _BITS
     elif look.plain and _whole(look.seen) and look.distinct <= _FEW:
-        yield Note("ambiguous: few distinct whole numbers; ", bare("categorical"), " makes categories")
+        yield Note("ambiguous: few distinct whole numbers; ", Argument("categorical"), " makes categories")
     if verdict and verdict.unread:
         how = how_read(verdict.unread, look.name, look.how)
         yield Note("ambiguous: numbers as text", how, "; taken as categories")
     if dates.two_digits(texts.unique()):
         short = "ambiguous: dates with a year of two digits, it seems, taken as categories; with four "
-        yield Note(short, bare("date"), " reads them")
+        yield Note(short, Argument("date"), " reads them")
     numbers: Any = pd.to_numeric(texts, errors="coerce")  # a Series of a Series, which the stubs do not say
     words = texts[numbers.isna()]
     if 2 * len(words) < len(texts):
@@ -340,10 +340,9 @@ def _doubts(look: _Look, model: str) -> Iterator[str]:
     if gap := gap_words(texts):
         yield Note("ambiguous: ", gap)
     if model == "nb" and _skewed(look):
-        note = Note("skewed, mostly small with few large values: ", bare("log"), " takes the logarithm")
+        note = Note("skewed, mostly small with few large values: ", Argument("log"), " takes the logarithm")
         if _whole(look.seen) and look.distinct >= _IDS * len(look.seen):
-            ids = ", or names people or things, hardly one twice: ", bare("group", "groups="), " or ", bare("id")
-            note = Note(note, *ids, " leaves them out")
+            note = Note(note, ", or names people or things, hardly one twice: ", *_WHO, " leaves them out")
         yield note
     if "str" in look.kinds and (groups := alike(look.seen.unique())):
         yield tell_alike(groups, look.seen.value_counts().__getitem__)

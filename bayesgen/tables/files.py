@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bayesgen import data
-from bayesgen.core.errors import Argument, Informed, InputError, Note, bare, counted, listed, named, quoted
+from bayesgen.core.errors import Argument, Informed, InputError, Note, counted, listed, named, quoted
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import located
 from bayesgen.tables.columns import check_distinct, is_number
@@ -93,7 +93,7 @@ def read(
         if spans:
             notes.append(f"{named(spans)}: durations taken as numbers of days")
         if reading.numerals() != Numerals() and not later:
-            csv = bare("decimal"), ", ", bare("thousands"), " and ", bare("limits"), " are for CSV"
+            csv = Argument("decimal"), ", ", Argument("thousands"), " and ", Argument("limits"), " are for CSV"
             notes.append(Note("Parquet, whose columns have types: ", *csv))
     else:
         wanted: dict[str, Kind] = {name: "text" for name, _ in table} if later else {}

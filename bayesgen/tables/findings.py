@@ -40,8 +40,7 @@ WORDS = {kind: f"column {{columns[0]!r}} {words}{{more}}" for kind, words in _DO
     "one class": "y holds one class only, {value}: every row will get it with certainty",
     "alike": "{text}; spell them alike, if they are one",
     "weightless": "all rows of the labels {value} in y have weight 0: they are no classes of this fit",
-    "constant": "columns {value} are constant: they hold one value or none, say nothing of the {what}, and are left "
-    "out",
+    "constant": "columns {names} are constant: they hold one value or none, say nothing of the class, and are left out",
     "bits": "numbers 0 and 1 alone are taken as Gaussian; where they stand for no and yes, give {cure}",
     "answers": "whole numbers from 1 to 10 alone are taken as Gaussian; where they stand for answers, give {cure}",
     "copy": "column {columns[0]!r} has one value for each class, as if copied from y; drop it, unless it will be known "
@@ -84,7 +83,7 @@ class Finding:
     def words(self) -> list[str | Argument]:
         """The text in pieces, the cure among them."""
         value = listed(self.value) if isinstance(self.value, list | tuple) else self.value
-        known = {"columns": self.columns, "value": value, **self.facts}
+        known = {"columns": self.columns, "names": listed(self.columns), "value": value, **self.facts}
         first, *others = (text.format(**known) for text in WORDS[self.kind].split("{cure}"))
         return [first, *(part for text in others for part in (self.cure or "", text))]
 
@@ -117,14 +116,14 @@ def findings(schema, statistics, rows=None, classes: Any = (), skip: Collection[
     if rows is not None and rows.weightless:
         yield Finding("weightless", value=rows.weightless)
     constant: list[str] = []
-    for block in schema.blocks if "constant" not in skip else ():
+    for block in schema.blocks if len(classes) and "constant" not in skip else ():
         known = isinstance(block.leaf, str) and block.name in leaves
         if known and (FAMILIES[block.leaf].scaled or block.leaf in ("bernoulli", "categorical")):
             sums = leaves[block.name]
             flags = np.ravel(sums.pooled.constant if FAMILIES[block.leaf].scaled else constants_of(sums)[0])
             constant += [name for name, flag in zip(block.columns, flags, strict=True) if flag]
     if constant:
-        yield of_constant(constant, "class" if len(classes) else "target")
+        yield Finding("constant", tuple(constant))
     for kind, (first, last, family) in ANSWERS.items():
         if answers and kind not in skip and (columns := [*_within(schema, exact, rows, first, last)]):
             cure = Argument("features", family, f"features=dict.fromkeys({columns}, {family!r})")
@@ -133,7 +132,8 @@ def findings(schema, statistics, rows=None, classes: Any = (), skip: Collection[
         yield Finding("copy", (name,))
     if "wild" not in skip:
         yield from _wild(schema, exact, statistics, rows, classes)
-    if "repeats" not in skip and rows is not None and (found := likely_copies(schema, rows.blocks, rows.likely)):
+    looked = "repeats" not in skip and len(classes) and rows is not None
+    if looked and (found := likely_copies(schema, rows.blocks, rows.likely)):
         yield Finding("repeats", value=found)
 
 
@@ -158,11 +158,6 @@ def of_doubt(column: str, doubt: Verdict | None) -> Iterator[Finding]:
         date = f", or features={{{column!r}: 'date'}} for the number of days" if doubt.kind == "dates" else ""
         more += f"; drop it, or give features={{{column!r}: {family!r}}}{date} where the classifier takes features"
         yield Finding(doubt.kind, (column,), facts={**vars(doubt), "more": more})
-
-
-def of_constant(names: Iterable[str], what: str = "class") -> Finding:
-    """Return the columns that are constant and so say nothing of a class or target."""
-    return Finding("constant", tuple(names), value=[*names], facts={"what": what})
 
 
 def of_unseen(new: Mapping[str, Mapping[Any, int]]) -> Finding:
@@ -201,17 +196,16 @@ def _within(schema, leaves, rows, first: int, last: int) -> Iterator[str]:
     """
     looks: Any = {} if rows is None else rows.table.edges
     edges = {column: edge for names, found in looks.items() for column, edge in zip(names, found.T, strict=True)}
+    whole = edges.keys() & schema.whole
     for block in schema.blocks:
         sums, names = leaves.get(block.name), block.columns if block.leaf == "gaussian" else ()
         if isinstance(sums, Moments) and last == first + 1 and names:
             excess = (sums.scatter + sums.n * (sums.mean - first) * (sums.mean - last)).sum(0)
-            names = [
-                names[j] for j in np.flatnonzero(~sums.pooled.constant & (np.abs(excess) <= 1e-12 * sums.n.sum(0)))
-            ]
+            none = ~sums.pooled.constant & (np.abs(excess) <= 1e-12 * sums.n.sum(0))
+            names = [names[j] for j in np.flatnonzero(none)]
         elif rows is None:
             continue
-        whole = (c for c in names if c in edges and c in schema.whole)
-        yield from names if not edges else [c for c in whole if first <= edges[c][0] < edges[c][1] <= last]
+        yield from [c for c in names if not edges or (c in whole and first <= edges[c][0] < edges[c][1] <= last)]
 
 
 def _copies(schema, leaves, statistics, rows, count: int) -> Iterator[str]:

@@ -16,11 +16,14 @@ from bayesgen.tables.shares import Shares
 
 
 def existing(table, y, weight):
-    """Select the rows of a `Table`, and of their target ``y``, whose weight is not 0; all others are never read."""
+    """Select the rows of a `Table`, and of their target ``y``, whose weight is not 0; all others are never read.
+
+    Return table, target and weights of these, and their places.
+    """
     if len(y) != len(table):
         raise ValueError(f"X has {len(table)} rows and y has {len(y)}; they must be of one length")
     if weight is None:
-        return table, y, None
+        return table, y, None, range(len(y))
     if np.ma.is_masked(weight):
         raise ValueError("sample_weight has masked entries; give a row that does not count the weight 0")
     if np.asarray(weight).dtype.kind in "OSU":  # scikit-learn does not name what it cannot convert
@@ -29,14 +32,10 @@ def existing(table, y, weight):
     check_weight(weight, len(y), "sample_weight")
     if not weight.any():  # scikit-learn before 1.9 lets it pass
         raise ValueError("sample_weight must hold at least one non-zero number")
-    if (weight > 0).all():
-        return table, y, weight
-    return table.rows(weight > 0), y[weight > 0], weight[weight > 0]
-
-
-def counted_rows(rows: int, weight) -> Any:
-    """Return the places, among so many rows, of those that `existing` selects."""
-    return range(rows) if weight is None else np.flatnonzero(np.asarray(weight))
+    places = np.flatnonzero(weight)
+    if len(places) == len(y):
+        return table, y, weight, places
+    return table.rows(places), y[places], weight[places], places
 
 
 def class_labels(y, name: str = "y") -> Any:

@@ -44,30 +44,26 @@ class LearnedRows:
         weight = sample_weight if label_weight is None else shares.vote_weight(y, sample_weight, label_weight)
         y = labels.class_labels(y)
         group = None if groups is None else group_codes(groups, len(y), weight)
-        table, chosen, kept = labels.existing(table, y, weight)
+        table, chosen, kept, places = labels.existing(table, y, weight)
         classes, codes = labels.class_codes(chosen)
         if codes.ndim == 2 and more.get("whole", True):
             shares.check_all_shared(codes, classes, kept)
-        places, lost = range(len(y)), []
-        if weight is not None:
-            places, lost = np.flatnonzero(np.asarray(weight)), labels.weightless(y, classes, weight)
+        lost = () if weight is None else labels.weightless(y, classes, weight)
         return cls(table, codes, kept, classes, places, lost, group)
 
     @classmethod
     def partly(cls, table: Table, y, sample_weight) -> Self:
         """Read labels that rows may lack, whose code is then -1."""
-        (known, place), rows = labels.some_labels(y, len(table)), len(table)
-        table, place, weight = labels.existing(table, place, sample_weight)
+        known, place = labels.some_labels(y, len(table))
+        table, place, weight, places = labels.existing(table, place, sample_weight)
         codes, labelled = np.full(len(place), -1), place >= 0
         classes, codes[labelled] = labels.class_codes(known[place[labelled]])
-        lost = labels.weightless(known, classes, sample_weight)
-        return cls(table, codes, weight, classes, labels.counted_rows(rows, sample_weight), lost)
+        return cls(table, codes, weight, classes, places, labels.weightless(known, classes, sample_weight))
 
     @classmethod
     def unclassed(cls, table: Table, y, sample_weight) -> tuple[Self, Any]:
         """Return the rows that count, of no class, and their target (n,), which has the same rows."""
-        places = labels.counted_rows(len(table), sample_weight)
-        table, y, weight = labels.existing(table, y, sample_weight)
+        table, y, weight, places = labels.existing(table, y, sample_weight)
         return cls(table, np.zeros(len(y), np.intp), weight, np.empty(0), places), y
 
     def among(self, classes) -> Self:
@@ -95,11 +91,11 @@ class LearnedRows:
         """Return the number of rows of a class."""
         return int((self.likely == self.classes.tolist().index(label)).sum())
 
-    def take(self, rows) -> Self:
-        """Return some of the rows, by their positions."""
-        parts = taken(self.weight, rows), taken(self.group, rows), np.asarray(self.places)[rows]
-        table, (weight, group, places) = self.table.rows(rows), parts
-        return replace(self, table=table, codes=self.codes[rows], weight=weight, group=group, places=places)
+    def repeated(self, times) -> Self:
+        """Return each row as many times as it counts (n,), without weights."""
+        rows = np.repeat(np.arange(len(times)), times)
+        table, codes, group, places = self.table.rows(rows), self.codes[rows], self.group, np.asarray(self.places)[rows]
+        return replace(self, table=table, codes=codes, weight=None, group=taken(group, rows), places=places)
 
     def stacked(self) -> tuple[Any, np.ndarray, np.ndarray | None]:
         """Return row, class and weight of each pair of a row and a class of which it has a share."""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import Argument, Note, bare, counted, quoted
+from bayesgen.core.errors import Argument, Note, counted, quoted
 from bayesgen.tables.findings import copies
 from bayesgen.tables.text import GAP_WORDS, alike, numbers, tell_alike
 
@@ -76,10 +76,10 @@ def of_telling(target: str, columns, codes: np.ndarray, count: int) -> Iterator[
             telling.append(quoted(name))
     if copied:
         was = f"{', '.join(copied)} one value for each class, as if copied from {quoted(target)}: "
-        yield Note(was, bare("drop"), ", if it was")
+        yield Note(was, Argument("drop"), ", if it was")
     if telling:
         alone = f"{', '.join(telling)} tells {quoted(target)} alone, one class for each value: "
-        yield Note(alone, bare("drop"), ", if that is known only after the class")
+        yield Note(alone, Argument("drop"), ", if that is known only after the class")
 
 
 def _tells(values: np.ndarray, codes: np.ndarray) -> bool:

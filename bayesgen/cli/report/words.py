@@ -35,6 +35,7 @@ _OPTIONS: dict[str, str | dict] = {  # arguments of the library that are no opti
     "label_weight": "",
     "loss": "--loss",
     "schema": "learn from the rows of both at once: `bayesgen fit` takes a folder or a pattern of files",
+    "units": "--unit",
     "shared": {True: "a shared covariance"},
     "unseen": {"error": "`bayesgen predict --unseen error`"},  # no option of the commands that take one row, or draw
     "y": "the column of classes",
@@ -54,20 +55,17 @@ def _option(argument: Argument) -> str:
     name, value = argument.name, argument.value
     if name == "units" and value:
         return " ".join(f"--unit {shlex.quote(f'{column}={unit}')}" for column, unit in value.items())
-    if name == "bernoulli":
+    if name == "bernoulli" and value:
         columns = [value] if isinstance(value, str) else value
         apart = any(column != column.strip() or "," in column for column in columns)
         return " ".join(f"--{name} {shlex.quote(one)}" for one in (columns if apart else [",".join(columns)]))
     if (known := _OPTIONS.get(name)) is not None:
         return known.format(value=quoted(value)) if isinstance(known, str) else known[value]
     if value is None or value is True:
-        return f"--{name.removesuffix('s') if name == 'units' else name}"
-    if name in _SIGNS:
-        return f"--{name} {'tab' if value == chr(9) else repr(','.join(value) if isinstance(value, list) else value)}"
+        return f"--{name}"
+    if name in ("sep", "decimal", "thousands", "missing", "sheet"):  # whose values stand in quotes
+        value = "tab" if value == "\t" else repr(",".join(value) if isinstance(value, list) else value)
     return f"--{name} {value}"
-
-
-_SIGNS = ("sep", "decimal", "thousands", "missing", "sheet")  # whose values stand in quotes
 
 
 def of_table(read, target, prepared, schema) -> list[str]:
