@@ -8,7 +8,6 @@ import abc
 import functools
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,10 +28,10 @@ from bayesgen.posterior.arviz import add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.posterior import ParameterDraws
 from bayesgen.tables import design
 from bayesgen.tables.batches import Source
-from bayesgen.tables.findings import ANSWERS, findings, tell
+from bayesgen.tables.findings import ANSWERS, Finding, findings, tell
 from bayesgen.tables.learned_rows import LearnedRows
 from bayesgen.tables.rows import codes_among, split, stacked
-from bayesgen.tables.schema import Block, Schema
+from bayesgen.tables.schema import Schema
 from bayesgen.tables.sources import source_like
 from bayesgen.tables.table import Table
 
@@ -87,16 +86,12 @@ class LinearEstimator(Estimator):
         z = (x - self.centre_) / self.scale_
         return design.names(self.schema_), z
 
-    @np.errstate(over="ignore", invalid="ignore")  # of columns whose squares are beyond float64
-    def _tell_findings(self, rows: LearnedRows | None = None, z: Any = None) -> None:
-        """Tell what the rows, standardised (n, D), or without them the classes, hold that may not be as meant."""
-        names, classes, leaves = self.model_.columns, getattr(self, "classes_", ()), {}
-        schema = Schema(names, (Block("design", names, False, "gaussian"),), reading=self.schema_.reading)
-        if rows is not None:
-            rows = replace(rows, blocks={"design": z * self.scale_ + self.centre_})
-            leaves = {"design": moments(z, np.zeros(len(z), np.intp), 1)}
-        skip = {*ANSWERS, *(() if self.standardize else ("constant",))}
-        tell(findings(schema, SimpleNamespace(leaves=leaves), rows, classes, skip))
+    def _tell_findings(self, rows: LearnedRows, z) -> None:
+        """Tell what the rows, also standardised (n, D), hold that may not be as meant."""
+        rows, classes = replace(rows, blocks=self.schema_.read(rows.table)), getattr(self, "classes_", ())
+        tell(findings(self.schema_, None, rows, classes, ANSWERS))
+        if self.standardize and len(classes) and (same := np.flatnonzero((z == z[0]).all(0))).size:
+            tell([Finding("constant", tuple(self.model_.columns[j] for j in same))])
 
     _fills = False  # True: a missing entry becomes the mean of its column
     _through_zero = False  # True: the score has no intercept

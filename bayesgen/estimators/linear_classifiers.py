@@ -21,6 +21,7 @@ from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegres
 from bayesgen.models.row_classifier import RowClassifier
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables import design
+from bayesgen.tables.findings import findings, tell
 from bayesgen.tables.learned_rows import LearnedRows, declared_classes
 
 _LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
@@ -119,7 +120,7 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
             none = {"x": np.zeros((0, len(columns))), "t": np.zeros(0, np.intp), "weight": np.zeros(0)}
             self.statistics_ = Rows(none)
             self._tell(self._undo(self.posterior_.mean()))
-        self._tell_findings()
+        tell(findings(self.schema_, None, classes=self.classes_))
         return self
 
     def _model_of(self, columns) -> RowClassifier:

@@ -194,18 +194,18 @@ def _within(schema, leaves, rows, first: int, last: int) -> Iterator[str]:
 
     Of two numbers a, b the sum of (x - a)(x - b) is 0. Of other whole numbers it is larger, of others 0 by chance.
     """
-    looks: Any = {} if rows is None else rows.table.edges
-    edges = {column: edge for names, found in looks.items() for column, edge in zip(names, found.T, strict=True)}
-    whole = edges.keys() & schema.whole
+    edges: Any = {} if rows is None else rows.table.edges
+    known = [(c, low, high) for names, found in edges.items() for c, low, high in zip(names, *found, strict=True)]
+    held = {c for c, low, high in known if first <= low < high <= last}.intersection(schema.whole)
     for block in schema.blocks:
-        sums, names = leaves.get(block.name), block.columns if block.leaf == "gaussian" else ()
-        if isinstance(sums, Moments) and last == first + 1 and names:
+        if block.leaf != "gaussian":
+            continue
+        if rows is not None:
+            yield from [column for column in block.columns if column in held]
+        elif isinstance(sums := leaves.get(block.name), Moments) and last == first + 1:
             excess = (sums.scatter + sums.n * (sums.mean - first) * (sums.mean - last)).sum(0)
             none = ~sums.pooled.constant & (np.abs(excess) <= 1e-12 * sums.n.sum(0))
-            names = [names[j] for j in np.flatnonzero(none)]
-        elif rows is None:
-            continue
-        yield from [c for c in names if not edges or (c in whole and first <= edges[c][0] < edges[c][1] <= last)]
+            yield from [block.columns[j] for j in np.flatnonzero(none)]
 
 
 def _copies(schema, leaves, statistics, rows, count: int) -> Iterator[str]:
@@ -262,7 +262,7 @@ def _wild(schema, leaves, statistics, rows, classes) -> Iterator[Finding]:
             x, edges = x.reshape(len(x), -1), rows.table.edges.get(block.columns)
             if len((found := wild.find(x, rows.likely, sums if these else None, edges)).row):
                 yield from of_wild(found, x, block.columns, rows.places, schema.dates)
-        elif rows is None and sums is not None and once:
+        elif rows is None and sums is not None and once and len(classes) > 1:
             for j, k, value, times in wild.by_moments(sums):
                 text = (
                     f"column {(name := block.columns[j])!r}: mean and spread of class {classes[k]!r} are those of "

@@ -109,7 +109,7 @@ def _beyond(entries, codes, column, middle) -> Wild:
     order = np.argsort(away)[: np.count_nonzero(~np.isnan(away))]
     away, size = away[order], np.bincount(codes[order])
     least = np.searchsorted(away, 0.0, side="right") + _OTHERS
-    for first in np.flatnonzero(away[1:] > _RATIO * away[:-1]) + 1:
+    for first in np.flatnonzero(away[1:] / _RATIO > away[:-1]) + 1:
         row = order[first:]
         beyond = np.bincount(codes[row], minlength=len(size))
         half = (2 * beyond >= size)[codes[row]].any()
@@ -127,9 +127,8 @@ def _chance(size, count: int) -> float:
 def by_moments(sums: Moments) -> list[tuple[int, int, float, float]]:
     """Return column, class, value and distance of the entries that moments by class show; see the module."""
     sums, result = by_column(sums), []
-    for k in range(len(sums.n) if len(sums.n) > 1 else 0):
-        others = np.arange(len(sums.n)) != k
-        usual = Moments(sums.n[others], sums.mean[others], sums.scatter[others]).sum_groups()
+    for k in range(len(sums.n)):
+        usual = Moments(*(np.delete(v, k, 0) for v in (sums.n, sums.mean, sums.scatter))).sum_groups()
         n, d = sums.n[k], sums.mean[k] - usual.mean
         with np.errstate(all="ignore"):  # of classes without a row, and columns without a spread
             count = n**2 * d**2 / (sums.scatter[k] + n * d**2)
@@ -137,8 +136,7 @@ def by_moments(sums: Moments) -> list[tuple[int, int, float, float]]:
             distance, spread = n * d / few, np.sqrt(usual.scatter / usual.n)
             far = (np.abs(count - few) <= _OFF * few) & (np.abs(distance) > _USUAL * _RATIO * spread) & (spread > 0)
         for j in np.flatnonzero(far & (np.minimum(n, usual.n) >= _OTHERS)):
-            times = np.abs(distance[j]) / spread[j]
-            result.append((int(j), k, float(usual.mean[j] + distance[j]), float(times)))
+            result.append((j, k, usual.mean[j] + distance[j], np.abs(distance[j]) / spread[j]))
     return result
 
 
