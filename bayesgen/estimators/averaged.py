@@ -17,7 +17,7 @@ from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import averaged_settings, consistency
 from bayesgen.estimators.estimator import Estimator, sample, score, score_samples
-from bayesgen.estimators.settings import known_classes
+from bayesgen.estimators.settings import class_prior, known_classes
 from bayesgen.estimators.workers import stages
 from bayesgen.inspection.explain import explain
 from bayesgen.inspection.fitted import FittedDensity
@@ -229,7 +229,8 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
     def _learn(self, learned: LearnedRows) -> list[Finding]:
         learned, leaving, counted = averaged_settings.written_out(learned)
         self.classes_ = learned.classes
-        concentration = averaged_settings.concentration_of(self)
+        class_prior(self, self.priors)  # or raise
+        concentration = np.array(class_prior(self, None).alpha)
         self.schema_, blocks = arrays.learned(learned.table, self.features)
         learned, self.constant_ = replace(learned, blocks=blocks), arrays.constant(self.schema_, blocks)
         given = averaged_settings.given_members(self, learned)

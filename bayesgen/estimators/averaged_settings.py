@@ -13,8 +13,7 @@ from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.outside import Given, refuse_changed
 from bayesgen.averaging.view import refuse_large
 from bayesgen.core.errors import Argument, InputTypeError, listed
-from bayesgen.core.names import by_name
-from bayesgen.estimators.settings import check_scale, known_classes, leaf_of
+from bayesgen.estimators.settings import check_scale, leaf_of
 from bayesgen.models import DirichletCategorical, MarkovChain, NaiveBayes
 from bayesgen.numerics import folds
 from bayesgen.numerics.checks import check_flag
@@ -37,28 +36,6 @@ def check_settings(classifier) -> None:
     if classifier.progress is not None:
         check_flag("progress", classifier.progress)
     families.chosen(classifier.members, classifier.get_params(deep=False))
-
-
-def concentration_of(classifier) -> np.ndarray:
-    """Return the Dirichlet concentration of each class, (K,); raise where it, or ``priors``, do not fit the classes."""
-    classes, expected = classifier.classes_, "a number > 0 for each of the classes"
-    value = _numbers(by_name("class_concentration", classifier.class_concentration, classes, expected=expected))
-    if value.shape not in ((), classes.shape) or not (value > 0).all():
-        raise ValueError(
-            f"class_concentration must be a number > 0, or one for each of the {len(classes)} classes "
-            f"{listed(classes)}; got {classifier.class_concentration!r}"
-        )
-    if classifier.priors is not None:
-        known_classes(classifier.priors, classes)  # or raise
-    return np.broadcast_to(value, classes.shape).copy()
-
-
-def _numbers(value) -> np.ndarray:
-    """Return a setting as an array of floats; NaN, which no check lets pass, where it holds no numbers."""
-    try:
-        return np.asarray(value, float)
-    except (TypeError, ValueError):
-        return np.array(np.nan)
 
 
 def written_out(learned: LearnedRows) -> tuple[LearnedRows, str, bool]:

@@ -116,7 +116,7 @@ class NaiveBayesClassifier(LabelledClassifier):
         if self.exponent != "loo" and not (type(self.exponent) is float and 0 < self.exponent < np.inf):
             check_positive("exponent", self.exponent)
         leaves = {block.name: leaf_of(block, self.prior) for block in schema.blocks}
-        return NaiveBayes(class_prior(self), leaves, columns={b.name: b.columns for b in schema.blocks})
+        return NaiveBayes(class_prior(self, self.priors), leaves, columns={b.name: b.columns for b in schema.blocks})
 
     def _temper(self, rows=None):
         if self.exponent != "loo":

@@ -26,10 +26,10 @@ def sums_suffice(classifier) -> bool:
     return True
 
 
-def class_prior(classifier) -> models.DirichletCategorical | models.KnownCategorical:
-    """Return the prior of the classes that ``priors`` or ``class_concentration`` gives."""
-    if classifier.priors is not None:
-        return known_classes(classifier.priors, classifier.classes_)
+def class_prior(classifier, priors) -> Any:
+    """Return the prior of the classes that ``priors``, or where these are None ``class_concentration``, gives."""
+    if priors is not None:
+        return known_classes(priors, classifier.classes_)
     try:
         alpha, labels = classifier.class_concentration, classifier.classes_.tolist()
         return _symmetric(alpha, *labels) if type(alpha) is float else models.DirichletCategorical(alpha, labels)
