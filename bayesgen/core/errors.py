@@ -35,16 +35,12 @@ class Note(str):
 
     parts: tuple[str | Argument, ...]
 
-    def __new__(cls, *parts: str | Argument) -> "Note":
-        """Join the pieces, and those of notes among them."""
-        result = super().__new__(cls, "".join(map(str, parts)))
-        result.parts = tuple(piece for part in parts for piece in (part.parts if isinstance(part, Note) else (part,)))
+    def __new__(cls, *parts: str | Argument, between: str = "") -> "Note":
+        """Join the pieces, and those of notes among them, with a text ``between`` each two."""
+        result = super().__new__(cls, between.join(map(str, parts)))
+        apart = [(between,) * bool(between) + tuple(getattr(part, "parts", (part,))) for part in parts]
+        result.parts = sum(apart, ())[bool(between) :]
         return result
-
-
-def either(*pieces: str | Argument, between: str = " ") -> Note:
-    """Join arguments or notes, with a text between."""
-    return Note(*(part for place, piece in enumerate(pieces) for part in ((between,) * bool(place) + (piece,))))
 
 
 class Informed(Exception):

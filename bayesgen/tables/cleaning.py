@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import skew
 
-from bayesgen.core.errors import Argument, InputError, Note, counted, either, named, quoted
+from bayesgen.core.errors import Argument, InputError, Note, counted, named, quoted
 from bayesgen.tables import dates
 from bayesgen.tables.columns import check_distinct, check_named, is_number
-from bayesgen.tables.description import Verdict, of_labels, of_whole, whole_within
+from bayesgen.tables.description import Verdict, of_labels, of_whole
 from bayesgen.tables.labels import NUMBERS, class_codes
 from bayesgen.tables.numerals import Numerals, Unread
 from bayesgen.tables.reading import Reading
@@ -322,7 +322,7 @@ def _doubts(look: _Look, model: str) -> Iterator[str]:
         yield Note(f"ambiguous: {seen}, which may name people or things: ", *_WHO)
     if verdict and verdict.kind == "numbered":
         yield _NUMBERED
-    if look.plain and whole_within(np.asarray(look.seen), 0, 1):
+    if look.plain and np.isin(np.asarray(look.seen, float), (0, 1)).all() and look.distinct == 2:
         yield _BITS
     elif look.plain and _whole(look.seen) and look.distinct <= _FEW:
         yield Note("ambiguous: few distinct whole numbers; ", Argument("categorical"), " makes categories")
@@ -378,9 +378,9 @@ def how_read(found: Unread | None, column: str, otherwise: Numerals | None = Non
     if found is None:
         return Note("")
     unit = [Argument("units", {column: found.unit})] if found.unit else []
-    ways = [either(*unit, *way) for way in found.cures(otherwise) if unit or way]
+    ways = [Note(*unit, *way, between=" ") for way in found.cures(otherwise) if unit or way]
     text = f", such as {found.example()}"
-    return Note(text, "; ", either(*ways, between=" or "), " reads them") if ways else Note(text)
+    return Note(text, "; ", Note(*ways, between=" or "), " reads them") if ways else Note(text)
 
 
 def _labels(target: str, column) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.core.errors import Note, either, named, quoted
+from bayesgen.core.errors import Note, named, quoted
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.numerals import DURATION, WAYS, Numerals, thousands_apart, undressed, unit_in
 from bayesgen.tables.reading import Reading
@@ -75,10 +75,10 @@ def as_written(
     ways = [usual, reading.numerals()] if said else [replace(how, limits=reading.limits) for how in WAYS]
     if (said and reading.thousands != ".") or not (found := way_of(table, missing, reading.units, ways)):
         return reading, []
-    signs = [either(*way.given(usual)) for way in found.ways]
+    signs = [Note(*way.given(usual), between=" ") for way in found.ways]
     if len(signs) > 1:
         doubt = f"{quoted(found.column)} ambiguous: {found.entry!r} may be read in two ways, by "
-        return reading, [Note(doubt, either(*signs, between=" or by "))]
+        return reading, [Note(doubt, Note(*signs, between=" or by "))]
     how, programs = found.ways[0], f"{named(found.plain)}, which programs wrote" if found.plain else ""
     reading = replace(reading, decimal=how.decimal, thousands=how.thousands, plain=found.plain)
     if said:

@@ -40,7 +40,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from bayesgen.core.errors import Argument, Note, counted, either
+from bayesgen.core.errors import Argument, Note, counted
 from bayesgen.tables.marks import hash_array
 from bayesgen.tables.table import Table
 
@@ -83,7 +83,7 @@ class Repeats:
         text, groups = str(self), groups or Argument("groups")
         if split and self.unlikely:
             apart = f"{text}: copies of one measurement that are not held out together by "
-            return Note(apart, either(*map(Argument, split), between=" and "), " make scores too good")
+            return Note(apart, Note(*map(Argument, split), between=" and "), " make scores too good")
         if self.copies is not None:
             taken = f"{text}: taken for copies, which are held out together unless "
             return Note(taken, groups, " says what rows belong to")
