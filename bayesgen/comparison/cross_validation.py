@@ -372,7 +372,7 @@ def _planned(X, y, folds, seed: int, groups, order):
         found = repeats(columns_of(X), np.unique(truth, return_inverse=True)[1])
         groups = found.copies
         if found.unlikely:
-            warn(found.told("groups="))
+            warn(found.told())
     time = None if order is None else times_of(order, len(y))
     return X, y, group_codes(groups, len(y)), time, splits(y, folds, seed, groups, order)
 

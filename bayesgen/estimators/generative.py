@@ -82,7 +82,7 @@ class GenerativeClassifier(ClassifierMixin, Estimator, FittedModel):
     _answers: ClassVar[
         Any
     ] = ()  # kinds of findings of numbers that stand for answers, where these may be taken as Gaussian
-    _told: ClassVar[Any] = ()  # findings of this fit that were told
+    _told = ()  # findings of this fit that were told
 
     def _infer(self, inference, model, statistics) -> Posterior:
         """Return the posterior of a model with its prior."""

@@ -94,7 +94,7 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
                 raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
             declared = declared_classes(rows.classes if names is None else names)
             if not first and not np.array_equal(declared, self.classes_):
-                raise ValueError(f"classes are {listed(self.classes_)} since the first call; got {listed(classes)}")
+                raise ValueError(f"classes are {listed(self.classes_)} since the first call; got {listed(declared)}")
             self.classes_, rows = declared, rows.among(declared)
             schema = self._learn_schema(rows.table) if first else self.schema_.of_more()
             rows = replace(rows, blocks=schema.read(rows.table))

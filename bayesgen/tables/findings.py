@@ -99,7 +99,7 @@ def tell(found: Iterable[Finding], told: Collection = ()) -> set:
     return result
 
 
-def findings(schema, statistics, rows=None, classes: Any = (), skip: Collection[str] = ()) -> Iterator[Finding]:
+def findings(schema, statistics, rows: Any = None, classes: Any = (), skip: Collection = ()) -> Iterator[Finding]:
     """Find what may not be as meant in a fit, from its sums and, where they are there, its rows.
 
     ``schema`` has the columns of the fit, and ``statistics`` are all that was summed: its ``leaves``, where it has
@@ -132,9 +132,9 @@ def findings(schema, statistics, rows=None, classes: Any = (), skip: Collection[
         yield Finding("copy", (name,))
     if "wild" not in skip:
         yield from _wild(schema, exact, statistics, rows, classes)
-    looked = "repeats" not in skip and len(classes) and rows is not None
-    if looked and (found := likely_copies(schema, rows.blocks, rows.likely)):
-        yield Finding("repeats", value=found)
+    if rows is not None and len(classes) and "repeats" not in skip:
+        found = likely_copies(schema, rows.blocks, rows.likely)
+        yield from [Finding("repeats", value=found)] if found else []
 
 
 # -- what is looked for ------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def _within(schema, leaves, rows, first: int, last: int) -> Iterator[str]:
 
 def _copies(schema, leaves, statistics, rows, count: int) -> Iterator[str]:
     """Yield the columns with one value in each class, in each another, and no gap: as if copied from the labels."""
-    sizes = statistics.classes.sums if isinstance(statistics, ClassStatistics) else None
+    sizes: Any = statistics.classes.sums if isinstance(statistics, ClassStatistics) else None
     if (sizes.sum() if sizes is not None else (rows.likely < count).sum() if rows is not None else 0) < _FEWEST:
         return
     for block in schema.blocks:
@@ -233,7 +233,7 @@ def _copies(schema, leaves, statistics, rows, count: int) -> Iterator[str]:
                 yield from [block.columns[j] for j in copies(x, rows.likely[known], count)]
             continue
         for j in np.flatnonzero(same):
-            if (n[:, j] >= (1 - 1e-9) * sizes).all() and len(np.unique(values[:, j])) == count:
+            if (n[:, j] >= (1 - 1e-9) * np.asarray(sizes)).all() and len(np.unique(values[:, j])) == count:
                 yield block.columns[j]
 
 

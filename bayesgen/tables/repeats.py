@@ -35,6 +35,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -131,7 +132,8 @@ def _agreeing(blocks, codes) -> float:
 
 def _may_repeat(blocks) -> bool:
     """Return False if hardly any rows repeat another, by one sum of each of them, or of many that are drawn."""
-    total, blocks = 0.0, [*blocks]
+    total: Any = 0.0
+    blocks = [*blocks]
     places = _drawn(count := blocks[0].shape[0])
     for number, rows in enumerate(blocks):
         if not sparse.issparse(rows) and rows.dtype.kind not in "fiub":
