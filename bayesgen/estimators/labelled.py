@@ -88,7 +88,7 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         with self._whole():
             first = not hasattr(self, "statistics_")
             names = getattr(self, "classes_", None) if classes is None else classes
-            given: dict[str, Any] = {"label_weight": label_weight, "default": names, "whole": False}
+            given: dict[str, Any] = {"votes": label_weight, "default": names, "whole": False}
             rows = LearnedRows.read(self.table(X, reset=first), y, sample_weight, **given)
             if first and classes is None and not rows.shared:
                 raise ValueError("classes must be given at the first call of partial_fit: every label there will be")

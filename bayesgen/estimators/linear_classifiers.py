@@ -65,8 +65,7 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
         """
         with self._whole():
             inference, order = resolve(self.inference), getattr(self, "order", None) if classes is None else classes
-            given: dict[str, Any] = {"default": order, "label_weight": label_weight}
-            rows = LearnedRows.read(self.table(X, reset=True), y, sample_weight, **given)
+            rows = LearnedRows.read(self.table(X, reset=True), y, sample_weight, votes=label_weight, default=order)
             classes = self._declared(classes, y, sample_weight, () if rows.shared else rows.classes)
             rows = rows if classes is None else rows.among(classes)
             columns, z = self._standardised(rows)

@@ -112,7 +112,9 @@ def findings(schema, statistics, rows: Any = None, classes: Any = (), skip: Coll
     if len(classes) == 1:
         yield Finding("one class", value=list(classes))
     elif len(classes):
-        yield from of_alike("y", np.asarray(classes).tolist(), None if rows is None else rows.count)
+        labels = np.asarray(classes).tolist()
+        count = None if rows is None else lambda label: int((rows.likely == labels.index(label)).sum())
+        yield from of_alike("y", labels, count)
     if rows is not None and rows.weightless:
         yield Finding("weightless", value=rows.weightless)
     constant: list[str] = []

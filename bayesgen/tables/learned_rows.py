@@ -32,21 +32,21 @@ class LearnedRows:
     blocks: Mapping[str, Any] = field(default_factory=dict)  # the rows as a schema reads them, where that is done
 
     @classmethod
-    def read(cls, table: Table, y, sample_weight, groups=None, names=None, label_weight=None, **more: Any) -> Self:
+    def read(cls, table: Table, y, weight, groups=None, names=None, votes=None, *, default=None, whole=True) -> Self:
         """Read labels, or shares, weights and groups as users bring them, or raise an error that names the argument.
 
-        Columns of shares, each worth ``label_weight`` votes, have the classes ``names``, which labels have not, else
-        the ``default``, where no DataFrame says them. A class has shares unless rows are not the ``whole`` of a fit.
+        Columns of shares, each worth so many ``votes``, have the classes ``names``, which labels have not, else the
+        ``default``, where no DataFrame says them. A class has shares unless rows are not the ``whole`` of a fit.
         """
-        y = shares.labels_or_shares(y, names, more.get("default"))
+        y = shares.labels_or_shares(y, names, default)
         if names is not None and not isinstance(y, Shares):
             raise ValueError("classes= of fit names the columns of shares (n, K); y has one label a row")
-        weight = sample_weight if label_weight is None else shares.vote_weight(y, sample_weight, label_weight)
+        weight = weight if votes is None else shares.vote_weight(y, weight, votes)
         y = labels.class_labels(y)
         group = None if groups is None else group_codes(groups, len(y), weight)
         table, chosen, kept, places = labels.existing(table, y, weight)
         classes, codes = labels.class_codes(chosen)
-        if codes.ndim == 2 and more.get("whole", True):
+        if codes.ndim == 2 and whole:
             shares.check_all_shared(codes, classes, kept)
         lost = () if weight is None else labels.weightless(y, classes, weight)
         return cls(table, codes, kept, classes, places, lost, group)
@@ -86,10 +86,6 @@ class LearnedRows:
         """The class of each row, (n,), or that of its largest share; where it is not known K, one class more."""
         codes = self.codes if self.codes.ndim == 1 else self.codes.argmax(1)
         return codes if codes.min(initial=0) == 0 else np.where(codes < 0, len(self.classes), codes)
-
-    def count(self, label) -> int:
-        """Return the number of rows of a class."""
-        return int((self.likely == self.classes.tolist().index(label)).sum())
 
     def repeated(self, times) -> Self:
         """Return each row as many times as it counts (n,), without weights."""

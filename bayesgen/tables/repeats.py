@@ -53,7 +53,7 @@ _NEAR = 0.2  # share of the pairs that agree which neighbours may explain
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # hashes one step apart
 _SAME, _SAME_ROWS = 1e-5, 5000  # standard deviations by which numbers that agree differ, up to so many rows
 _LEAST, _MOST = 20, 100_000  # rows of the fit of one model
-_LOOK, _DRAWN = 400, 10  # rows up to which all are summed; of more, times the root of their number, that are drawn
+_LOOK, _DRAWN = 300, 10  # rows up to which all are summed; of more, times the root of their number, that are drawn
 _PAIRS, _AGREE = 2000, 0.01  # of rows that are drawn; repeats by chance for each row, above which there is no telling
 
 
