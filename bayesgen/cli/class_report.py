@@ -7,7 +7,7 @@ import pandas as pd
 import typer
 
 from bayesgen.cli import folders, formats, inputs, shell
-from bayesgen.cli.report import terminal
+from bayesgen.cli.report import terminal, words
 from bayesgen.cli.report.elements import Html, bullets, document, image, section, tag, wide
 from bayesgen.cli.report.pictures import drawn, picture
 from bayesgen.cli.shell import said
@@ -72,7 +72,7 @@ def classes(
         best.save(output / "model.safetensors")
         disk.write_together({output / name: text.encode() for name, text in contents.items()})
         for note in (*read.notes, *prepared.notes, *prepared.suspicions):
-            terminal.say(out, note)
+            terminal.say(out, words.in_options(note))
         terminal.say(out, found.table.round(3).to_string())
         terminal.say(out, found.sentence)
         for number, remark in found.remarks.items():

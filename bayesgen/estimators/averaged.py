@@ -11,27 +11,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging import completion, families
 from bayesgen.averaging.learning import fit_average
-from bayesgen.averaging.member_rows import Rows
-from bayesgen.averaging.outside import Given, refuse_changed
-from bayesgen.averaging.view import refuse_large
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import averaged_settings
 from bayesgen.estimators.estimator import Estimator, Held, asks, held, score
+from bayesgen.estimators.settings import class_prior
 from bayesgen.estimators.workers import stages
 from bayesgen.inspection.explain import explain
 from bayesgen.inspection.members import FittedAverage, summary, to_arviz
 from bayesgen.models.column_families import sparse_families
-from bayesgen.numerics import folds
 from bayesgen.numerics.draws import generator
-from bayesgen.numerics.pieces import taken
-from bayesgen.tables import arrays, wild
-from bayesgen.tables.groups import group_codes
-from bayesgen.tables.labels import class_codes, class_labels, counted_rows, existing, warn_of_labels, warn_of_weightless
-from bayesgen.tables.schema import warn_of_two
-from bayesgen.tables.shares import Shares, check_all_shared, for_fit, most, stacked
+from bayesgen.tables import arrays
+from bayesgen.tables.findings import Finding, tell
+from bayesgen.tables.learned_rows import LearnedRows
 
-_WRITTEN = 1_000_000  # rows by their weights up to which they are written out
 _FROM_ROWS = (
     "bends, components, exponents and weights are learned from rows, not from sums. Of rows that no memory holds give "
     "fit a sample of thousands, stratified by class, and priors=, the frequencies of the classes"
@@ -225,90 +218,44 @@ class AveragedClassifier(ClassifierMixin, Estimator):
             leaves with all its shares and their weight, so that none predicts its own other half.
         """
         averaged_settings.check_settings(self)
-        return self._learn(X, *for_fit(y, classes, sample_weight, label_weight), groups)
-
-    def _learn(self, X, y, sample_weight, groups):
         with self._whole():
-            table, y = self.table(X, reset=True), class_labels(y)
-            group = group_codes(groups, len(y), sample_weight)
-            labels, (table, y, weight) = y, existing(table, y, sample_weight)
-            places = counted_rows(len(labels), sample_weight)
-            times = None if weight is None or isinstance(y, Shares) else folds.times(weight)
-            leaving = "rows" if weight is None else "whole rows" if times is None else "rows that weights count"
-            counted = times is not None and times.sum() > _WRITTEN
-            if times is not None and not counted:
-                written = np.repeat(np.arange(len(y)), times)
-                table, y, weight, group = table.rows(written), y[written], None, taken(group, written)
-                places = places[written]
-            self.classes_, codes = class_codes(y)
-            check_all_shared(codes, self.classes_, weight)
-            warn_of_weightless(labels, self.classes_, sample_weight)
-            concentration = averaged_settings.concentration_of(self)
-            warn_of_two(table, self.features)
-            self.schema_, blocks = arrays.learned(table, self.features)
-            self.constant_ = arrays.constant(self.schema_, blocks)
-            pairs = families.pairs(self.members)
-            given = Given(table, y, self.classes_, weight, self.schema_, tuple(self.constant_)) if pairs else None
-            numeric = len(arrays.numbers(self.schema_, self.constant_))
-            if codes.ndim == 2 and pairs:
-                raise ValueError("members of your own take one label a row, and y has shares: give no such members")
-            row, code, votes = stacked(codes, weight)
-            refuse_large(len(code), numeric, len(self.classes_))
-            rows = Rows(
-                *arrays.numbers_and_codes(self.schema_, blocks, self.constant_, arrays.LARGEST),
-                most(codes),
-                np.ones(len(codes)) if weight is None else weight,
-                tuple(arrays.levels(self.schema_, self.constant_)),
-                len(self.classes_),
-                np.arange(len(codes)) if group is None and codes.ndim == 2 else group,
-                arrays.entries(self.schema_, blocks),
-                shared=group is None and codes.ndim == 2,
-                counted=counted,
-            )
-            names = arrays.numbers(self.schema_, self.constant_)
-            if len((far := wild.find(rows.x, rows.codes)).row):
-                said = averaged_settings.of_wild(self.wild, [name for name, _ in pairs])
-                wild.tell(far, rows.x, names, places, self.schema_.dates, *said)
-                rows = rows if self.wild == "keep" else completion.completed(rows, far, self.bend)
-            found = averaged_settings.repeats_of(rows)
-            copies = found.copies if groups is None else None
-            if copies is not None:
-                rows = replace(rows, group=copies, shared=False)
-            if codes.ndim == 2:
-                rows, places = replace(rows.take(row, votes), codes=code), places[row]
-            worth = folds.effective(rows.weight, rows.group if rows.shared or copies is not None else None)
-            rows = rows if counted else replace(rows, each=worth / len(rows))
-            leaves = averaged_settings.learn_leaves(self, rows)
-            if leaves is not None and pairs:
-                raise ValueError(
-                    f"members={listed(name for name, _ in pairs)} are classifiers of your own, which see no columns "
-                    f"with leaves ({listed(leaves.names)}): give either these members, or features"
-                )
-            if pairs:
-                refuse_changed([name for name, _ in pairs], table, self.schema_)
-            try:
-                overflow = np.errstate(over="ignore", invalid="ignore")  # of far values, which are refused below
-                with overflow, stages("averaging", self.progress) as stage:
-                    self.average_, self.scores_ = fit_average(
-                        rows,
-                        method=self.weights,
-                        bend=self.bend,
-                        families=families.chosen(self.members),
-                        pairs=pairs,
-                        given=given,
-                        concentration=concentration,
-                        seed=int(generator(self.random_state).integers(1 << 31)),
-                        leaves=leaves,
-                        jobs=None if self.n_jobs is None else int(self.n_jobs),
-                        stage=stage,
-                    )
-                    self.scores_ |= {"repeats": found.count / found.rows, "leaving": leaving}
-            except (np.linalg.LinAlgError, DataError):
-                completion.refuse_far(rows.x, names, places)
-                raise
-        warn_of_labels(self.classes_, most(codes), self.schema_, blocks)
-        averaged_settings.warn_of_fit(self, rows, found if groups is None else None)
+            rows = LearnedRows.read(self.table(X, reset=True), y, sample_weight, groups, classes, label_weight)
+            found = self._learn(rows)
+        tell(found)
         return self
+
+    def _learn(self, learned: LearnedRows) -> list[Finding]:
+        learned, leaving, counted = averaged_settings.written_out(learned)
+        self.classes_ = learned.classes
+        class_prior(self, self.priors)  # or raise
+        concentration = np.array(class_prior(self, None).alpha)
+        self.schema_, blocks = arrays.learned(learned.table, self.features)
+        learned, self.constant_ = replace(learned, blocks=blocks), arrays.constant(self.schema_, blocks)
+        given = averaged_settings.given_members(self, learned)
+        rows, wild = averaged_settings.member_rows(self, learned, counted)
+        rows, places, repeats = averaged_settings.leaving_together(learned, rows)
+        leaves = averaged_settings.learn_leaves(self, rows)
+        try:
+            overflow = np.errstate(over="ignore", invalid="ignore")  # of far values, which are refused below
+            with overflow, stages("averaging", self.progress) as stage:
+                self.average_, self.scores_ = fit_average(
+                    rows,
+                    method=self.weights,
+                    bend=self.bend,
+                    families=families.chosen(self.members),
+                    pairs=families.pairs(self.members),
+                    given=given,
+                    concentration=concentration,
+                    seed=int(generator(self.random_state).integers(1 << 31)),
+                    leaves=leaves,
+                    jobs=None if self.n_jobs is None else int(self.n_jobs),
+                    stage=stage,
+                )
+        except (np.linalg.LinAlgError, DataError):
+            completion.refuse_far(rows.x, arrays.numbers(self.schema_, self.constant_), places)
+            raise
+        self.scores_ |= {"repeats": repeats.count / repeats.rows, "leaving": leaving}
+        return [*wild, *averaged_settings.findings_of_fit(self, learned, rows, repeats)]
 
     members_ = held("average_.members", "The members: products of numbers and categories, and of the whole table.")
     weights_ = held("average_.weights", "Weight of each member.")

@@ -106,5 +106,5 @@ class GaussianDiscriminantClassifier(LabelledClassifier):
             prior = form.reference_leaf(bool(self.shared))
         elif self._weak:
             prior = form.template(bool(self.shared))
-        classes = class_prior(self)
+        classes = class_prior(self, self.priors)
         return GaussianDiscriminant(classes, prior, self.covariance, self.shared, columns={"gaussian": columns})

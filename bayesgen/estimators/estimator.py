@@ -22,8 +22,7 @@ from bayesgen.files.container import VERSION
 from bayesgen.inference import named
 from bayesgen.inspection.fitted import Fitted
 from bayesgen.inspection.probabilities import predict_proba_draws, predict_proba_interval
-from bayesgen.tables.labels import class_codes, class_labels
-from bayesgen.tables.shares import Shares, labels_or_shares
+from bayesgen.tables.learned_rows import labels_of
 from bayesgen.tables.table import Table
 
 
@@ -263,12 +262,10 @@ def score(self, X, y, sample_weight=None) -> float:
     sample_weight : array, shape (n,), optional
         Row weights >= 0.
     """
-    y = labels_or_shares(y, default=self.classes_)
-    if isinstance(y, Shares):
-        _, predicted = class_codes(self.predict(X), self.classes_)
-        shares = y.among(self.classes_.tolist())
-        return float(np.average(shares[np.arange(len(y)), predicted], weights=sample_weight))
-    return float(accuracy_score(class_labels(y), self.predict(X), sample_weight=sample_weight))
+    y, predicted = labels_of(y, self.classes_), self.predict(X)
+    if y.ndim == 2:
+        return float(np.average(y[predicted[:, None] == self.classes_], weights=sample_weight))
+    return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
 
 def decision_function(self, X) -> np.ndarray:

@@ -17,13 +17,12 @@ from bayesgen.inspection.leave_one_out import leave_one_out
 from bayesgen.inspection.one_model import FittedModel
 from bayesgen.inspection.summary import Summary
 from bayesgen.models.classifier import ClassConditional
-from bayesgen.models.model import is_conjugate
 from bayesgen.numerics.pieces import select_rows
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior.posterior import Posterior
+from bayesgen.tables.findings import ANSWERS, findings, tell
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Schema
-from bayesgen.tables.shares import stacked
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -46,22 +45,35 @@ class GenerativeClassifier(ClassifierMixin, Estimator, abc.ABC):
             raise TypeError(f"{cls.__name__} has no {name}: {cls._absent[name]}")
         return super().__new__(cls)
 
-    def _summarise(self, schema, blocks, codes, weight):
+    def _summarise(self, schema, rows):
         """Return the model without its weak priors, and the statistics of some rows."""
         template = self._template(schema)
-        row, code, votes = stacked(codes, weight)
-        rows = Grouping(code, len(self.classes_), votes, (len(self.classes_),))
-        blocks = select_rows(template.blocks(blocks), row)
-        statistics = template.sum_rows(blocks, rows, fingerprint(schema, self.classes_))
-        return template, replace(statistics, decayed=True) if codes.ndim == 2 else statistics
+        row, code, votes = rows.stacked()
+        by_class = Grouping(code, len(self.classes_), votes, (len(self.classes_),))
+        blocks, shared = template.blocks(rows.blocks), rows.shared
+        blocks = select_rows(blocks, row) if shared else blocks
+        statistics = template.sum_rows(blocks, by_class, fingerprint(schema, self.classes_))
+        return template, replace(statistics, decayed=True) if shared else statistics
 
     def _learn(self, schema, template, statistics):
         model = template.with_prior(statistics)
         inference = _inference_for(model, self.inference)
         if self._weak:
-            settings.warn_of_constant_columns(schema, statistics)
+            settings.check_scale(schema, statistics)
         posterior = self._infer(inference, model, statistics)
         self.schema_, self.statistics_, self.model_, self.posterior_ = (schema, statistics, model, posterior)
+
+    def _tell_findings(self, rows=None, told=()) -> None:
+        """Tell what the rows that came, or the sums of all so far, hold that may not be as meant, and was not told."""
+        features = getattr(self, "features", None)
+        named = hasattr(self, "feature_names_in_") and isinstance(features, str) and features == "auto"
+        skip = {*(ANSWERS.keys() - self._answers if named else ANSWERS), *(() if self._weak else ("constant",))}
+        self._told = tell(findings(self.schema_, self.statistics_, rows, self.classes_, skip), told)
+
+    _answers: ClassVar[
+        Any
+    ] = ()  # kinds of findings of numbers that stand for answers, where these may be taken as Gaussian
+    _told = ()  # findings of this fit that were told
 
     def _infer(self, inference, model, statistics) -> Posterior:
         """Return the posterior of a model with its prior."""
@@ -116,7 +128,7 @@ def _inference_for(model, inference: str | Inference) -> Inference:
     "exact" is the default, which nobody chose for a Student-t or a pooled leaf: the mode is found where there is one,
     else draws by Laplace. An `Exact()` that was given is taken at its word, and refuses.
     """
-    if not (isinstance(inference, str) and inference.lower() == "exact") or is_conjugate(model):
+    if not (isinstance(inference, str) and inference.lower() == "exact") or model.conjugate:
         return resolve(inference)
     name, other = ("map", "laplace") if model.bounded else ("laplace", "nuts")
     problem = f"{type(model).__name__} has no exact posterior, since not every part is conjugate: fitted by "

@@ -27,10 +27,10 @@ from bayesgen.posterior.arviz import add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.posterior import ParameterDraws
 from bayesgen.tables import design
 from bayesgen.tables.batches import Source
-from bayesgen.tables.labels import existing
-from bayesgen.tables.rows import codes_among, split
+from bayesgen.tables.findings import ANSWERS, Finding, findings, tell
+from bayesgen.tables.learned_rows import LearnedRows
+from bayesgen.tables.rows import codes_among, split, stacked
 from bayesgen.tables.schema import Schema
-from bayesgen.tables.shares import stacked
 from bayesgen.tables.sources import source_like
 from bayesgen.tables.table import Table
 
@@ -54,10 +54,10 @@ class LinearEstimator(Estimator):
     inference: str | Inference = "nuts"
     random_state: Any = None
 
-    def _rows(self, X, y, sample_weight):
-        """Return names of the columns, and rows of weight > 0, standardised, with target and weights (None: all 1)."""
+    def _standardised(self, rows: LearnedRows) -> tuple[tuple[str, ...], np.ndarray]:
+        """Return names of the columns of the score, and the rows, standardised (n, D)."""
         self._check_settings()
-        table, y, weight = existing(self.table(X, reset=True), y, sample_weight)
+        table, weight = rows.table, rows.weight
         self.schema_ = design.learn(table)
         x = design.read(self.schema_, table)
         x = design.filled(self.schema_, x, _means(x, weight) if self._fills else None)
@@ -65,7 +65,14 @@ class LinearEstimator(Estimator):
         if self.standardize:
             self.centre_, self.scale_ = self._centre_and_scale(x, weight)
         z = (x - self.centre_) / self.scale_
-        return design.names(self.schema_), z, y.copy(), weight  # rows are kept: not those the user may change
+        return design.names(self.schema_), z
+
+    def _tell_findings(self, rows: LearnedRows, z) -> None:
+        """Tell what the rows, also standardised (n, D), hold that may not be as meant."""
+        rows, classes = replace(rows, blocks=self.schema_.read(rows.table)), getattr(self, "classes_", ())
+        tell(findings(self.schema_, None, rows, classes, ANSWERS))
+        if self.standardize and len(classes) and (same := np.flatnonzero((z == z[0]).all(0))).size:
+            tell([Finding("constant", tuple(self.model_.columns[j] for j in same))])
 
     _fills = False  # True: a missing entry becomes the mean of its column
     _through_zero = False  # True: the score has no intercept
@@ -249,8 +256,8 @@ def fit_classes(estimator, data, target, sample_weight, schema, classes, missing
 
     def read(function, add):
         def work(x, y, w):
-            codes, x = codes_among(y, labels), design.filled(batches.schema, x, centre if fills else None)
-            row, code, votes = stacked(codes, w)
+            x = design.filled(batches.schema, x, centre if fills else None)
+            row, code, votes = stacked(codes_among(y, labels), w)
             return function({"x": (x[row] - centre) / scale, "t": code, "weight": votes})
 
         return batches.total(work, progress, workers, functools.partial(added, add=add))

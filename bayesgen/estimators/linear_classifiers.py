@@ -21,10 +21,8 @@ from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegres
 from bayesgen.models.row_classifier import RowClassifier
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables import design
-from bayesgen.tables.labels import class_codes, class_labels, counted_rows, declared_classes, warn_of_weightless
-from bayesgen.tables.repeats import warn_of_repeats
-from bayesgen.tables.shares import Shares, check_all_shared, labels_or_shares, most, stacked, vote_weight
-from bayesgen.tables.wild import find, tell
+from bayesgen.tables.findings import findings, tell
+from bayesgen.tables.learned_rows import LearnedRows, declared_classes
 
 _LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
 
@@ -64,28 +62,24 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, abc.ABC):
             How many votes the shares of a row are worth; default 1. With the number of raters it is one row a vote.
         """
         with self._whole():
-            inference, y = resolve(self.inference), labels_or_shares(y, classes, getattr(self, "order", None))
-            sample_weight = vote_weight(y, sample_weight, label_weight)
-            classes = self._declared(classes, y, sample_weight)
-            labels = class_labels(y)
-            columns, z, present, weight = self._rows(X, labels, sample_weight)
-            self.classes_, codes = class_codes(present, classes)
+            inference, order = resolve(self.inference), getattr(self, "order", None) if classes is None else classes
+            rows = LearnedRows.read(self.table(X, reset=True), y, sample_weight, votes=label_weight, default=order)
+            classes = self._declared(classes, y, sample_weight, () if rows.shared else rows.classes)
+            rows = rows if classes is None else rows.among(classes)
+            columns, z = self._standardised(rows)
+            self.classes_ = rows.classes
             self._check_classes(classes)
-            check_all_shared(codes, self.classes_, weight)
-            warn_of_weightless(labels, self.classes_, sample_weight)
-            if len((far := find(z, most(codes))).row):
-                places = counted_rows(len(labels), sample_weight)
-                tell(far, z * self.scale_ + self.centre_, columns, places, self.schema_.dates)
-            warn_of_repeats(self.schema_, {"design": z}, most(codes))
             if isinstance(inference, NUTS) and z.size > _LONG:
                 warn(
                     f"NUTS over {z.shape[0]} rows of {z.shape[1]} columns may take minutes; inference='map' takes "
                     "seconds, and with so many rows its probabilities are close"
                 )
-            row, code, votes = stacked(codes, weight)
-            self._tell(self._learn(inference, self._model_of(columns), z[row], code, votes))
-            if codes.ndim == 2:
+            row, code, votes = rows.stacked()
+            kept = z[row], code.copy(), votes  # not what the user may change
+            self._tell(self._learn(inference, self._model_of(columns), *kept))
+            if rows.shared:
                 self.statistics_ = replace(self.statistics_, decayed=True)
+        self._tell_findings(rows, z)
         return self
 
     def fit_batches(
@@ -123,16 +117,16 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, abc.ABC):
             none = {"x": np.zeros((0, len(columns))), "t": np.zeros(0, np.intp), "weight": np.zeros(0)}
             self.statistics_ = Rows(none)
             self._tell(self._undo(self.posterior_.mean()))
+        tell(findings(self.schema_, None, classes=self.classes_))
         return self
 
     def _model_of(self, columns) -> RowClassifier:
         """Return the model with its prior, of columns (D,) and the classes of the fit."""
         return self._model(np.full(len(columns), float(self.prior_scale)), tuple(self.classes_.tolist()), columns)
 
-    def _declared(self, classes, y=None, sample_weight=None) -> np.ndarray | None:
-        """Return the classes that the user declares, or shares name; None where the labels ``y`` say which."""
-        named = y.names if classes is None and isinstance(y, Shares) else classes
-        return None if named is None else declared_classes(named)
+    def _declared(self, classes, y=None, sample_weight=None, found=()) -> np.ndarray | None:
+        """Return the classes that the user declares; None where the labels ``y``, or names of shares, say which."""
+        return None if classes is None else declared_classes(classes)
 
     def _check_classes(self, classes):
         if len(self.classes_) < 2:

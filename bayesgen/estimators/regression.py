@@ -23,7 +23,7 @@ from bayesgen.models.moments import moments
 from bayesgen.numerics.checks import check_flag
 from bayesgen.posterior.likelihoods import check_likelihoods
 from bayesgen.tables import design
-from bayesgen.tables.labels import existing
+from bayesgen.tables.learned_rows import LearnedRows
 
 
 def scale_of_noise(variance, mean, intercept: bool) -> float:
@@ -118,7 +118,9 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         """
         with self._whole():
             inference = resolve(self.inference)
-            columns, z, y, weight = self._rows(X, self._target(y), sample_weight)
+            rows, y = LearnedRows.unclassed(self.table(X, reset=True), self._target(y), sample_weight)
+            columns, z = self._standardised(rows)
+            y, weight = y.copy(), rows.weight  # kept: not what the user may change
             try:
                 target = moments(y[:, None], weight=weight)
             except DataError as error:
@@ -126,6 +128,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
             location = target.mean[0] if self.standardize and self.intercept else 0.0
             beta = scale_of_noise(target.scatter[0] / target.n[0], target.mean[0], self.intercept)
             self._tell(self._learn(inference, self._model(columns, location, beta), z, y, weight))
+        self._tell_findings(rows, z)
         return self
 
     def fit_batches(
@@ -235,9 +238,9 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         return replace(line, mean=line.mean * scale + centre, factor=line.factor * scale)
 
     def _sum_rows(self, X, y, sample_weight):
-        table, y, weight = existing(self.table(X), self._target(y), sample_weight)
-        x = design.filled(self.schema_, design.read(self.schema_, table))
-        return LineStatistics.of(x, y, np.ones(len(y)) if weight is None else weight)
+        rows, y = LearnedRows.unclassed(self.table(X), self._target(y), sample_weight)
+        x = design.filled(self.schema_, design.read(self.schema_, rows.table))
+        return LineStatistics.of(x, y, np.ones(len(y)) if rows.weight is None else rows.weight)
 
     def _check_columns(self, other):
         mine, theirs = self.model_.columns, other.model_.columns

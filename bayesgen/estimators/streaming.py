@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from bayesgen.estimators.settings import warn_of_bits
 from bayesgen.estimators.workers import added, bar, in_order, total_of
 from bayesgen.files import disk
 from bayesgen.tables.batches import DaskParts, Job, Source
 from bayesgen.tables.files import PARQUET
-from bayesgen.tables.labels import declared_classes, warn_of_alike
+from bayesgen.tables.learned_rows import declared_classes
 from bayesgen.tables.rows import RowSchema, columns_of
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.sources import kinds_of, source_like
@@ -89,8 +88,6 @@ def fit_batches(
         needed = needed_columns(rows.used.columns, target, sample_weight)
         total = total_of(given, rows.statistics, "rows", given.rows, added, needed, progress, workers)
         estimator._learn_statistics(rows.schema, total, rows.classes, True if target is not None else None)
-        if schema is None and getattr(estimator, "features", None) == "auto":
-            warn_of_bits(rows.schema, estimator.statistics_)
         return estimator
 
 
@@ -191,7 +188,6 @@ def surveyed(learn, source: Source, target, weight, schema, labels, progress) ->
         schema = learned(types) if wanted or dates else schema
     if labels is None:
         labels = types.classes
-        warn_of_alike(target or "y", labels.tolist())
     return schema, labels
 
 

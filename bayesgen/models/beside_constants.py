@@ -284,7 +284,8 @@ def constants_of(statistics) -> tuple[np.ndarray, np.ndarray]:
     """
     if not isinstance(statistics, SumStatistics):
         pooled = statistics.pooled
-        return pooled.constant, np.where(pooled.constant & statistics.observed, pooled.mean, np.nan)
+        there = pooled.constant & statistics.observed if pooled.constant.any() else False
+        return pooled.constant, np.where(there, pooled.mean, np.nan)
     seen = statistics.sums.sum(0) > 0
     constant = (seen.sum(-1) == 1) & (seen.shape[-1] > 1)
     return constant, np.where(constant, seen.argmax(-1), np.nan)

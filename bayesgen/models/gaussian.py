@@ -210,8 +210,8 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
         """Return the steps of alpha, beta and mean from prior to posterior; as steps, nothing cancels."""
         n, delta = statistics.n, statistics.mean - self.mean
         share = n / (self.kappa + n)
-        squares = 0.5 * statistics.scatter + 0.5 * self.kappa * share * delta**2
-        return self.tie(n / 2), self.tie(squares), share * delta
+        rows, squares = n / 2, 0.5 * statistics.scatter + 0.5 * self.kappa * share * delta**2
+        return (self.tie(rows), self.tie(squares), share * delta) if self.tied else (rows, squares, share * delta)
 
     def update(self, statistics) -> Self:
         rows, squares, move = self._steps(statistics)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import InputError, InputWarning, listed, named, warn
+from bayesgen.core.errors import Argument, InputError, InputWarning, Note, listed, named, warn
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import ROWS, Job, Source, Tables, check_like, declared, located, parts_of, without_index
 from bayesgen.tables.columns import a_word, check_distinct, check_present, check_same, dense
@@ -59,7 +59,8 @@ class CsvFiles(Source):
         self.reading = replace(self.reading, decimal=self.reading.decimal or ".")
         beside = [f"{column!r}: the unit {unit} dropped" for column, unit in self.reading.units.items()]
         for note in [*told, *beside]:
-            warn(InputWarning(note.replace("--", "")))
+            parts = note.parts if isinstance(note, Note) else (note,)  # a fit in batches has no such arguments
+            warn(InputWarning(*(f"{p.name} {p.value!r}" if isinstance(p, Argument) else p for p in parts)))
 
     def declare(self, kinds):
         """Set the kinds of columns: text, or numbers and bools."""
@@ -153,7 +154,8 @@ class CsvFiles(Source):
                     block = next(blocks, None)
                 for note in [note for note in fields.notes if (path, note) not in self._notes]:
                     self._notes.add((path, note))
-                    warn(InputWarning(f"{path}: {note.partition(': --')[0]}"))
+                    said = str(note.parts[0]).removesuffix(": ") if isinstance(note, Note) else note
+                    warn(InputWarning(f"{path}: {said}"))
                 if block is None:
                     break
                 place = f"{path}, rows {row} to {row + len(block) - 1}"

@@ -300,7 +300,7 @@ def test_entries_that_cannot_be_are_named_at_prediction(fitted):
 
 
 def test_a_constant_column_of_logarithms_is_warned_of():
-    with pytest.warns(UserWarning, match=r"columns \['bill'\] hold one value"):
+    with pytest.warns(UserWarning, match=r"columns \['bill'\] are constant"):
         clone(ONE).set_params(features={"bill": "log"}).fit(X.assign(bill=2.0), Y)
 
 

@@ -54,7 +54,7 @@ def tell_table(out: Console, read, target, prepared, schema) -> None:
 def tell_reading(out: Console, read, columns) -> None:
     """Print the notes on a later file, and the missing values in some columns, counted by spelling."""
     for note in read.notes:
-        say(out, note, indent=2)
+        say(out, words.in_options(note), indent=2)
     spelled = [word for column in columns for word in read.gaps[column]]
     if spelled:
         say(out, f"{counted(len(spelled), 'missing value')}: {counts_of(spelled)}", indent=2)
