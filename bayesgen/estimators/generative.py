@@ -70,10 +70,9 @@ class GenerativeClassifier(ClassifierMixin, Estimator, abc.ABC):
         skip = {*(ANSWERS.keys() - self._answers if named else ANSWERS), *(() if self._weak else ("constant",))}
         self._told = tell(findings(self.schema_, self.statistics_, rows, self.classes_, skip), told)
 
-    _answers: ClassVar[
-        Any
-    ] = ()  # kinds of findings of numbers that stand for answers, where these may be taken as Gaussian
-    _told = ()  # findings of this fit that were told
+    # kinds of findings of numbers that stand for answers, where these may be taken as Gaussian
+    _answers: ClassVar[Any] = ()
+    _told = ()  # kinds and columns of the findings of this fit that were told
 
     def _infer(self, inference, model, statistics) -> Posterior:
         """Return the posterior of a model with its prior."""
