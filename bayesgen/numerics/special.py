@@ -147,8 +147,6 @@ def multivariate_log_gamma_ratio(nu, d, dim: int):
 def student_tail(square, dim, dof) -> np.ndarray:
     """Return P(δ²/dof >= square), δ² the squared distance of a ``dim``-variate Student-t from its centre: δ²/dim ~ F.
 
-    Examples
-    --------
     >>> float(student_tail(3.0, 2, 1.0))  # in two dimensions (1 + square)^(-dof/2)
     0.5
     """

@@ -128,27 +128,18 @@ def with_data(x, data) -> Any:
 def sparse_sum(x: Any, rows: Grouping, values=None) -> np.ndarray:
     """Return the sum of CSR rows (n, columns) by group, dense (groups, columns), in one pass over the stored entries.
 
-    ``values`` replace the stored ones. For a few groups it is a product with their members. For many a product would
-    touch too much memory at every entry, so each entry adds to its own cell.
+    ``values`` replace the stored ones. A product with the members of the groups would touch much memory at every entry,
+    so each entry adds to its own cell.
     """
     x = x if values is None else with_data(x, values)
-    total, step = np.zeros((rows.count, x.shape[1])), max(1, _SPARSE // rows.count)
-    if rows.count > 4:
-        step = max(1, int(_SPARSE * x.shape[0] / max(x.nnz, 1)))
+    total, step = np.zeros((rows.count, x.shape[1])), max(1, int(_SPARSE * x.shape[0] / max(x.nnz, 1)))
     for start in range(0, x.shape[0], step):
-        piece = slice(start, min(start + step, x.shape[0]))
-        grouping = rows[piece]
-        w = np.ones(len(grouping)) if grouping.weight is None else grouping.weight
-        if rows.count > 4:
-            stored, length = slice(x.indptr[start], x.indptr[piece.stop]), np.diff(x.indptr[start : piece.stop + 1])
-            cell = np.repeat(grouping.codes * x.shape[1], length)
-            cell += x.indices[stored]
-            data = x.data[stored] if grouping.weight is None else x.data[stored] * np.repeat(w, length)
-            total += np.bincount(cell, data, total.size).reshape(total.shape)
-        else:
-            member = np.zeros((len(w), rows.count))
-            member[np.arange(len(w)), grouping.codes] = w
-            total += ((x if len(w) == x.shape[0] else x[piece]).T @ member).T
+        stop = min(start + step, x.shape[0])
+        stored, length = slice(x.indptr[start], x.indptr[stop]), np.diff(x.indptr[start : stop + 1])
+        cell = np.repeat(rows.codes[start:stop] * x.shape[1], length)
+        cell += x.indices[stored]
+        data = x.data[stored] if rows.weight is None else x.data[stored] * np.repeat(rows.weight[start:stop], length)
+        total += np.bincount(cell, data, total.size).reshape(total.shape)
     return total
 
 

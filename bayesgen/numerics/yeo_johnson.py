@@ -17,6 +17,7 @@ with S the scatter within the classes, on a grid of steps of a tenth, which is f
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.special import inv_boxcox1p
 
 from bayesgen.core.program import Record
 from bayesgen.core.shapes import require_fit, shaped
@@ -127,10 +128,8 @@ class YeoJohnson(Record):
 
     def back(self, y) -> np.ndarray:
         """Return the columns as given, from bent ones."""
-        p = np.where(y < 0, 2 - self.power, self.power)
-        safe = np.where(p == 0, 1.0, p)
-        a = np.where(p == 0, np.abs(y), np.log1p(safe * np.abs(y)) / safe)
-        return self.location + self.scale * np.copysign(np.expm1(a), y)
+        size = inv_boxcox1p(np.abs(y), np.where(y < 0, 2 - self.power, self.power))
+        return self.location + self.scale * np.copysign(size, y)
 
 
 def far_rows(y) -> np.ndarray:
