@@ -79,14 +79,7 @@ def warn(warning: str | Warning, category: type[Warning] = UserWarning) -> None:
 class DataError(InputError):
     """A value that a model cannot take, with the indices of its class and column; `with_names` gives their names.
 
-    Parameters
-    ----------
-    *problem : str or Argument
-        The text in pieces, without the place.
-    group, feature : int, optional
-        Indices of the class and of the column.
-    **facts
-        Further facts, see `Informed`.
+    The ``problem`` is the text in pieces, without the place; ``facts`` are those of `Informed`.
     """
 
     def __init__(self, *problem: str | Argument, group: int | None = None, feature: int | None = None, **facts):

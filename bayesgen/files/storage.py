@@ -42,9 +42,7 @@ def save(estimator, path) -> None:
     parts = {"parameters": estimator.get_params(deep=False), "fitted": fitted}
     private = any(getattr(value, "keeps_rows", False) for value in fitted.values())
     writer = Writer(registry.may_be_saved)
-    written = {
-        section: {name: writer.write(v, name) for name, v in values.items()} for section, values in parts.items()
-    }
+    written = {section: {name: writer.write(v, name) for name, v in held.items()} for section, held in parts.items()}
     content = container.pack({"estimator": cls.__name__, **written}, writer.arrays)
     with disk.writing(path, private=private) as file:
         file.write(content)
@@ -161,9 +159,8 @@ def read_state(path, kind: str, version: int) -> tuple[dict[str, Any], str]:
             )
         return Reader(arrays, registry.classes(), {}).read(specification["values"]), _digest(content)
     except (ValueError, *_STRANGE) as error:
-        raise ValueError(
-            f"{path}: this is no {kind} that bayesgen goes on with: {error!s:.300}; delete it to begin anew"
-        ) from error
+        problem = f"this is no {kind} that bayesgen goes on with: {error!s:.300}"
+        raise ValueError(f"{path}: {problem}; delete it to begin anew") from error
 
 
 def _digest(content: bytes) -> str:

@@ -129,9 +129,8 @@ class Boundary:
         start, u = _rows(start, dim), np.asarray(direction, float)
         if u.shape != (dim,) or not u.any():
             raise ValueError(f"direction must hold {dim} numbers, not all 0, got {direction!r}")
-        a = np.broadcast_to(
-            np.einsum("i,...ij,j->...", u, self.quadratic, u)[..., None], (*self.intercept.shape, len(start))
-        )
+        square = np.einsum("i,...ij,j->...", u, self.quadratic, u)[..., None]
+        a = np.broadcast_to(square, (*self.intercept.shape, len(start)))
         b = (self.weights @ u)[..., None] + 2 * np.einsum("i,...ij,nj->...n", u, self.quadratic, start)
         c = self.log_odds(start)
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -159,9 +159,8 @@ def separating_columns(classifier, X) -> pd.Series:
     names, terms = classifier.terms(X)
     prior, *terms = map(np.asarray, terms)
     member, share = classifier.predict_proba(X), softmax(prior, axis=-1)
-    told = [
-        (member * (term - np.asarray(logsumexp(term + np.log(share), axis=1))[:, None])).sum(1).mean() for term in terms
-    ]
+    whole = [np.asarray(logsumexp(term + np.log(share), axis=1))[:, None] for term in terms]
+    told = [(member * (term - level)).sum(1).mean() for term, level in zip(terms, whole, strict=True)]
     return pd.Series(told, index=list(names), name="nats").sort_values(ascending=False)
 
 
