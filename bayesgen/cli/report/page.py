@@ -83,10 +83,8 @@ def page(account: Account, drawn: Mapping[str, Picture]) -> str:
     result, models, prepared = account.result, account.models, account.prepared
     model, shown = words.MODELS[account.model], {name: _figure(picture) for name, picture in drawn.items()}
     first, *lines = words.of_table(account.read, account.target, prepared, account.schema)
-    parts = [
-        *section("In short", *(tag("p", text) for text in _in_short(account))),
-        *section("The data", tag("p", f"{first}."), bullets(lines)),
-    ]
+    parts = section("In short", *(tag("p", text) for text in _in_short(account)))
+    parts += section("The data", tag("p", f"{first}."), bullets(lines))
     if models is not None:
         table = tabled("model", words.model_cells(models))
         parts += section("Models", table, bullets(words.of_models(models)), shown["models"])

@@ -91,10 +91,8 @@ class ByClass:
 
     def action_cells(self) -> dict[str, dict[str, str]]:
         """Return the rows of each class by action."""
-        return {
-            str(label): {str(action): f"{n:.10g}" for action, n in row.items()}
-            for label, row in self.actions.iterrows()
-        }
+        rows = self.actions.to_dict(orient="index")
+        return {str(label): {str(action): f"{n:.10g}" for action, n in row.items()} for label, row in rows.items()}
 
     def sentence(self) -> str:
         """Tell what the actions cost."""
