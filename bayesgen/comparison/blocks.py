@@ -47,10 +47,8 @@ def blocks_in_order(y, order, count: Any, group) -> list[tuple[np.ndarray, np.nd
     wanted = np.linspace(root[0], np.sqrt(len(rank)), count, endpoint=False)
     chosen = np.unique(np.abs(root[:, None] - wanted).argmin(0))
     ends = [*starts[chosen[1:]], len(moments)]
-    return [
-        (np.flatnonzero(rank < first), np.flatnonzero((begin >= first) & (begin < end)))
-        for first, end in zip(starts[chosen], ends, strict=True)
-    ]
+    spans = zip(starts[chosen], ends, strict=True)
+    return [(np.flatnonzero(rank < first), np.flatnonzero((begin >= first) & (begin < end))) for first, end in spans]
 
 
 def two_classes(y) -> tuple[np.ndarray, np.ndarray]:

@@ -198,11 +198,8 @@ class ModelComparison(Comparison):
         if not (np.array_equal(self.y_true, other.y_true) and np.array_equal(self.fold, other.fold)):
             raise ValueError("the comparisons are of different rows or folds")
         names = ("probability", "seconds", "doubtful", "estimators", "remarks")
-        return replace(
-            self,
-            notes=[*self.notes, *other.notes],
-            **{name: getattr(self, name) | getattr(other, name) for name in names},
-        )
+        both = {name: getattr(self, name) | getattr(other, name) for name in names}
+        return replace(self, notes=[*self.notes, *other.notes], **both)
 
     def __repr__(self) -> str:
         held = f"{(self.fold > 0).sum()} held-out rows in {self.folds}"
