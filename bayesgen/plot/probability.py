@@ -72,10 +72,8 @@ def reliability(
     for x, n in zip(p, count, strict=True):
         ax.text(x, 0.01, f"{n:.0f}", transform=foot, ha="center", va="bottom", fontsize=7, color="0.35")
     ax.set(xlim=(low, high), ylim=(low, high), aspect="equal")
-    ax.set(
-        xlabel="probability of the predicted class\n(numbers at the foot: rows)",
-        ylabel="how often it is the true class",
-    )
+    ax.set_xlabel("probability of the predicted class\n(numbers at the foot: rows)")
+    ax.set_ylabel("how often it is the true class")
     return ax
 
 
