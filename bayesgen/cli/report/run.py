@@ -78,12 +78,8 @@ class ByClass:
 
     def score_cells(self) -> dict[str, dict[str, str]]:
         """Return the scores by class and heading."""
-        headings = {
-            "base rate": "base\nrate",
-            "sensitivity": "sensi-\ntivity",
-            "precision": "preci-\nsion",
-            "ROC-AUC": "ROC-\nAUC",
-        }
+        headings = {"base rate": "base\nrate", "sensitivity": "sensi-\ntivity"}
+        headings |= {"precision": "preci-\nsion", "ROC-AUC": "ROC-\nAUC"}
         return {
             label: {"rows": f"{row['rows']:.0f}"} | {shown: _number(row[name]) for name, shown in headings.items()}
             for label, row in self.scores.to_dict(orient="index").items()
