@@ -6,20 +6,19 @@ there are as many parts as asked for; then Lloyd's algorithm moves rows to the n
 
 import numpy as np
 
+_STEPS = 30  # of Lloyd's algorithm, at most
 
-def fit_components(
-    x, codes, classes: int, weight, count: int, halves: dict | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+
+def fit_components(x, codes, classes: int, weight, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the centres (G, D) of the components of every class, and the class (G,) of each, in order.
 
     There are ``count`` of each of K ``classes``; fewer where it has fewer than three rows, or one distinct row, for
-    each. Rows ``x`` (n, D) are complete, in comparable units, of classes ``codes`` (n,) and of weights (n,). ``halves``
-    keeps the halves of parts that were found for other counts of the same rows; new ones are added.
+    each. Rows ``x`` (n, D) are complete, in comparable units, of classes ``codes`` (n,) and of weights (n,).
     """
-    centres, halves = [], {} if halves is None else halves
+    centres = []
     for k in range(classes):
-        of_class, known = codes == k, halves.setdefault(k, {})
-        centres.append(_centres(x[of_class], weight[of_class], max(1, min(count, int(of_class.sum()) // 3)), known))
+        of_class = codes == k
+        centres.append(_centres(x[of_class], weight[of_class], max(1, min(count, int(of_class.sum()) // 3))))
     return np.concatenate(centres), np.repeat(range(classes), [len(centres_of_class) for centres_of_class in centres])
 
 
@@ -37,24 +36,17 @@ def nearest_group(x, codes, centres, owner) -> np.ndarray:
 
 
 def _nearest(x, centres):
-    """Return the nearest centre of each row, the first in a tie; for few centres, one by one is faster than argmin."""
-    result = np.zeros(len(x), np.intp)
-    if len(centres) > 1:
-        least, *others = (-2 * centres) @ x.T + (centres**2).sum(1)[:, None]
-        for j, square in enumerate(others, 1):
-            nearer = square < least
-            result[nearer] = j
-            np.minimum(least, square, out=least)
-    return result
+    """Return the nearest centre of each row, the first in a tie."""
+    return ((-2 * centres) @ x.T + (centres**2).sum(1)[:, None]).argmin(0)
 
 
-def _centres(x, weight, count, known, steps: int = 30):
+def _centres(x, weight, count):
     """Return the centres to which Lloyd's algorithm comes from the components of `_halved`."""
     if count == 1:
         return (weight @ x / weight.sum() if len(x) else np.zeros(x.shape[1]))[None]
-    near = _halved(x, weight, count, known)
+    near = _halved(x, weight, count)
     centres = np.zeros((near.max() + 1, x.shape[1]))
-    for _ in range(steps):
+    for _ in range(_STEPS):
         member = np.zeros((len(centres), len(x)))
         member[near, np.arange(len(x))] = weight
         size = member.sum(1, keepdims=True)
@@ -65,27 +57,22 @@ def _centres(x, weight, count, known, steps: int = 30):
     return centres
 
 
-def _halved(x, weight, count, known):
+def _halved(x, weight, count):
     """Return the component of each row: the one of the largest sum of squares is cut in two until there are ``count``.
 
     Nothing is drawn, so folds, which share most rows, share the components too, where k-means from random starts would
-    end in others. (Su and Dy 2007, *Intelligent Data Analysis* 11, 319-338, cut at the mean.) More components begin
-    with the cuts of fewer, so the halves of a part are ``known`` from then.
+    end in others. (Su and Dy 2007, *Intelligent Data Analysis* 11, 319-338, cut at the mean.)
     """
-    near = np.zeros(len(x), np.intp)
+    near, halves = np.zeros(len(x), np.intp), [_halves(x, weight)]
     for k in range(1, count):
-        halves = []
-        for j in range(k):
-            inside = near == j
-            key = inside.tobytes()
-            if key not in known:
-                known[key] = _halves(x[inside], weight[inside])
-            halves.append(known[key])
         widest = max(range(k), key=lambda j: halves[j][0])
         squares, above = halves[widest]
         if not squares > 0:
             break
         near[np.flatnonzero(near == widest)[above]] = k
+        cut = (near == j for j in (widest, k))
+        halves[widest], new = (_halves(x[part], weight[part]) for part in cut)
+        halves.append(new)
     return near
 
 
