@@ -33,7 +33,7 @@ from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, Hyperparame
 from bayesgen.models.moments import grouped_moments
 from bayesgen.numerics.pieces import as_columns, pieces, scratch
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace, student_tail
-from bayesgen.numerics.student import ColumnProducts, log_product
+from bayesgen.numerics.student import ColumnProducts
 from bayesgen.numerics.student_gaps import conditional_student, fill_student
 from bayesgen.numerics.sums import finite
 
@@ -339,8 +339,8 @@ class NormalInverseGamma(NormalInverseGammaPrior):
             power = parts[1] + 0.5
             alike = bool((power == power[:, :1]).all())
             products = ColumnProducts.of(parts[2]) if alike and not joint and (power <= _LARGE).all() else None
-            self._prepared[x.shape[1:]] = (groups, *parts, parts[3].sum(1), power, alike, products)
-        groups, mean, alpha, width, constant, whole, power, alike, products = self._prepared[x.shape[1:]]
+            self._prepared[x.shape[1:]] = (groups, *parts, parts[3].sum(1), power, products)
+        groups, mean, alpha, width, constant, whole, power, products = self._prepared[x.shape[1:]]
         rows, result = x.reshape(len(x), mean.shape[1]), np.empty((len(mean), len(x)))
 
         def density(columns, room, k, seen):
@@ -357,7 +357,7 @@ class NormalInverseGamma(NormalInverseGammaPrior):
             if seen is not None:
                 return level - power[k] @ log1p_sum_squares(z, ())
             z *= z
-            far = log_product(z) * power[k, 0] if alike else power[k] @ np.log1p(z)
+            far = power[k] @ np.log1p(z)
             return np.subtract(level, far, out=far)
 
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):

@@ -94,7 +94,7 @@ class ColumnProducts(NamedTuple):
 
     With c_j = 1/w_j² it is the logarithm of Π (c_j + d_j²)/Π c_j: a pass over the entries less than with w_j d_j, and
     one logarithm for a run of columns whose products stay within float64. The rounding of c_j cancels. Rounding moves
-    it by 1e-15, which a power of a million turns into 1e-9: for larger powers there is `log_product`.
+    it by 1e-15, which a power of a million turns into 1e-9: larger powers take the logarithm of each factor.
     """
 
     floor: np.ndarray  # (D, groups, 1): c_j
@@ -124,23 +124,6 @@ class ColumnProducts(NamedTuple):
             product *= unit
             result = result + np.log(product, out=product)
         return result
-
-
-def log_product(u) -> np.ndarray:
-    """Return log Π_j (1 + u_j) over the first axis of ``u`` (features, n) >= 0, small, which is overwritten.
-
-    Factors are combined two by two as e + u + e u, which keeps the digits that 1 + u loses. Far away the product
-    overflows, and so does the result.
-    """
-    count = len(u)
-    for _ in range(5):
-        half = count // 2
-        e, other = u[:half], u[count - half : count]
-        both = e * other
-        e += other
-        e += both
-        count -= half
-    return np.log1p(u[:count]).sum(0)
 
 
 @np.errstate(under="ignore")
