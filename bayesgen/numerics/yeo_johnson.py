@@ -111,11 +111,6 @@ class YeoJohnson(Record):
             a = np.where(far, np.log(away) - np.log(self.scale), a)
         return a
 
-    @property
-    def straight(self) -> bool:
-        """True if no column is bent."""
-        return bool((self.power == 1).all())
-
     def take(self, columns) -> "YeoJohnson":
         """Return the transformation of some columns."""
         return YeoJohnson(self.location[columns], self.scale[columns], self.power[columns])
