@@ -257,10 +257,6 @@ class PooledGroups(Populated):
         """Raise: missing entries are integrated out, but not drawn."""
         raise NoClosedForm("PooledGroups does not say how missing values follow from the others of their group")
 
-    def student(self, x, params=None):
-        """Raise: missing entries are integrated out, but not predicted."""
-        return self.fill(x, None, np.random.default_rng())
-
     def shown(self, params):
         """Return the centre of each class."""
         return self.centre(params)
