@@ -69,23 +69,6 @@ class Population(NamedTuple):
     given: Callable[[Any, Params, Params], Mapping[str, Any]]
 
 
-def _beta(leaf, centre, rows):
-    p, count = centre["probability"], rows["spread"]
-    return {"a": count * p, "b": count * (1 - p)}
-
-
-def _dirichlet(leaf, centre, rows):
-    return {"alpha": rows["spread"][..., None] * centre["probability"]}
-
-
-def _gamma(leaf, centre, rows):
-    return {"concentration": rows["spread"] * centre["mean"], "rate": rows["spread"]}
-
-
-def _mean(leaf, centre, rows):
-    return {"mean": centre["mean"], "sd": leaf.noise_sd * rows["spread"] ** -0.5}
-
-
 def _variance(leaf, centre, rows):
     half = rows["variance_spread"] / 2
     return {"mean": centre["mean"], "alpha": half, "beta": half * centre["variance"]}
@@ -96,10 +79,16 @@ def _both(leaf, centre, rows):
 
 
 _POPULATIONS: dict[type, Population] = {
-    BetaPrior: Population(("spread",), _beta),
-    DirichletPrior: Population(("spread",), _dirichlet),
-    GammaPoisson: Population(("spread",), _gamma),
-    NormalKnownVariance: Population(("spread",), _mean),
+    BetaPrior: Population(
+        ("spread",), lambda _, c, n: {"a": n["spread"] * c["probability"], "b": n["spread"] * (1 - c["probability"])}
+    ),
+    DirichletPrior: Population(("spread",), lambda _, c, n: {"alpha": n["spread"][..., None] * c["probability"]}),
+    GammaPoisson: Population(
+        ("spread",), lambda _, c, n: {"concentration": n["spread"] * c["mean"], "rate": n["spread"]}
+    ),
+    NormalKnownVariance: Population(
+        ("spread",), lambda leaf, c, n: {"mean": c["mean"], "sd": leaf.noise_sd * n["spread"] ** -0.5}
+    ),
     NormalKnownMean: Population(("variance_spread",), _variance),
     NormalInverseGammaPrior: Population(("spread", "variance_spread"), _both),
 }
