@@ -200,7 +200,7 @@ def label_array(categories: tuple) -> np.ndarray:
 _known: deque[tuple] = deque(maxlen=8)  # checked labels, so that a hundred thousand words are checked once
 
 
-class Categorical(Categories, ConjugateFamily):
+class Categorical(Categories):
     """Categorical features under any prior: codes 0..V-1 and their likelihood."""
 
     density_kind = "probability"
@@ -224,6 +224,7 @@ class Categorical(Categories, ConjugateFamily):
         return {f"P({label})": p[:, c] for c, label in enumerate((labels or self.categories)[:MOST])}
 
     def predictive(self):
+        """Return Categorical(mean)."""
         return program.dist.Categorical(probs=self.mean)
 
     def density(self, params):
@@ -329,7 +330,7 @@ class DirichletCategorical(DirichletPrior, Categorical):
 
 
 @dataclass(frozen=True, eq=False)
-class KnownCategorical(Categorical):
+class KnownCategorical(Categorical, ConjugateFamily):
     """Categorical with given probabilities, so nothing to learn: the class prior that a user fixes by ``priors=``.
 
     Parameters

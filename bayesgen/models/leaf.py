@@ -370,6 +370,10 @@ class ExponentialFamily(Leaf):
         result[result < LOG_ZERO / 2] = -np.inf
         return result.reshape(*lead, len(x))
 
+    def _groups(self, x) -> tuple[int, ...]:
+        """Return the axes of the hyperparameters in front of the features of rows ``x``."""
+        return self.batch_shape[: max(len(self.batch_shape) - (x.ndim - 1 - self.event_dim), 0)]
+
 
 class ConjugateFamily(ExponentialFamily, Conjugate):
     """A leaf with a conjugate prior: prior, posterior and both predictives are one class.
@@ -420,10 +424,6 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
     def untied(self) -> Self:
         """Return the posterior with nothing shared between classes, since one row updates one class."""
         return self
-
-    def _groups(self, x) -> tuple[int, ...]:
-        """Return the axes of the hyperparameters in front of the features of rows ``x``."""
-        return self.batch_shape[: max(len(self.batch_shape) - (x.ndim - 1 - self.event_dim), 0)]
 
 
 def log_or_floor(p):
