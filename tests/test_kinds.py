@@ -1,6 +1,8 @@
 """One table of densities by kind: NumPy, JavaScript and forty digits of mpmath agree to 1e-12, relative."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from scorers import scorer
 
 import bayesgen as bg
+from bayesgen.export.plain import plain
 from bayesgen.models import (
     BetaBinomial,
     DirichletMultinomial,
@@ -124,3 +127,18 @@ def test_a_density_is_the_same_in_three_engines(name, inference):
         script = np.array(made.ask(ask, rows=x.tolist()), float).T
     for found in (python, script):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_record_of_a_classifier_is_the_one_of_the_design(few_members):
+    """Every key that programs may read stands in docs/design.md, and none besides."""
+    text = (Path(__file__).parent.parent / "docs/design.md").read_text(encoding="utf-8")
+    section = text.split("## Programs without Python")[1].split("\n## ")[0]
+    told = {key for line in re.findall(r"^\| (`[^|]*) \|", section, re.M) for key in re.findall(r"`(\w+)`", line)}
+    labels, dated = np.array(["a", "b"])[Y], NUMBERS.assign(d=pd.date_range("2024-01-01", periods=60).astype(str))
+    fits = [
+        NB("gaussian").fit(NUMBERS, labels),
+        NB({"d": "date"}).fit(dated, labels),
+        bg.AveragedClassifier(members="generative", random_state=0).fit(NUMBERS, labels),
+        bg.LogisticClassifier().fit(NUMBERS, labels),
+    ]
+    assert set().union(*(plain(classifier, 100) for classifier in fits)) | {"kinds"} == told

@@ -45,7 +45,7 @@ _USUAL = (0.0005, 0.9995)  # levels of the range of a column
 
 
 def plain(classifier, draws: int) -> dict[str, Any]:
-    """Return a fitted classifier as names, numbers and lists, or raise; of a sampler at most so many draws."""
+    """Return a fitted classifier as the record of docs/design.md, or raise; of a sampler at most so many draws."""
     check_is_fitted(classifier)
     posterior, generative = getattr(classifier, "posterior_", None), hasattr(classifier, "score_samples")
     if posterior is None or not (generative or hasattr(posterior.model, "written")):
