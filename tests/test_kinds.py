@@ -129,6 +129,7 @@ def test_a_density_is_the_same_in_three_engines(name, inference):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.compiles
 def test_the_record_of_a_classifier_is_the_one_of_the_design(few_members):
     """Every key that programs may read stands in docs/design.md, and none besides."""
     text = (Path(__file__).parent.parent / "docs/design.md").read_text(encoding="utf-8")

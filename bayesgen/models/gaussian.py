@@ -75,9 +75,6 @@ class Gaussian(ExponentialFamily):
         dims = super().dims(site, grouped=grouped)
         return tuple(d for d in dims if site != "variance" or d not in self.tied)
 
-    def select_class(self, params, group):
-        return super().select_class(self.expand(params), group)
-
     def likelihood(self, params):
         return program.dist.Normal(params["mean"], params["variance"] ** 0.5)
 

@@ -46,9 +46,6 @@ class GaussianVector(ExponentialFamily):
         dims = super().dims(site, grouped=grouped)
         return tuple(d for d in dims if not (d == "class" and self.shared and site != "mean"))
 
-    def select_class(self, params, group):
-        return super().select_class(self.expand(params), group)
-
     def likelihood(self, params):
         return program.dist.MultivariateNormal(params["mean"], scale_tril=params["cholesky"])
 

@@ -147,12 +147,6 @@ class StudentT(RowLeaf):
         known = namespace(mean).full(mean.shape[: mean.ndim - self.event_dim], self.dof or np.nan, mean.dtype)
         return full | {"dof": params.get("dof", known)}
 
-    def select_class(self, params, group):
-        return super().select_class(self.expand(params), group)
-
-    def _beside_rows(self, params):
-        return super()._beside_rows(self.expand(params))
-
     # -- the program -------------------------------------------------------------------------------------------------
 
     def parameters(self):
