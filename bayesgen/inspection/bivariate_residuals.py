@@ -110,7 +110,7 @@ def _apart(leaf, params) -> bool:
         said = leaf.written(params)
     except NoClosedForm:
         return False
-    return said["kind"] in ("list", "count", "gaussian") and bool(np.isinf(said.get("dof", np.inf)).all())
+    return said.kind in ("list", "count", "gaussian") and bool(np.isinf(getattr(said, "dof", np.inf)).all())
 
 
 class _Gaps:
@@ -185,11 +185,11 @@ def _residuals(model, params, rows, labels) -> np.ndarray:
 
 def _features(said, place: int, share, x):
     """Return φ (n, V), NaN where missing, and the means of φ and φ² by class, (K, V), of the column at a place."""
-    if said["kind"] == "list":
-        chance = said["mass"].reshape(len(share), -1, said["mass"].shape[-1])[:, place]
+    if said.kind == "list":
+        chance = said.mass.reshape(len(share), -1, said.mass.shape[-1])[:, place]
         return np.where(np.isnan(x)[:, None], np.nan, x[:, None] == np.arange(chance.shape[1])), chance, chance
-    moments = (said["mean"], said["mean"]) if said["kind"] == "count" else (said["location"], said["scale"] ** 2)
+    moments = (said.mean, said.mean) if said.kind == "count" else (said.location, said.scale**2)
     mean, variance = (v.reshape(len(share), -1)[:, [place]] for v in moments)
-    x = np.log(x + said["shift"]) if "shift" in said else x
+    x = np.log(x + said.shift) if getattr(said, "shift", None) is not None else x
     apart = mean - (middle := share @ mean)
     return x[:, None] - middle, apart, variance + apart**2

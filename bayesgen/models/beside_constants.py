@@ -238,7 +238,7 @@ class BesideConstants(ExponentialFamily):
         """Return the density of the columns that vary, their places, and the values of the others."""
         constant = self.leaf.back(self.constant)
         others = {j: float(constant[j]) for j in range(len(constant)) if j not in self.kept}
-        return self.leaf.written(params) | {"kept": self.kept, "constant": others}
+        return replace(self.leaf.written(params), kept=self.kept, constant=others)
 
     # -- classes -------------------------------------------------------------------------------------------------------
 

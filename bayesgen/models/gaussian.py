@@ -29,12 +29,13 @@ import numpy as np
 from bayesgen.core import program
 from bayesgen.core.errors import DataError, first, refuse_where
 from bayesgen.core.program import static
+from bayesgen.models.kinds import Numbers
 from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, Hyperparameter, hyperparameter, over_rows
 from bayesgen.models.moments import grouped_moments
 from bayesgen.numerics.pieces import as_columns, pieces, scratch
-from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace, student_tail
+from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
 from bayesgen.numerics.student import ColumnProducts
-from bayesgen.numerics.student_gaps import conditional_student, fill_student
+from bayesgen.numerics.student_gaps import tail_with_gaps
 from bayesgen.numerics.sums import finite
 
 LOG_2PI = math.log(2 * math.pi)
@@ -74,41 +75,12 @@ class Gaussian(ExponentialFamily):
         dims = super().dims(site, grouped=grouped)
         return tuple(d for d in dims if site != "variance" or d not in self.tied)
 
-    def select_class(self, params, group):
-        return super().select_class(self.expand(params), group)
-
     def likelihood(self, params):
         return program.dist.Normal(params["mean"], params["variance"] ** 0.5)
 
-    def draw(self, params, rng):
+    def density(self, params):
         params = self.expand(params)
-        return rng.normal(params["mean"], np.sqrt(params["variance"]))
-
-    def student(self, x, params=None) -> Any:
-        """Return the Gaussian or Student-t of each entry, which the other entries do not move."""
-        if params is None:
-            parts = self._student()
-        else:
-            params = self.expand(params)
-            parts = params["mean"], np.sqrt(params["variance"]), np.inf
-        return tuple(beside_rows(value, x) for value in np.broadcast_arrays(*parts))
-
-    def _student(self) -> tuple:
-        """Return location, scale and degrees of freedom of the predictive, where there is a posterior."""
-        return super().student(None)
-
-    def written(self, params=None):
-        known = {"kind": "gaussian", "dof": np.array(np.inf), "kappa": np.array(np.inf)}
-        if params is None:
-            location, scale, dof = self._student()
-            return known | {"location": location, "scale": scale, "dof": np.asarray(dof), "kappa": self._mean_rows}
-        params = self.expand(params)
-        return known | {"location": params["mean"], "scale": np.sqrt(params["variance"])}
-
-    @property
-    def _mean_rows(self) -> np.ndarray:
-        """Rows that the posterior of the mean is worth; infinite where the mean is known."""
-        return np.array(np.inf)
+        return Numbers(params["mean"], np.sqrt(params["variance"]))
 
     def sufficient_statistic(self, x, about=0.0):
         """Return (1, z, z²), z = x - about."""
@@ -158,12 +130,6 @@ class Gaussian(ExponentialFamily):
         return {"mean": statistics.mean, "variance": self.squeeze(total / count)}
 
 
-def beside_rows(value, x):
-    """Reshape a parameter (lead..., features...) to (lead..., 1, D), with an axis for the rows ``x``."""
-    lead = value.shape[: value.ndim - x.ndim + 1]
-    return value.reshape(*lead, 1, -1)
-
-
 _LARGE = 1e6  # powers of 1 + u
 _CELLS = 1 << 18  # entries of all groups that are worked on at a time
 
@@ -178,8 +144,8 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
 
     @classmethod
     @abc.abstractmethod
-    def weak(cls, statistics) -> Self:
-        """Return the default prior, which follows the rows."""
+    def from_guess(cls, *guess: Any, **more: Any) -> Self:
+        """Return the prior of an expert who guesses."""
 
     def parameters(self):
         variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
@@ -189,19 +155,13 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
     @property
     def squared_scale(self):
         """Squared scale of the predictive Student-t."""
-        return self.beta * (self.kappa + 1) / (self.alpha * self.kappa)
+        return self.beta / self.alpha * (1 + 1 / self.kappa)
 
-    def _student(self):
-        return self.mean, self.squared_scale**0.5, 2 * self.alpha
-
-    @property
-    def _mean_rows(self):
-        return self.kappa
-
-    def written(self, params=None):
-        joint = "feature" in self.tied and self.features != (1,) and params is None
-        flags = {"tied": "class" in self.tied, "joint": joint}
-        return super().written(params) | {name: True for name, holds in flags.items() if holds}
+    @functools.cached_property
+    def predicted(self):
+        joint = "feature" in self.tied and self.features != (1,)
+        parts = self.mean, self.squared_scale**0.5, 2 * self.alpha, self.kappa
+        return Numbers(*parts, tied="class" in self.tied, joint=joint)
 
     def predictive(self):
         return program.dist.StudentT(2 * self.alpha, self.mean, self.squared_scale**0.5)
@@ -252,70 +212,8 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
         return {"mean": mean, "variance": self.squeeze(variance)}
 
 
-@dataclass(frozen=True, eq=False)
-class NormalInverseGamma(NormalInverseGammaPrior):
-    """Gaussian feature with a normal-inverse-gamma prior on mean and variance.
-
-    Parameters
-    ----------
-    mean : float or array, shape (features...)
-        Prior mean of the feature's mean, in the units of x.
-    kappa : float or array
-        Number of rows that the prior mean is worth, > 0.
-    alpha, beta : float or array
-        Shape, and scale in squared units of x, of the inverse-gamma prior on the variance, > 0.
-    tied : tuple of {"class", "feature"}, keyword
-        Axes that share one variance; a `GaussianDiscriminant` sets them. Posterior alpha and beta keep these axes, with
-        length 1.
-
-    Examples
-    --------
-    >>> prior = NormalInverseGamma(mean=0.0, kappa=1.0, alpha=2.0, beta=2.0)
-    >>> posterior = prior.update(prior.statistics([1.0, 3.0]))
-    >>> round(float(posterior.beta), 3), float(posterior.alpha)
-    (4.333, 3.0)
-    """
-
-    mean: Hyperparameter = hyperparameter()
-    kappa: Hyperparameter = hyperparameter(positive=True)
-    alpha: Hyperparameter = hyperparameter(positive=True)
-    beta: Hyperparameter = hyperparameter(positive=True)
-    tied: tuple[str, ...] = static(default=(), kw_only=True)  # type: ignore[misc]  # a field, not a class variable
-
-    @classmethod
-    def from_guess(cls, mean: float, sd: float, rows: float) -> Self:
-        """Return the prior of an expert who guesses mean and sd of the column, both worth ``rows`` > 0 rows.
-
-        The mean of the variance is sd².
-
-        >>> NormalInverseGamma.from_guess(mean=120, sd=10, rows=20)
-        NormalInverseGamma(mean=120, kappa=20, alpha=11, beta=1000)
-        """
-        return cls(mean, rows, 1 + rows / 2, sd**2 * rows / 2)
-
-    @classmethod
-    def weak(cls, statistics) -> Self:
-        """Return the default prior: the data's location, worth 0.01 row, and within-class scale, worth two rows."""
-        mean, variance, _ = statistics.pooled
-        return cls.unchecked(mean=mean, kappa=np.array(0.01), alpha=np.array(1.0), beta=variance)
-
-    def untied(self):
-        tied = tuple(name for name in self.tied if name != "class")
-        return self.revised(tied=tied)
-
-    def marginal(self, columns) -> Self:
-        """Return the model of some of the features, along the last axis."""
-        every = self.batch_shape[-1:]
-        values = {name: getattr(self, name) for name in ("mean", "kappa", "alpha", "beta")}
-        return self.revised(**{name: a[..., columns] if a.shape[-1:] == every else a for name, a in values.items()})
-
-    def mean_scores(self):
-        """Return the means of μ/σ², (..., D), and of Σ_j μ_j²/σ_j², (...): P m and Σ (P m² + 1/kappa), P = alpha/beta.
-
-        1/σ² is Gamma(alpha, rate beta) with mean P, and μ given σ² has mean m and variance σ²/kappa.
-        """
-        weights = self.alpha / self.beta * self.mean
-        return weights, (weights * self.mean + 1 / self.kappa).sum(-1)
+class UnknownVariance(NormalInverseGammaPrior):
+    """Features that are Gaussian themselves, whose mean is unknown or known: ``kappa`` is then infinite."""
 
     @functools.cached_property
     def _normaliser(self):
@@ -385,35 +283,81 @@ class NormalInverseGamma(NormalInverseGammaPrior):
                         result[k, piece] = density(columns, room, k, ~np.isnan(columns))
         return result.T.reshape(len(x), *groups)
 
-    def student(self, x, params=None):
-        """Return the predictive; observed entries that share the variance with a missing one inform it."""
-        mean, width, dof = super().student(x, params)
-        if params is not None or "feature" not in self.tied:
-            return mean, width, dof
-        return conditional_student(x, mean[..., 0, :], width.mT**2 * np.eye(x.shape[1]), dof[..., 0, 0])
-
-    def fill(self, x, group, rng, params=None):
-        """Draw the missing entries; observed entries that share the variance with a missing one inform it."""
-        if params is not None or "feature" not in self.tied:
-            return super().fill(x, group, rng, params)
-        values = np.broadcast_arrays(self.mean, self.squared_scale, 2 * self.alpha)
-        mean, square, dof = (value.reshape(-1, x.shape[1]) for value in values)
-        return fill_student(x, group, mean, square[:, None] * np.eye(x.shape[1]), dof[:, 0], rng)
-
     def tail_probability(self, x):
         """Return the tail of one feature, or of d observed with one variance: δ²/d ~ F(d, 2 alpha); 1 if d = 0."""
         x = self.check(x)
-        groups = self._groups(x)
-        rows = x.reshape(len(x), -1)
+        groups, rows = self._groups(x), x.reshape(len(x), -1)
         if rows.shape[1] > 1 and "feature" not in self.tied:
             return super().tail_probability(x)
-        mean, width, dof = (over_rows(a, groups, x) for a in (self.mean, self._normaliser[1], 2 * self.alpha))
-        z = np.nan_to_num((rows - mean[:, None]) * width[:, None])
-        seen = (~np.isnan(rows)).sum(1)
-        with np.errstate(over="ignore"):
-            square = (z * z).sum(2)
-        tail = student_tail(square, seen, dof[:, :1])
-        return np.where(seen, tail, 1.0).T.reshape(len(x), *groups)
+        mean, square, dof = (over_rows(a, groups, x) for a in (self.mean, self.squared_scale, 2 * self.alpha))
+        tail = tail_with_gaps(rows, mean, square[..., None] * np.eye(rows.shape[1]), dof[:, 0])
+        return tail.T.reshape(len(x), *groups)
+
+
+@dataclass(frozen=True, eq=False)
+class NormalInverseGamma(UnknownVariance):
+    """Gaussian feature with a normal-inverse-gamma prior on mean and variance.
+
+    Parameters
+    ----------
+    mean : float or array, shape (features...)
+        Prior mean of the feature's mean, in the units of x.
+    kappa : float or array
+        Number of rows that the prior mean is worth, > 0.
+    alpha, beta : float or array
+        Shape, and scale in squared units of x, of the inverse-gamma prior on the variance, > 0.
+    tied : tuple of {"class", "feature"}, keyword
+        Axes that share one variance; a `GaussianDiscriminant` sets them. Posterior alpha and beta keep these axes, with
+        length 1.
+
+    Examples
+    --------
+    >>> prior = NormalInverseGamma(mean=0.0, kappa=1.0, alpha=2.0, beta=2.0)
+    >>> posterior = prior.update(prior.statistics([1.0, 3.0]))
+    >>> round(float(posterior.beta), 3), float(posterior.alpha)
+    (4.333, 3.0)
+    """
+
+    mean: Hyperparameter = hyperparameter()
+    kappa: Hyperparameter = hyperparameter(positive=True)
+    alpha: Hyperparameter = hyperparameter(positive=True)
+    beta: Hyperparameter = hyperparameter(positive=True)
+    tied: tuple[str, ...] = static(default=(), kw_only=True)  # type: ignore[misc]  # a field, not a class variable
+
+    @classmethod
+    def from_guess(cls, mean: float, sd: float, rows: float) -> Self:
+        """Return the prior of an expert who guesses mean and sd of the column, both worth ``rows`` > 0 rows.
+
+        The mean of the variance is sd².
+
+        >>> NormalInverseGamma.from_guess(mean=120, sd=10, rows=20)
+        NormalInverseGamma(mean=120, kappa=20, alpha=11, beta=1000)
+        """
+        return cls(mean, rows, 1 + rows / 2, sd**2 * rows / 2)
+
+    @classmethod
+    def weak(cls, statistics) -> Self:
+        """Return the default prior: the data's location, worth 0.01 row, and within-class scale, worth two rows."""
+        mean, variance, _ = statistics.pooled
+        return cls.unchecked(mean=mean, kappa=np.array(0.01), alpha=np.array(1.0), beta=variance)
+
+    def untied(self):
+        tied = tuple(name for name in self.tied if name != "class")
+        return self.revised(tied=tied)
+
+    def marginal(self, columns) -> Self:
+        """Return the model of some of the features, along the last axis."""
+        every = self.batch_shape[-1:]
+        values = {name: getattr(self, name) for name in ("mean", "kappa", "alpha", "beta")}
+        return self.revised(**{name: a[..., columns] if a.shape[-1:] == every else a for name, a in values.items()})
+
+    def mean_scores(self):
+        """Return the means of μ/σ², (..., D), and of Σ_j μ_j²/σ_j², (...): P m and Σ (P m² + 1/kappa), P = alpha/beta.
+
+        1/σ² is Gamma(alpha, rate beta) with mean P, and μ given σ² has mean m and variance σ²/kappa.
+        """
+        weights = self.alpha / self.beta * self.mean
+        return weights, (weights * self.mean + 1 / self.kappa).sum(-1)
 
     # -- where classes or features share one variance ----------------------------------------------------------------
 
