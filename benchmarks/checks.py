@@ -29,7 +29,6 @@ def run(quick: bool = False) -> list[Table]:
 
             def alone(rows=rows, y=y, classifier=classifier):
                 generative.findings = lambda *_, **__: ()
-
                 try:
                     return classifier.fit(rows, y)
                 finally:

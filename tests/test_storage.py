@@ -116,10 +116,8 @@ def answers(estimator, X):
 
 def same(a, b):
     """Compare estimators, and all their state, to the bit."""
-    told = {"_told"}  # what was told in this process, which a file does not keep
-    assert type(a) is type(b) and vars(a).keys() - told == vars(b).keys() - told
-    for name in vars(a).keys() - told:
-        value = vars(a)[name]
+    assert type(a) is type(b) and vars(a).keys() == vars(b).keys()
+    for name, value in vars(a).items():
         other = vars(b)[name]
         if isinstance(value, np.ndarray):
             assert value.dtype == other.dtype

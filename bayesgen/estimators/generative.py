@@ -1,6 +1,7 @@
 """The generative classifiers: read the table, run an inference on what is kept of its rows, ask the posterior."""
 
 import abc
+import weakref
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -23,6 +24,8 @@ from bayesgen.posterior.posterior import Posterior
 from bayesgen.tables.findings import ANSWERS, findings, tell
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Schema
+
+TOLD: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # findings told of a fit, which are no part of it
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -68,11 +71,10 @@ class GenerativeClassifier(ClassifierMixin, Estimator, abc.ABC):
         features = getattr(self, "features", None)
         named = hasattr(self, "feature_names_in_") and isinstance(features, str) and features == "auto"
         skip = {*(ANSWERS.keys() - self._answers if named else ANSWERS), *(() if self._weak else ("constant",))}
-        self._told = tell(findings(self.schema_, self.statistics_, rows, self.classes_, skip), told)
+        TOLD[self] = tell(findings(self.schema_, self.statistics_, rows, self.classes_, skip), told)
 
     # kinds of findings of numbers that stand for answers, where these may be taken as Gaussian
     _answers: ClassVar[Any] = ()
-    _told = ()  # kinds and columns of the findings of this fit that were told
 
     def _infer(self, inference, model, statistics) -> Posterior:
         """Return the posterior of a model with its prior."""

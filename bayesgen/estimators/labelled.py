@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from bayesgen.core.errors import Argument, InputError, listed
 from bayesgen.estimators import settings, streaming
 from bayesgen.estimators.additive import Additive
-from bayesgen.estimators.generative import GenerativeClassifier
+from bayesgen.estimators.generative import TOLD, GenerativeClassifier
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.tables.learned_rows import LearnedRows, declared_classes
 from bayesgen.tables.rows import fingerprint
@@ -100,7 +100,7 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
             template, statistics = self._summarise(schema, rows)
             self._learn(schema, template, statistics if first else self.statistics_ + statistics)
             self._temper()
-        self._tell_findings(rows, () if first else self._told)
+        self._tell_findings(rows, () if first else TOLD.get(self, ()))
         return self
 
     def fit_statistics(self, schema: Schema, statistics: ClassStatistics | Literal[0], classes) -> Self:
@@ -159,7 +159,7 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
 
     def _learn_sums(self, sums, like):
         named = hasattr(like, "feature_names_in_")
-        self._learn_statistics(like.schema_.of_more(), sums, like.classes_, named, like._told)
+        self._learn_statistics(like.schema_.of_more(), sums, like.classes_, named, TOLD.get(like, ()))
 
     def _learn_statistics(self, schema, statistics, classes, named: bool | None = None, told=()) -> None:
         """Learn from sums under a schema; columns x0, x1, ... had no names where ``named`` does not tell."""
