@@ -266,7 +266,7 @@ def cleaned(
         check_named(column, read.table.columns, "--unit: ")
     targets = _several(target or ())
     features = [column for column in read.table.columns if column not in targets]
-    return read, prepare(read.table, target, model, read.gaps, Roles.said(features, roles), read.reading)
+    return read, prepare(read.table, target, model, read.gaps, Roles.said(features, roles), read.reading, read.doubts)
 
 
 def _several(names: str | Collection[str]) -> list[str]:

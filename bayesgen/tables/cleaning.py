@@ -124,6 +124,7 @@ def prepare(
     gaps: Mapping[str, pd.Series] | None = None,
     roles: Roles | None = None,
     reading: Reading | None = None,
+    doubts: Collection[str] = (),
 ) -> Prepared:
     """Split a table into columns and classes, leaving out what ``model`` cannot use.
 
@@ -131,6 +132,7 @@ def prepare(
     "gda", "full" and "shared" take columns of numbers only, and "gda", whose inferences are compared, takes rows
     without gaps only. By ``gaps``, the spelling of missing entries in a file, a Series by row for each column, these
     are counted. The columns carry the account ``reading`` of how the file was written, with the formats of dates.
+    ``doubts`` are told first: of columns that were left out, so that none need be left.
     """
     roles = roles or Roles()
     table = table.set_axis(table.columns.map(str), axis=1)
@@ -140,7 +142,7 @@ def prepare(
         check_named(column, table.columns)
     if not len(table):
         raise ValueError("the table is empty: it has columns, but no rows")
-    suspicions, notes, X, y, rows = list[str](), list[str](), table, None, np.arange(len(table))
+    suspicions, notes, X, y, rows = [*doubts], list[str](), table, None, np.arange(len(table))
     if targets:
         of: Any = table[targets]
         known = of.notna().any(axis=1).to_numpy()
@@ -176,6 +178,8 @@ def prepare(
         else:
             notes.append(f"{named(columns)} {what}")
     X = pd.DataFrame({column: look.usable for column, look in kept.items()}, index=X.index)
+    if doubts and not X.shape[1]:
+        return Prepared(X, y, rows, tuple(suspicions), tuple(notes), names.reset_index(drop=True), {}, None)
     if not X.shape[1]:
         raise ValueError("; ".join(["no column is left to learn from", *suspicions, *notes]))
 

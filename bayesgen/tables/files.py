@@ -35,6 +35,7 @@ class TableFile:
     gaps: dict  # spelling of each missing entry, by column: a Series by row
     notes: tuple[str, ...] = ()  # such as categories that Parquet does not keep
     reading: Reading = Reading()  # how it was written
+    doubts: tuple[str, ...] = ()  # columns that have two readings, which are left out, with the options for each
 
 
 def read(
@@ -64,7 +65,7 @@ def read(
     content : bytes, optional
         Content of the file, where it is read already; of the standard input where the name is "-".
     """
-    reading, later = reading or Reading(), used is not None
+    reading, later, doubted = reading or Reading(), used is not None, ()
     missing = set(reading.missing)
     path, source = Path(name), name
     if not path.is_file() and name in data.names():
@@ -97,21 +98,22 @@ def read(
         wanted: dict[str, Kind] = {name: "text" for name, _ in table} if later else {}
         wanted |= kinds or {}
         limits = reading.limits if used is None else reading.limited(used)
-        told = list[str]()
+        told, doubts = list[str](), dict[str, str]()
         if not later:
             table = _without_words(table, wanted, missing)
             numbers = {column: texts for column, texts in table if wanted.get(column) in (None, "number")}
-            reading, told = as_written(numbers, missing, reading)
+            reading, told, doubts = as_written(numbers, missing, reading, reading.sep or fields.sep)
+            table = [(name, texts) for name, texts in table if name not in doubts or wanted.get(name)]
         with located(source):
             columns, gaps, notes, account = _of_fields(dict(table), missing, wanted, reading, limits, later)
-        notes = [*fields.notes, *told, *notes]
+        notes, doubted = [*fields.notes, *told, *notes], tuple(doubts.values())
         signs = {"decimal": reading.decimal or ".", "thousands": reading.thousands, "limits": bool(limits)}
         account = replace(account, sep=reading.sep or fields.sep, plain=reading.plain, **signs)
     account = replace(account, missing=reading.missing, date_order=reading.date_order, sheet=reading.sheet)
     notes += [] if content is not None else _misnamed(path, file)
     rows = pd.RangeIndex(len(table[0][1]) if table else 0)
     frame = pd.DataFrame({name: values.array for name, values in columns.items()}, index=rows)
-    return TableFile(frame, source, gaps, tuple(notes), account)
+    return TableFile(frame, source, gaps, tuple(notes), account, doubted)
 
 
 def _csv(fields: Fields) -> list[tuple[str, "pa.Array"]]:

@@ -74,11 +74,11 @@ class CsvFiles(Source):
         if first is None:
             return
         table = {name: first.column(name) for name in self._how}
-        self.reading, told = as_written(table, self.missing, self.reading)
+        self.reading, told, doubts = as_written(table, self.missing, self.reading, self.reading.sep)
         self.reading = replace(self.reading, decimal=self.reading.decimal or ".")
         self._how = self._ways(self._how)
         beside = [f"{column!r}: the unit {unit} dropped" for column, unit in self.reading.units.items()]
-        for note in [*told, *beside]:
+        for note in [*told, *(doubt.replace(" left out", "") for doubt in doubts.values()), *beside]:
             warn(InputWarning(note.replace("--", "")))
 
     def declare(self, kinds):
