@@ -9,6 +9,7 @@ from test_cli_compare import run
 
 import bayesgen as bg
 from bayesgen.comparison import compare
+from bayesgen.tables.suspicions import gap_codes
 
 N = 120
 RNG = np.random.default_rng(0)
@@ -121,3 +122,44 @@ def test_fit_and_compare_print_the_record_and_hold_copies_together(tmp_path):
     with pytest.warns(UserWarning, match="rows repeat another"):
         scores = compare(X.drop(columns="y"), X["y"], inferences=["exact"]).scores("exact")
     assert result["inferences"]["exact"]["log_loss"] == pytest.approx(scores.log_loss, rel=1e-12)
+
+
+CLEAN = {
+    "caps": lambda rng, n: np.minimum(rng.normal(80, 15, n).round(), 99),
+    "counts with many zeros": lambda rng, n: rng.poisson(20, n) * (rng.random(n) < 0.7),
+    "halves of a limit": lambda rng, n: (x := rng.lognormal(3, 1, n).round(1)) * (x >= 5) + 2.5 * (x < 5),
+    "long tails": lambda rng, n: rng.lognormal(3, 2, n).round(),
+    "without a mean": lambda rng, n: rng.standard_cauchy(n).round(1),
+    "marks": lambda rng, n: rng.integers(1, 6, n),
+    "ages": lambda rng, n: rng.integers(18, 100, n),
+    "percent": lambda rng, n: rng.integers(0, 101, n),
+    "two groups": lambda rng, n: np.where(rng.random(n) < 0.1, rng.normal(100, 1, n), rng.normal(0, 1, n)).round(1),
+    "cold": lambda rng, n: rng.normal(-5, 8, n).round(),
+}
+
+
+@pytest.mark.parametrize("kind", CLEAN)
+def test_no_number_of_a_clean_column_is_a_code(kind):
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        x = CLEAN[kind](rng, int(rng.choice([12, 25, 60, 150, 400, 1000])))
+        assert gap_codes(x) == [], x
+
+
+@pytest.mark.parametrize("code", [-999, 999, -9, 99, -99, 777])
+def test_codes_of_missing_answers_are_told_first_and_the_option_reads_them(tmp_path, code):
+    rng, found = np.random.default_rng(1), 0
+    for rows in (60, 200, 400) * 5:
+        x = rng.normal(45, 6, rows).round(1)
+        gone = rng.choice(rows, 6, replace=False)
+        x[gone] = code
+        y = np.resize(["a", "b", "b"], rows)
+        pd.DataFrame({"x": x, "z": rng.normal(size=rows), "y": y}).to_csv(tmp_path / "t.csv", index=False)  # -999.0
+        _, account = bg.read_table(tmp_path / "t.csv", "y")
+        told = [text for text in account.suspicions if f"x {code} in 6 rows lies apart" in text]
+        if told:
+            assert account.suspicions[0] == told[0] and told[0].endswith(f"missing='{code}'")
+            table, again = bg.read_table(tmp_path / "t.csv", "y", missing=str(code))
+            assert np.flatnonzero(table["x"].isna()).tolist() == sorted(gone) and not again.suspicions
+        found += bool(told)
+    assert found >= 13

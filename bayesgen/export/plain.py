@@ -258,7 +258,7 @@ def _learned_from(classifier) -> tuple[float | None, np.ndarray | None]:
 def _reading(reading) -> dict[str, Any]:
     """Return how the file of the fit was written, as the scorer reads texts; without a file a page has its language."""
     signs = {"decimal": reading.decimal or ".", "thousands": reading.thousands}
-    return {"file": reading.percent is not None, "sep": reading.sep, **signs, "missing": reading.missing}
+    return {"file": reading.percent is not None, "sep": reading.sep, **signs, "missing": reading.words}
 
 
 def _columns(classifier) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ from bayesgen.tables.numerals import Numerals, Unread
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.repeats import columns_of, repeats
 from bayesgen.tables.shares import Shares, labels_or_shares, most
-from bayesgen.tables.suspicions import gap_words, of_target, of_telling
+from bayesgen.tables.suspicions import gap_words, of_codes, of_target, of_telling
 from bayesgen.tables.text import alike, counts_of, numbers, tell_alike
 
 
@@ -177,6 +177,8 @@ def prepare(
             suspicions.append(f"{', '.join(map(quoted, columns))} {what}")
         else:
             notes.append(f"{named(columns)} {what}")
+    plain = ((name, look.seen) for name, look in kept.items() if look.plain and look.role not in ("date", "bernoulli"))
+    suspicions[len(doubts) : len(doubts)] = of_codes((name, np.asarray(values, float)) for name, values in plain)
     X = pd.DataFrame({column: look.usable for column, look in kept.items()}, index=X.index)
     if doubts and not X.shape[1]:
         return Prepared(X, y, rows, tuple(suspicions), tuple(notes), names.reset_index(drop=True), {}, None)

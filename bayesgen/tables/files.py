@@ -66,7 +66,7 @@ def read(
         Content of the file, where it is read already; of the standard input where the name is "-".
     """
     reading, later, doubted = reading or Reading(), used is not None, ()
-    missing = set(reading.missing)
+    missing = set(reading.words)
     path, source = Path(name), name
     if not path.is_file() and name in data.names():
         path, source = data.path(name), f"{name} (built in)"

@@ -75,6 +75,12 @@ class Reading:
         if unknown := [form for form in self.dates.values() if form not in ("", *FORMATS)]:
             raise ValueError(f"dates are written in one of {FORMATS}, not as {unknown[0]!r}")
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words for a gap, beside an empty field; a whole number as files with fractions write it too."""
+        whole = [word for word in self.missing if word.removeprefix("-").isdecimal()]
+        return (*self.missing, *(word + end for word in whole for end in (".0", ",0", ".00", ",00")))
+
     def numerals(self, column: str | None = None) -> Numerals:
         """Return the way in which the numbers of a column are written, or those of the file."""
         if column in self.plain:
@@ -127,7 +133,7 @@ class Reading:
         (1.2, 37.6)
         """
         text, beside = text.strip(BLANKS), list(beside)
-        if not text or text in self.missing or text.lower() in GAP_WORDS:
+        if not text or text in self.words or text.lower() in GAP_WORDS:
             return np.nan
         percent, unit, number = column in (self.percent or ()), self.units.get(column, ""), text
         for one in filter(None, [*beside, unit]):

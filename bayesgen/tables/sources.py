@@ -45,8 +45,8 @@ class CsvFiles(Source):
     """CSV files with a header, of the same columns; all is text until all of it has been seen, or a schema is given."""
 
     def __init__(self, paths: list[str], reading: Reading, used: Collection[str]):
-        self.paths, self.missing, limits = paths, set(reading.missing), reading.limited(used)
-        self.reading = replace(reading, missing=tuple(sorted(self.missing)))
+        self.paths, self.missing, limits = paths, set(reading.words), reading.limited(used)
+        self.reading = replace(reading, missing=tuple(sorted(reading.missing)))
         self._files: list[Fields] = []
         self._notes = set[tuple[str, str]]()  # those of files that were told
         for path in self.paths:

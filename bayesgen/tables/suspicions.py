@@ -4,6 +4,7 @@ They are to be looked at before a score is believed, and stand with those about 
 in one record, `Prepared.suspicions`.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 
@@ -15,7 +16,47 @@ from bayesgen.tables.labels import copies
 from bayesgen.tables.text import GAP_WORDS, alike, numbers, tell_alike
 
 _MANY, _EACH = 20, 50  # classes up to which, and rows of each from which, a target of text does not have many
+_CODES = (-8, -9, *(sign * code for code in (98, 99, 998, 999, 9998, 9999, 99999) for sign in (-1, 1)))  # for a gap
+_LEAST = 0.02  # of the range of a column: its tail is not taken for shorter
 _FIRST, _FEWEST = 1000, 5  # rows that are looked at before all; of a class, and of a value, that do not agree by chance
+
+
+def gap_codes(values: np.ndarray) -> list[float]:
+    r"""Return the numbers at the ends of a column (n,) that seem codes for a missing answer, such as -999 and 99.
+
+    Above an exponential tail of mean s, k numbers lie beyond a gap g with the probability exp(-k g/s) (Renyi 1953). By
+    the excesses e_1, ..., e_m of the :math:`\sqrt n` farthest others, under the prior 1/s, it is the Pareto tail
+    :math:`(1 + k g / \sum e_i)^{-m}`, which has to be below 1e-4, with k up to 3. A usual code need be there once; any
+    other twice, and farther from the others than these from each other. 0 is none.
+
+    >>> gap_codes(np.array([*range(20, 90), -99, 999])), gap_codes(np.array([*range(20, 60), 61, 61]))
+    ([-99.0, 999.0], [])
+    """
+    found, known = list[float](), np.asarray(values, float)
+    known = known[np.isfinite(known)]
+    plain = known[~np.isin(known, _CODES)]
+    for side in (-1, 1):
+        x, inner = side * known, side * plain
+        others = x[x <= inner.max(initial=-np.inf)]
+        if not (listed := len(others) < len(x)):
+            others, inner = x[x < x.max(initial=-np.inf)], inner[inner < x.max(initial=-np.inf)]
+        beyond, codes = len(x) - len(others), np.unique(x[x > others.max(initial=-np.inf)])
+        if len(np.unique(inner[:_FIRST])) < _FEWEST or 2 * beyond > len(x) or 0 in codes:
+            continue
+        tail = np.sort(np.partition(others, -(count := math.isqrt(len(others))))[-count:])
+        gap, excess = codes[0] - tail[-1], np.maximum(tail[1:] - tail[0], _LEAST * np.ptp(inner)).sum()
+        apart = listed or (beyond > 1 and gap > np.ptp(inner))
+        if apart and (count - 1) * np.log1p(min(beyond, 3) * gap / excess) > -np.log(1e-4):
+            found += (side * codes).tolist()
+    return found
+
+
+def of_codes(columns) -> Iterator[str]:
+    """Yield suspicions about codes for a missing answer, of pairs of a name and its numbers (n,)."""
+    for name, values in columns:
+        for code in gap_codes(values):
+            rows = counted(int((values == code).sum()), "row")
+            yield f"{quoted(name)} {code:g} in {rows} lies apart, as codes for missing answers do: --missing '{code:g}'"
 
 
 def record(suspicions: Collection[str]) -> list[str]:
