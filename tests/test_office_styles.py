@@ -259,9 +259,14 @@ def test_words_in_rows_without_a_class_spoil_no_column(tmp_path):
     assert "1 row left out: no y (1 'none')" in account.notes
 
 
-def test_dates_with_years_of_two_digits_are_told(tmp_path):
-    path = written(tmp_path, {"v": [f"{i % 4 + 1:02}.{i % 6 + 1:02}.24" for i in range(60)]})
-    assert "v ambiguous: dates with a year of two digits, it seems" in str(bg.read_table(path, "y")[1])
+FORMS = ["{d:02}.{m:02}.24"]
+FORMS += ["{d:02} Apr 26", "{d}. M\u00e4rz 2026", "{d} f\u00e9vr. 2026", "{d} de mayo de 2026", "{d} giugno 26"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_dates_that_are_not_read_are_told(tmp_path, form):
+    path = written(tmp_path, {"v": [form.format(d=i % 4 + 1, m=i % 6 + 1) for i in range(60)]})
+    assert "v ambiguous: dates, it seems" in str(bg.read_table(path, "y")[1])
 
 
 @pytest.mark.compiles

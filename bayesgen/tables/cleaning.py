@@ -343,8 +343,8 @@ def _doubts(look: _Look, model: str) -> Iterator[str]:
         yield "ambiguous: few distinct whole numbers; --categorical makes categories"
     if verdict and verdict.unread:
         yield f"ambiguous: numbers as text{how_read(verdict.unread, look.name, look.how)}; taken as categories"
-    if dates.two_digits(texts.unique()):
-        yield "ambiguous: dates with a year of two digits, it seems, taken as categories; with four --date reads them"
+    if dates.seem(texts.unique()):
+        yield "ambiguous: dates, it seems, taken as categories; written as 2024-01-31 --date reads them"
     numbers: Any = pd.to_numeric(texts, errors="coerce")  # a Series of a Series, which the stubs do not say
     words = texts[numbers.isna()]
     if 2 * len(words) < len(texts):

@@ -78,7 +78,7 @@ def as_written(
     ways = [usual, reading.numerals()] if said else [replace(how, limits=reading.limits) for how in WAYS]
     if said and reading.thousands != ".":
         return reading, [], doubts
-    while (found := way_of(table, missing, reading.units, ways)) and len(found.ways) > 1:
+    while (found := way_of(table, missing, reading.units, ways)) and found.column:
         doubts[found.column] = _doubt(found.column, found.entry, reading.units, found.ways)
         table = {name: fields for name, fields in table.items() if name != found.column}
     if not said and sep != "," and (found is None or found.ways[0].decimal == "."):
