@@ -337,7 +337,7 @@ def clinic(rows=120):
         return f"{value:,.{places}f}".translate({44: ".", 46: ","})
 
     heat, ferritin, rate = rng.normal(37 + sick, 0.6), np.exp(rng.normal(6 + sick, 1)), rng.random(rows) * 100
-    lines = ["Nr;Temperatur;Ferritin;Rate;CRP;Aufnahme;Geschlecht;Sepsis"]
+    lines = ["Nr;Fieber;Ferritin;Rate;CRP;Aufnahme;Geschlecht;Sepsis"]
     for i in range(rows):
         crp = rng.gamma(2.0)
         day = pd.Timestamp("2024-01-01") + pd.Timedelta(days=int(rng.integers(400)))
@@ -356,7 +356,7 @@ def test_rows_pasted_from_the_file_of_the_fit_are_answered_as_in_python(tmp_path
         warnings.simplefilter("ignore")
         table, account = bg.read_table(tmp_path / "t.csv", "Sepsis", **options)
         classifier = bg.NaiveBayesClassifier(account.features).fit(table.drop(columns="Sepsis"), table["Sepsis"])
-    assert classifier.schema_.reading.units == {"Temperatur": "\u00b0C"}
+    assert classifier.schema_.reading.units == {"Fieber": "\u00b0C"}
     p = classifier.predict_proba(table.drop(columns="Sepsis"))
     page = paged(classifier)
     for text in (clinic(), clinic().replace(";", "\t")):

@@ -175,6 +175,7 @@ def fit(
             rows = functools.partial(folders.Cleaned, file, str(of), prepared.X)
             large = None if sample is None else Large(sample, str(of), rows)
             classifier = _learn(model, prepared, how, seed, group, large)
+            classifier.schema_ = classifier.schema_.of_target(of)
             terminal.tell_table(out, read, of, prepared, classifier.schema_)
             if model == "averaged":
                 terminal.tell_scores(out, classifier.scores_)

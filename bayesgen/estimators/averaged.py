@@ -220,14 +220,14 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
         groups : array, shape (n,), optional
             Label of what a row belongs to, where rows belong together: a patient, a batch, a day. Rows of one group are
             left out together, so that exponents and weights suit rows of new groups. A row whose label is missing
-            stands for itself. Without groups, copies of rows leave together (see Notes); ``range(n)`` says that there
-            are none.
+            stands for itself. Without groups, copies of rows leave together (see Notes); under ``range(n)`` none do.
         classes, label_weight : optional
-            Class of each column of shares, and the votes that a row is worth; see `NaiveBayesClassifier.fit`. A row
-            leaves with all its shares and their weight, so that none predicts its own other half.
+            As in `NaiveBayesClassifier.fit`. A row leaves with all its shares: none predicts its own other half.
         """
         averaged_settings.check_settings(self)
-        return self._learn(X, *for_fit(y, classes, sample_weight, label_weight), groups)
+        self._learn(X, *for_fit(y, classes, sample_weight, label_weight), groups)
+        self.schema_ = self.schema_.of_target(y)
+        return self
 
     def _learn(self, X, y, sample_weight, groups):
         with self._whole():

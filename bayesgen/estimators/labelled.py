@@ -60,11 +60,11 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
             How many votes the shares of a row are worth; default 1. With the number of raters it is one row a vote.
         """
         with self._whole():
-            y, sample_weight = for_fit(y, classes, sample_weight, label_weight)
+            given, (y, sample_weight) = y, for_fit(y, classes, sample_weight, label_weight)
             labels = class_labels(y)
             group_codes(groups, len(labels), sample_weight)  # or raise
             table, chosen, weight = existing(self.table(X, reset=True), labels, sample_weight)
-            schema = self._learn_schema(table)
+            schema = self._learn_schema(table).of_target(given)
             self.classes_, codes = class_codes(chosen)
             check_all_shared(codes, self.classes_, weight)
             warn_of_weightless(labels, self.classes_, sample_weight)

@@ -66,12 +66,12 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
             How many votes the shares of a row are worth; default 1. With the number of raters it is one row a vote.
         """
         with self._whole():
-            inference, y = resolve(self.inference), labels_or_shares(y, classes, getattr(self, "order", None))
+            inference, given, y = resolve(self.inference), y, labels_or_shares(y, classes, getattr(self, "order", None))
             sample_weight = vote_weight(y, sample_weight, label_weight)
             classes = self._declared(classes, y, sample_weight)
             labels = class_labels(y)
             columns, z, present, weight = self._rows(X, labels, sample_weight)
-            self.classes_, codes = class_codes(present, classes)
+            self.schema_, (self.classes_, codes) = self.schema_.of_target(given), class_codes(present, classes)
             self._check_classes(classes)
             check_all_shared(codes, self.classes_, weight)
             warn_of_weightless(labels, self.classes_, sample_weight)

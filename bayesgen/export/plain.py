@@ -60,9 +60,10 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         taken.posterior_ = kept
         shipped = [len(next(iter(each.flat.values()))) for each in (kept, posterior.as_draws())]
     entries = Entries(_columns(classifier))
-    columns, place = entries.columns, entries.place
+    columns, place, said = entries.columns, entries.place, classifier.schema_.reading
     made = {
         "classes": [str(label) for label in classifier.classes_.tolist()],
+        "target": classifier.schema_.target,
         "columns": columns,
         "unused": [name for name in classifier.schema_.columns if name not in place],
         "generative": generative,
@@ -72,7 +73,8 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         "unseen": getattr(classifier, "unseen", "error"),
         "exponent": float(getattr(classifier, "exponent_", 1.0)),
         "order": [place[column] for column in classifier.schema_.block_of],
-        "reading": _reading(classifier.schema_.reading),
+        "reading": {"file": said.percent is not None, "sep": said.sep, "missing": said.words}
+        | {"decimal": said.decimal or ".", "thousands": said.thousands},
     }
     if any(column["kind"] == "date" for column in columns):
         made["forms"] = {form: dates.pattern(form).pattern.replace("(?P<", "(?<") for form in dates.FORMATS}
@@ -253,12 +255,6 @@ def _learned_from(classifier) -> tuple[float | None, np.ndarray | None]:
     else:
         counts = statistics.classes.total()
     return (float(counts.sum()), counts) if counts.any() else (None, None)  # none are kept of rows in batches
-
-
-def _reading(reading) -> dict[str, Any]:
-    """Return how the file of the fit was written, as the scorer reads texts; without a file a page has its language."""
-    signs = {"decimal": reading.decimal or ".", "thousands": reading.thousands}
-    return {"file": reading.percent is not None, "sep": reading.sep, **signs, "missing": reading.words}
 
 
 def _columns(classifier) -> list[dict[str, Any]]:
