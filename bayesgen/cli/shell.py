@@ -102,9 +102,15 @@ class Csv:
         list[str] | None,
         typer.Option(
             help="What is missing beside an empty field, with commas between: NA,?,-999. In a column of numbers NA, "
-            "NaN and null are missing anyway."
+            "NaN and null are missing anyway. age=999 is of one column."
         ),
     ] = None
+    same: Annotated[
+        list[str] | None, typer.Option(help="Texts of a column that mean one, the first of them: sex=m,M,male.")
+    ] = None
+    blank: Annotated[list[str] | None, typer.Option(help="What an empty field of a column means, such as tick=no.")] = (
+        None
+    )
     sep: Annotated[
         str | None,
         typer.Option(
@@ -143,7 +149,8 @@ class Csv:
         return estimator.schema_.reading.given(**self._said())
 
     def _said(self) -> dict[str, Any]:
-        said = vars(self) | {"missing": tuple(split(self.missing)), "limits": self.limits or None}
+        gaps = split(self.missing, [one for one in self.missing or () if "=" in one])
+        said = vars(self) | {"missing": gaps, "limits": self.limits or None}
         if wrong := [value for value in said["unit"] or () if not all(value.rpartition("=")[::2])]:
             raise ValueError(f"--unit takes a column and its unit, such as price=€, not {wrong[0]!r}")
         said["units"] = {c: u for c, _, u in (value.rpartition("=") for value in said.pop("unit") or ())} or None

@@ -29,7 +29,7 @@
 
   /** The value that a text means in a column, undefined where it is empty; throws an Error for a text that means none. */
   function value_of({ name, choices }, text, beside) {
-    const column = scored.get(name), stripped = text.replace(AROUND, "");
+    const column = scored.get(name), stripped = meaningOf(column, text);
     const found = choices && chosen(choices, column, stripped);
     if (found) return found.value;
     if (column.kind === "duration" && /^[^:DP]+$/.test(stripped) && !GAPS.has(stripped.toLowerCase())) return `P${numberOf(column, stripped, signs, ["days"])}D`;
@@ -77,7 +77,7 @@
     const field = element("div", { className: "field" }, shown_as, unit, back);
     const box = element("div", { className: "entry" }, element("div", {}, label, help), element("div", {}, field, note));
     const text = () => (inputs[0].type === "radio" ? inputs.find((one) => one.checked)?.value ?? "" : inputs[0].value);
-    const read = () => (column.choices && text() !== "" ? column.choices[text()].value : value_of(column, text(), [column.unit, scored.get(column.name).unit].filter(Boolean)));
+    const read = () => (text() === "" ? undefined : column.choices ? column.choices[text()].value : value_of(column, text(), [column.unit, scored.get(column.name).unit].filter(Boolean)));
     const clear = () => inputs.forEach((one) => (one.type === "radio" ? (one.checked = false) : (one.value = "")));
     back.onclick = () => { clear(); inputs[0].focus(); answer(); };
     inputs.forEach((one) => one.addEventListener(one.type === "text" ? "input" : "change", () => answer()));

@@ -275,6 +275,8 @@ def _columns(classifier) -> list[dict[str, Any]]:
             about |= {"kind": "bool", "categories": [False, True] if column in schema.bools else [0, 1]}
         else:
             about |= schema.texts_of(column) | ({"limits": True} if column in limited else {})
+        if meant := dict(schema.reading.numerals(column).meant):
+            about["meant"] = meant
         if column in {limit_of(one) for one in limited}:
             about["told"] = True  # by the text of another column
         found.append(about)

@@ -94,9 +94,15 @@ function grouped(value, how, options) {
   return shape.formatToParts(value).map((part) => signs[part.type] ?? part.value).join("");
 }
 
+/** Return the text that another means in a column, as the fit was told, without blanks around it. */
+function meaningOf({ meant = {} }, text) {
+  const bare = text.replace(AROUND, "");
+  return Object.hasOwn(meant, bare) ? meant[bare] : bare;
+}
+
 /** Return the value that a text means in a column, null for a gap, or throw. */
 function valueOf(column, given, signs, beside) {
-  const text = given.replace(AROUND, "");
+  const text = meaningOf(column, given);
   if (text === "" || signs.missing.includes(text) || (column.kind !== "category" && GAPS.has(text.toLowerCase()))) return null;
   if (column.kind === "bool" && Object.hasOwn(BOOLS, text)) return BOOLS[text];
   if (["number", "count", "bool"].includes(column.kind)) return numberOf(column, text, signs, beside);

@@ -84,7 +84,8 @@ def read(
             raise ValueError(f"not readable as {'Parquet' if file.parquet else 'CSV'}: {error}") from None
         check_distinct([column for column, _ in table])
     if fields is None:
-        typed = {name: _parquet_column(v, name in declared, missing, (kinds or {}).get(name)) for name, v in table}
+        lacks = {name: missing.union(w for w, text in said.items() if not text) for name, said in reading.meant.items()}
+        typed = {n: _parquet_column(v, n in declared, lacks.get(n, missing), (kinds or {}).get(n)) for n, v in table}
         columns, gaps = ({name: found[place] for name, found in typed.items()} for place in (0, 1))
         spans = [name for name, values in table if values.dtype.kind == "m"]
         for name in spans if later else ():
@@ -92,8 +93,10 @@ def read(
         notes, account = list(_lost_levels(columns, declared)), Reading(units=dict.fromkeys(spans, DURATION))
         if spans:
             notes.append(f"{named(spans)}: durations taken as numbers of days")
-        if reading.numerals() != Numerals() and not later:
-            notes.append("Parquet, whose columns have types: --decimal, --thousands and --limits are for CSV")
+        texts = reading.numerals() != Numerals() or any(any(said.values()) for said in reading.meant.values())
+        if texts and not later:
+            others = "--decimal, --thousands, --limits, --same and --blank are for CSV"
+            notes.append(f"Parquet, whose columns have types: {others}")
     else:
         wanted: dict[str, Kind] = {name: "text" for name, _ in table} if later else {}
         wanted |= kinds or {}
@@ -101,7 +104,8 @@ def read(
         told, doubts = list[str](), dict[str, str]()
         if not later:
             table = _without_words(table, wanted, missing)
-            numbers = {column: texts for column, texts in table if wanted.get(column) in (None, "number")}
+            likely = [(column, texts) for column, texts in table if wanted.get(column) in (None, "number")]
+            numbers = {column: reading.numerals(column).meaning(texts) for column, texts in likely}
             reading, told, doubts = as_written(numbers, missing, reading, reading.sep or fields.sep)
             table = [(name, texts) for name, texts in table if name not in doubts or wanted.get(name)]
         with located(source):
@@ -109,7 +113,8 @@ def read(
         notes, doubted = [*fields.notes, *told, *notes], tuple(doubts.values())
         signs = {"decimal": reading.decimal or ".", "thousands": reading.thousands, "limits": bool(limits)}
         account = replace(account, sep=reading.sep or fields.sep, plain=reading.plain, **signs)
-    account = replace(account, missing=reading.missing, date_order=reading.date_order, sheet=reading.sheet)
+    kept = ("missing", "meant", "date_order", "sheet")
+    account = replace(account, **{name: getattr(reading, name) for name in kept})
     notes += [] if content is not None else _misnamed(path, file)
     rows = pd.RangeIndex(len(table[0][1]) if table else 0)
     frame = pd.DataFrame({name: values.array for name, values in columns.items()}, index=rows)
@@ -145,7 +150,8 @@ def _of_fields(
     like = reading if later else Reading()
     columns, gaps, notes, percent, minus, units, doubts = {}, {}, [], {}, {}, {}, []
     fractions: dict[str, bool] = {}
-    plain = {} if missing or reading.units or reading.numerals() != Numerals() else plain_columns(table)
+    said = missing or reading.units or reading.meant or reading.numerals() != Numerals()
+    plain = {} if said else plain_columns(table)
     for name, fields in table.items():
         how = reading.numerals(name)
         if name in plain and kinds.get(name) in (None, "number") and limit_of(name) not in table:

@@ -12,7 +12,7 @@ import pandas as pd
 from bayesgen.core.errors import MOST, Argument, InputError, several, shortened
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.columns import first_texts, refused
-from bayesgen.tables.text import GAP_WORDS, Kind, column_of, gaps_among_numbers, matches, sampled
+from bayesgen.tables.text import GAP_WORDS, Kind, column_of, gap_spellings, gaps_among_numbers, matches, sampled
 
 _BLANK = "[ \t\u00a0\u2007\u2009\u202f]"  # blanks that stand in numbers, those that do not break a line among them
 BLANKS = " \t\u00a0\u2007\u2009\u202f\r\n"  # that may stand around a text
@@ -45,6 +45,7 @@ class Numerals:
     thousands: str = ""  # between thousands: "", or one of . , ' and a blank
     limits: bool = False  # True if <0.5 stands for half of 0.5, below a limit of detection, >9 for 9, and <-1 for -1
     unit: str = ""  # beside each number, such as € or kg: it is taken away
+    meant: tuple[tuple[str, str], ...] = ()  # texts of the column that mean another, "" for a gap
 
     def __post_init__(self):
         if self.decimal not in (".", ","):
@@ -80,6 +81,12 @@ class Numerals:
         bare = compute.replace_substring_regex(bare, f"[^-+0-9eE{self.decimal}]", "")
         bare = compute.replace_substring(bare, ",", ".")
         return compute.if_else(compute.match_substring_regex(fields, self.pattern), bare, fields)
+
+    def meaning(self, fields: "pa.Array") -> "pa.Array":
+        """Return fields with the texts that they mean."""
+        encoded, meant = fields.dictionary_encode(), dict(self.meant)
+        texts = [meant.get(text.strip(BLANKS), text) for text in encoded.dictionary.to_pylist()]
+        return pa.array(texts, fields.type).take(encoded.indices) if meant else fields
 
     def value(self, text: str, fraction: bool | None = None) -> float | None:
         """Return the number of one text, without its unit; None where it is none, or one of two.
@@ -128,6 +135,9 @@ def read_column(
     Raise `InputError`, which calls the column by its ``name``, where its numbers could be read in another way alone.
     """
     how = how or Numerals()
+    if how.meant:
+        found = read_column(how.meaning(fields), missing, kind, replace(how, meant=()), name)
+        return replace(found, gaps=gap_spellings(fields, found.values.isna().to_numpy()))
     if how.unit and kind != "text":
         return _beside_unit(fields, missing, kind, how, name)
     if kind == "text" and how.decimal == ",":
