@@ -15,14 +15,28 @@ from bayesgen.core.errors import counted, listed, named, quoted
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import located
 from bayesgen.tables.columns import check_distinct, is_number
+from bayesgen.tables.description import of_labels
 from bayesgen.tables.fields import ENDINGS, Fields, Opened, opened
 from bayesgen.tables.found import as_written
-from bayesgen.tables.numerals import DURATION, Column, Numerals, proves, read_column, without_unit
+from bayesgen.tables.numerals import (
+    DURATION,
+    FEW,
+    LIMIT,
+    Column,
+    Numerals,
+    Unread,
+    proves,
+    read_column,
+    unit_in,
+    without_limits,
+    without_unit,
+)
 from bayesgen.tables.reading import Reading, limit_of
 from bayesgen.tables.text import NO_GAPS, among, column_of, plain_columns
 
 Kind = Literal["text", "number", "label", "category"]
 PARQUET = (".parquet", ".pq")  # how their names end
+_FEWEST = 3  # entries of a column that may be no numbers, where the others are
 CSV = (".csv", *(f".csv{end}" for end in ENDINGS.values()))
 
 
@@ -100,19 +114,17 @@ def read(
     else:
         wanted: dict[str, Kind] = {name: "text" for name, _ in table} if later else {}
         wanted |= kinds or {}
-        limits = reading.limits if used is None else reading.limited(used)
-        told, doubts = list[str](), dict[str, str]()
-        if not later:
-            table = _without_words(table, wanted, missing)
-            likely = [(column, texts) for column, texts in table if wanted.get(column) in (None, "number")]
-            numbers = {column: reading.numerals(column).meaning(texts) for column, texts in likely}
-            reading, told, doubts = as_written(numbers, missing, reading, reading.sep or fields.sep)
-            table = [(name, texts) for name, texts in table if name not in doubts or wanted.get(name)]
+        reading = replace(reading, sep=reading.sep or fields.sep)
         with located(source):
-            columns, gaps, notes, account = _of_fields(dict(table), missing, wanted, reading, limits, later)
-        notes, doubted = [*fields.notes, *told, *notes], tuple(doubts.values())
-        signs = {"decimal": reading.decimal or ".", "thousands": reading.thousands, "limits": bool(limits)}
-        account = replace(account, sep=reading.sep or fields.sep, plain=reading.plain, **signs)
+            if used is None:
+                table = _without_words(table, wanted, missing)
+                reading, doubts, found = _of_first(dict(table), missing, wanted, reading)
+            else:
+                doubts, found = (), _of_fields(dict(table), missing, wanted, reading, reading.limited(used), later)
+        (columns, gaps, notes, account), doubted = found, tuple(doubts)
+        notes = [*fields.notes, *notes]
+        signs = {name: getattr(reading, name) for name in ("sep", "thousands", "plain", "limits")}
+        account = replace(account, decimal=reading.decimal or ".", **signs)
     kept = ("missing", "meant", "date_order", "sheet")
     account = replace(account, **{name: getattr(reading, name) for name in kept})
     notes += [] if content is not None else _misnamed(path, file)
@@ -143,6 +155,48 @@ def _without_words(table: list, kinds: Mapping, missing: set) -> list[tuple[str,
     return [(name, texts if name == label else without(texts)) for name, texts in table]
 
 
+def _of_first(
+    table: dict, missing: set, kinds: Mapping, said: Reading, few: Mapping[str, Unread] | None = None
+) -> tuple[Reading, Collection[str], tuple[dict, dict, list[str], Reading]]:
+    """Return how a first file is written, the doubts about columns, and what `_of_fields` returns.
+
+    A column of numbers but for ``few`` entries has a gap for each of these that is no limit.
+    """
+    words = {name: dict.fromkeys(unread.words, "") for name, unread in (few or {}).items() if unread.words}
+    limits = [name for name, unread in (few or {}).items() if unread.how[0].limits]
+    reading = replace(said, meant={**said.meant, **words})
+    likely = [(name, texts) for name, texts in table.items() if kinds.get(name) in (None, "number")]
+    numbers = {name: reading.numerals(name).meaning(texts) for name, texts in likely}
+    numbers |= {name: without_limits(numbers[name]) for name in limits}
+    reading, told, doubts = as_written(numbers, missing, reading, reading.sep)
+    kept = {name: texts for name, texts in table.items() if name not in doubts or kinds.get(name)}
+    columns, gaps, notes, account = _of_fields(kept, missing, kinds, reading, reading.limits or limits, False)
+    texts = {name for name, values in columns.items() if values.dtype.kind not in "iuf"}
+    read = {name: unread for name, unread in (few or {}).items() if name not in texts}
+    if (few is None and (read := _few_words(columns, kinds))) or read.keys() != (few or {}).keys():
+        return _of_first(table, missing, kinds, said, read)
+    for name in reading.bare:
+        if kinds.get(name) is None and name in texts:
+            raise without_unit(name, table[name], missing, reading.numerals(name))
+    for name in filter(gaps.__contains__, words):
+        rows, cure = counted(int(gaps[name].isin(words[name]).sum()), "row"), f"--categorical {name!r} keeps them"
+        told.append(f"{quoted(name)}: {listed(words[name])} in {rows} taken as missing among numbers; {cure}")
+    return reading, doubts.values(), (columns, gaps, [*told, *notes], account)
+
+
+def _few_words(columns: Mapping[str, pd.Series], kinds: Mapping) -> dict[str, Unread]:
+    """Return how columns of text would be read that are numbers but for a hundredth of their entries, or three."""
+    found = {}
+    for name, values in columns.items():
+        seen = values.dropna()
+        if name in kinds or values.dtype.kind in "iufb" or not (verdict := of_labels(seen.unique(), len(seen))):
+            continue
+        if (unread := verdict.unread) and unread.share[0] > FEW and not any(map(unit_in, unread.words)):
+            odd = seen.isin(unread.words) | seen.str.contains(LIMIT)
+            found |= {name: unread} if odd.sum() <= max(_FEWEST, len(seen) // 100) else {}
+    return found
+
+
 def _of_fields(
     table: dict, missing: set, kinds: Mapping, reading: Reading, limits, later: bool
 ) -> tuple[dict, dict, list[str], Reading]:
@@ -166,8 +220,6 @@ def _of_fields(
         percent |= {name: found.percent} if found.percent else {}
         minus |= {name: found.minus} if found.minus else {}
         units |= {name: found.unit} if found.unit else {}
-        if name in reading.bare and kind != "text" and found.values.dtype.kind not in "iuf":
-            raise without_unit(name, fields, missing, how)
         notes += _told(name, found, like)
         doubts += like.doubts(name, fields, found, how)
         if found.values.dtype.kind in "iuf":

@@ -32,7 +32,7 @@ DURATION = "h:mm"  # in place of a unit, of durations such as 1:30 or 1 days 02:
 _CLOCK = re.compile(
     r"([+-]?\d+) days? ()\+?(\d\d):(\d\d):(\d\d(?:\.\d+)?)$|()(-?)(\d{1,4}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?$"
 )
-_LIMIT, _BELOW = "[<>\u2264\u2265]=?", "[<\u2264]"
+LIMIT, _BELOW = "[<>\u2264\u2265]=?", "[<\u2264]"
 _LONGEST = 100  # characters of a number: some patterns take time that grows with the square of a text
 FEW = 10  # texts that may well be categories, such as <18, 18 and 19
 
@@ -68,7 +68,7 @@ class Numerals:
             groups = f"[1-9][0-9]{{0,2}}(?:{_APART[self.thousands]}[0-9]{{3}})+"
             lakhs = "|[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}" if self.thousands == "," else ""  # 12,34,567, of India
             whole = f"(?:{groups}{lakhs}|{whole})"
-        limit = f"(?:{_LIMIT}{_BLANK}*)?" if self.limits else ""
+        limit = f"(?:{LIMIT}{_BLANK}*)?" if self.limits else ""
         size = f"(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE](?:[+]|{_MINUS})?[0-9]+)?{_BLANK}*%?"
         ended = f"{whole}(?:{point}[0-9]+)?{_BLANK}*%?{_BLANK}?[-\u2212]"  # not 5.- nor 5,-, which are prices
         number = f"(?:(?:[+]|{_MINUS}{_BLANK}?)?{size}|{ended}|[(]{size}[)])"
@@ -224,7 +224,7 @@ def office_column(fields: "pa.Array", missing, kind, how: Numerals) -> Column | 
     values, spelled = column_of(plain.take(rows), missing, kind)
     if values.dtype.kind not in "iuf":
         return None
-    patterns = ("%", _LIMIT, _NEGATIVE, _BELOW, "[1-9]")
+    patterns = ("%", LIMIT, _NEGATIVE, _BELOW, "[1-9]")
     percent, limits, minus, below, not_zero = (matches(distinct, pattern) & ~gaps for pattern in patterns)
     limited = None
     if limits.any():
@@ -254,10 +254,15 @@ def proves(fields: "pa.Array", how: Numerals) -> bool:
     return bool((matches(distinct, how.pattern) & ~matches(distinct, other.pattern)).any())
 
 
+def without_limits(fields: "pa.Array") -> "pa.Array":
+    """Return fields without the sign of a limit before their number."""
+    return compute.replace_substring_regex(fields, f"^{_BLANK}*{LIMIT}", "")
+
+
 def limits_in(fields: "pa.ChunkedArray", how: Numerals) -> np.ndarray:
     """Return the mask of the texts that are limits of detection, such as <0.5."""
     fields = fields.cast("string")  # of gaps alone the type is another
-    patterns = (replace(how, limits=True).pattern, _LIMIT)
+    patterns = (replace(how, limits=True).pattern, LIMIT)
     numbers, limits = (compute.match_substring_regex(fields, pattern) for pattern in patterns)
     return compute.and_(numbers, limits).fill_null(False).to_numpy()
 
