@@ -158,8 +158,8 @@ def test_codes_of_missing_answers_are_told_first_and_the_option_reads_them(tmp_p
         _, account = bg.read_table(tmp_path / "t.csv", "y")
         told = [text for text in account.suspicions if f"x {code} in 6 rows lies apart" in text]
         if told:
-            assert account.suspicions[0] == told[0] and told[0].endswith(f"missing='{code}'")
-            table, again = bg.read_table(tmp_path / "t.csv", "y", missing=str(code))
+            assert account.suspicions[0] == told[0] and told[0].endswith(f"missing='x={code}'")
+            table, again = bg.read_table(tmp_path / "t.csv", "y", missing=f"x={code}")
             assert np.flatnonzero(table["x"].isna()).tolist() == sorted(gone) and not again.suspicions
         found += bool(told)
     assert found >= 13

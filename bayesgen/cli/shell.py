@@ -6,6 +6,7 @@ Errors are printed as one line, warnings as lines, and arguments that they advis
 import contextlib
 import functools
 import inspect
+import re
 import shlex
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -242,4 +243,21 @@ def command_line(
         else:
             values = value if isinstance(value, list | tuple) else [value]
             words += [word for one in values for word in (option, str(one))]
-    return shlex.join(words)
+    return joined(words)
+
+
+def joined(words: Sequence[str]) -> str:
+    """Return a command as a shell takes it, that of Windows too where each word can be written for both.
+
+    >>> print(joined(["bayesgen", "fit", "my table.csv", "--missing", "crp=<0.5"]), joined(["a!$"]))
+    bayesgen fit "my table.csv" --missing "crp=<0.5" 'a!$'
+    """
+    both = (f'"{word}"' if re.fullmatch(r'[^"$`\\!%]+', word) and shlex.quote(word) != word else "" for word in words)
+    return " ".join(said or shlex.quote(word) for said, word in zip(both, words, strict=True))
+
+
+def options_of(group: Roles | Csv) -> list[str]:
+    """Return the words that give the options of a group."""
+    given = {f"--{name.replace('_', '-')}": value for name, value in vars(group).items() if value}
+    several = {option: value if isinstance(value, list) else [value] for option, value in given.items()}
+    return [word for option, values in several.items() for one in values for word in (option, one) if word is not True]

@@ -3,7 +3,7 @@
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -167,7 +167,7 @@ def _beside_unit(fields: "pa.Array", missing, kind: Kind | None, how: Numerals, 
     without = undressed(distinct, how.unit)
     read = Numerals() if how.unit == DURATION else unlike
     found = read_column(without.take(encoded.indices), missing, kind, read, name)
-    if found.values.dtype.kind not in "iuf":
+    if found.values.dtype.kind not in "iuf" or found.percent:
         return read_column(fields, missing, kind, unlike, name)
     dressed = compute.not_equal(without, distinct).to_numpy(zero_copy_only=False)
     bare = ~dressed & matches(distinct, "[1-9]") & ~gaps_among_numbers(distinct, missing)
@@ -340,10 +340,14 @@ def unread(texts: Iterable[str], least: int | None = None) -> Unread | None:
     word = next((text for text in texts if not _fits(how.pattern, text)), None)
     if not needing or most <= enough or (len(texts) <= FEW and (word is not None or how.limits)):
         return None
-    ways = [how]
-    if how.decimal == "," and not how.thousands:  # 1,898 may be 1898
-        ways += [way for way in _WAYS if way == Numerals(".", ",", how.limits) and counts[way] == most]
-    return _found(tuple(ways), needing[0], every, how.pattern)
+    return _found(_alike(how, counts), needing[0], every, how.pattern)
+
+
+def _alike(how: Numerals, counts: Mapping[Numerals, int]) -> tuple[Numerals, ...]:
+    """Return the ways that read as many texts as one of a decimal comma does: 1,898 may be 1898."""
+    other = Numerals(".", ",", how.limits)
+    both = how.decimal == "," and not how.thousands and counts[how] == counts[other]
+    return (how, other) if both else (how,)
 
 
 def _found(ways: tuple[Numerals, ...], entry: str, every: list, pattern: str) -> Unread:
@@ -380,11 +384,12 @@ def _beside_units(texts: list[str], enough: int) -> Unread | None:
     if units.total() <= max(FEW, enough) or 2 * (most := units.most_common(1)[0])[1] <= units.total():
         return None
     bare = undressed(pa.array(texts), most[0]).to_pylist()
-    counts = [sum(bool(_fits(way.pattern, text)) for text in bare) for way in _WAYS]
-    how = replace(_WAYS[counts.index(max(counts))], unit=most[0])
+    counts = {way: sum(bool(_fits(way.pattern, text)) for text in bare) for way in _WAYS}
+    how = max(counts, key=counts.__getitem__)
+    ways = tuple(replace(way, unit=most[0]) for way in _alike(how, counts))
     entry = next(text for text in texts if unit_in(text) == most[0])
     words = tuple(text for text, number in zip(texts, bare, strict=True) if not _fits(how.pattern, number))
-    return Unread((how,), entry, words, (len(texts) - len(words), len(texts)))
+    return Unread(ways, entry, words, (len(texts) - len(words), len(texts)))
 
 
 def almost_plain(texts: Iterable[str], whole: bool = True) -> Unread | None:

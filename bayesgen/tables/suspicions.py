@@ -55,8 +55,8 @@ def of_codes(columns) -> Iterator[str]:
     """Yield suspicions about codes for a missing answer, of pairs of a name and its numbers (n,)."""
     for name, values in columns:
         for code in gap_codes(values):
-            rows = counted(int((values == code).sum()), "row")
-            yield f"{quoted(name)} {code:g} in {rows} lies apart, as codes for missing answers do: --missing '{code:g}'"
+            rows, cure = counted(int((values == code).sum()), "row"), f"--missing {f'{name}={code:g}'!r}"
+            yield f"{quoted(name)} {code:g} in {rows} lies apart, as codes for missing answers do: {cure}"
 
 
 def record(suspicions: Collection[str]) -> list[str]:
