@@ -24,7 +24,7 @@ from bayesgen.tables.numerals import Numerals, Unread
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.repeats import columns_of, repeats
 from bayesgen.tables.shares import Shares, labels_or_shares, most
-from bayesgen.tables.suspicions import gap_words, of_codes, of_target, of_telling
+from bayesgen.tables.suspicions import Coded, gap_words, of_codes, of_target, of_telling, of_twins
 from bayesgen.tables.text import alike, counts_of, numbers, tell_alike
 
 
@@ -185,10 +185,10 @@ def prepare(
     if not X.shape[1]:
         raise ValueError("; ".join(["no column is left to learn from", *suspicions, *notes]))
 
+    coded = {column: look.coded for column, look in kept.items()}
     if label is not None:
-        codes, classes = pd.factorize(y)
-        whole = ((column, look.codes) for column, look in kept.items() if len(look.seen) == len(codes))
-        suspicions += of_telling(label, whole, codes, len(classes))
+        suspicions += of_telling(label, coded, *pd.factorize(y))
+    suspicions += of_twins(coded)
     missing = X.isna().to_numpy()
     spelled = _spellings(gaps, X.columns, rows)
     if missing.any() and model != "gda":
@@ -282,9 +282,12 @@ class _Look:
         return self.seen.astype(object).map(str) if as_text else pd.Series(dtype=object)
 
     @property
-    def codes(self) -> np.ndarray:
-        """Its numbers, or the code of each value, of a column without gaps."""
-        return self.seen if isinstance(self.seen, np.ndarray) else pd.factorize(self.values)[0]
+    def coded(self) -> Coded:
+        """Its numbers, or the code of each value, for what is suspicious in it."""
+        if self.plain:
+            return Coded(self.values.to_numpy(float, na_value=np.nan), True)
+        codes = pd.factorize(self.values)[0]
+        return Coded(np.where(codes < 0, np.nan, codes), False)
 
     @property
     def usable(self) -> Any:
@@ -302,8 +305,9 @@ class _Look:
             seen = seen.to_numpy()
         if kinds == {"str"} and not hasattr(values, "cat"):
             verdict = of_labels(seen.unique(), len(seen))
-        elif values.dtype.kind in "iuf" and len(seen) == len(rows) > _FEW and (np.floor(seen) == seen).all():
-            verdict = None if role else of_whole(np.asarray(seen), rows, name)  # a row a day counts no rows
+        elif values.dtype.kind in "iuf" and len(seen) > _FEW and (np.floor(seen) == seen).all():
+            there = rows[values.notna().to_numpy(bool)]
+            verdict = None if role else of_whole(np.asarray(seen), there, name)  # a row a day counts no rows
         return cls(name, values, seen, kinds, verdict, how, role, family)
 
 
