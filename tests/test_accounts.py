@@ -115,3 +115,39 @@ def test_attributes_of_another_shape_are_no_account(folder, odd):
     table = percents()
     table.attrs["bayesgen.reading"] = odd
     assert NB().fit(table[["rate", "z"]], table["kind"]).schema_.reading == Reading()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_numbers_but_for_a_hundredth_of_the_entries_or_three_are_numbers_with_gaps(tmp_path, seed):
+    """In every style of an office, with words and limits in any rows; one word more and nothing is taken."""
+    rng = np.random.default_rng(seed)
+    rows = int(rng.choice([40, 290, 700]))
+    most = max(3, rows // 100)
+    decimal, thousands, sep = [(".", "", ","), (",", "", ";"), (",", ".", ";"), (".", ",", "\t")][seed % 4]
+    values = rng.normal(2000, 900, rows).round(2)
+    unit = " kg" if seed % 3 == 1 else ""
+    texts = [f"{value:,.2f}".translate({44: thousands, 46: decimal}) + unit for value in values]
+    label = np.resize(["a", "b"], rows)
+    for count in (1, most, most + 1):
+        places, limit = rng.choice(rows, count, replace=False), "<" if count == most and not unit else ""
+        entries = dict(zip(places.tolist(), [limit + texts[places[0]], *["oops", "n. b."] * count], strict=False))
+        entries = entries if limit else dict(zip(entries, ["oops", "n. b."] * count, strict=False))
+        column = [entries.get(i, text) for i, text in enumerate(texts)]
+        (tmp_path / "t.csv").write_text(
+            pd.DataFrame({"v": column, "w": 1.5 + label.argsort(), "y": label}).to_csv(sep=sep)
+        )
+        table, account = bg.read_table(tmp_path / "t.csv", "y")
+        words = [i for i, entry in entries.items() if not entry.startswith("<")]
+        if count > most:
+            assert "v" not in table or table["v"].dtype.kind not in "iuf"
+            assert "oops" in str(account)
+            continue
+        assert np.flatnonzero(table["v"].isna()).tolist() == sorted(words)
+        known = np.setdiff1d(np.arange(rows), list(entries))
+        assert table["v"].to_numpy()[known].tolist() == values[known].tolist()
+        assert not words or "taken as missing" in str(account)
+        if limit:
+            assert table["v"][places[0]] == values[places[0]] / 2 and np.flatnonzero(table["v_limit"]) == places[0]
+        classifier = bg.NaiveBayesClassifier().fit(table.drop(columns="y"), table["y"])
+        later, _ = bg.read_table(tmp_path / "t.csv", like=classifier)
+        assert later.equals(table.drop(columns="y"))

@@ -72,7 +72,7 @@ def test_the_page_tells_all_and_needs_nothing_else(tmp_path, quick):
         assert heading in page.text
     for name in (*candidates.CANDIDATES, "ml", "exact"):
         assert name in page.words
-    assert f"bayesgen compare '{given[0]}' --target species --inference ml,exact --folds 2" in page.text
+    assert f'bayesgen compare "{given[0]}" --target species --inference ml,exact --folds 2' in page.text
     assert "--drop year --drop sex" in page.text
     assert "numpyro 0." in page.text and "Python 3." in page.text
     assert not {"script", "link", "iframe", "object"} & set(page.tags)

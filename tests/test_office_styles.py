@@ -2,7 +2,9 @@
 
 import datetime
 import io
+import re
 
+import commands
 import numpy as np
 import pandas as pd
 import pytest
@@ -108,7 +110,7 @@ def test_batches_find_what_a_file_that_is_read_whole_shows(tmp_path):
 
 TWO_READINGS = [  # columns in which nothing tells which of two readings is meant
     {"v": ["1,898", "12,345", "3,210"]},
-    {"v": ["1,5", "2,25"], "x": ["1.898", "12.345"]},
+    {"v": ["1.898", "12.345"], "x": ["1,5", "2,25"]},
     {"v": ["1,898.5", "12,345.0"], "x": ["1,5", "2,25"]},
     {"v": ["1.898,5", "12.345,0"], "x": ["46.458", "1.234", "12.5", "7.001"]},
     {"v": ["48 123 456 789", "48 987 654 321"]},
@@ -122,7 +124,59 @@ TWO_READINGS = [  # columns in which nothing tells which of two readings is mean
 def test_nothing_is_taken_that_has_two_readings(tmp_path, columns):
     table, account = bg.read_table(written(tmp_path, columns))
     assert "v" not in table or table["v"].dtype.kind not in "iuf"
-    assert not any("no other way" in note or "unit dropped" in note for note in account.notes)
+    others = [note for note in account.notes if "no other way" in note or "unit dropped" in note]
+    assert not others or table["x"].tolist()[:2] == [1.5, 2.25]  # the other column has one
+
+
+DOUBTFUL = {  # columns in a file of ;, beside another, and what they are: None where both readings remain
+    "points": (["1.141", "665", "2.204"], None, None),
+    "commas": (["1,141", "665", "2,204"], None, None),
+    "points beside points": (["1.141", "2.204"], ["37.6", "38.1"], [1.141, 2.204]),
+    "commas beside points": (["1,141", "2,204"], ["37.6", "38.1"], None),
+    "points beside commas": (["1.141", "2.204"], ["37,6", "38,1"], [1141, 2204]),
+    "commas beside commas": (["1,141", "2,204"], ["37,6", "38,1"], [1.141, 2.204]),
+    "two decimals": (["1.141", "1.14", "2.204"], None, [1.141, 1.14, 2.204]),
+    "below 1": (["1,141", "0,141", "2,204"], None, [1.141, 0.141, 2.204]),
+    "thousands without a sign": (["1.141", "1141", "2.204"], None, [1.141, 1141, 2.204]),
+    "the same with commas": (["1,141", "1141", "2,204"], None, [1.141, 1141, 2.204]),
+    "whole numbers beside grouped ones": (["12.141", "1141", "22.204"], ["37,6", "38,1"], [12141, 1141, 22204]),
+}
+
+
+@pytest.mark.parametrize("case", DOUBTFUL)
+def test_a_column_of_two_readings_is_left_out_and_told_first_with_an_option_for_each(tmp_path, case):
+    texts, beside, expected = DOUBTFUL[case]
+    rows = 60
+    columns = {"v": np.resize(texts, rows), "y": np.resize(["a", "b", "b"], rows)[::-1]}
+    columns |= {"w": np.resize(beside, rows)} if beside else {}
+    pd.DataFrame(columns).to_csv(tmp_path / "t.csv", sep=";", index=False)
+    table, account = bg.read_table(tmp_path / "t.csv", "y")
+    assert beside is None or table["w"][0] in (37.6, "37.6")
+    if expected is not None:
+        assert table["v"].tolist()[: len(texts)] == expected and not any("two ways" in note for note in account.notes)
+        return
+    assert "v" not in table and account.suspicions[0].startswith("v left out: '1") and "two ways" in account.notes[0]
+    assert "Look at these first" in str(account)
+    found = re.findall(r"as ([\d.]+) by ((?:\w+='.' ?)+)", account.notes[0])
+    assert {float(value) for value, _ in found} == {1141.0, 1.141}
+    for value, options in found:  # each of which reads the column so
+        again, _ = bg.read_table(tmp_path / "t.csv", "y", **dict(re.findall(r"(\w+)='(.)'", options)))
+        assert again["v"][0] == float(value)
+    with pytest.raises(ValueError, match="no column is left"):
+        cleaned_by_command(tmp_path, columns)
+
+
+def cleaned_by_command(folder, columns):
+    """Fit the first column by the command, which needs one."""
+    pd.DataFrame(columns)[["v", "y"]].to_csv(folder / "one.csv", sep=";", index=False)
+    code, _, err = commands.run(folder / "one.csv", "--target", "y", command="fit")
+    if code:
+        raise ValueError(err)
+
+
+def test_points_in_a_file_of_commas_are_of_fractions(tmp_path):
+    pd.DataFrame({"v": ["1.141", "2.204", "665"] * 20, "y": list("abb") * 20}).to_csv(tmp_path / "t.csv", index=False)
+    assert bg.read_table(tmp_path / "t.csv", "y")[0]["v"].tolist()[:2] == [1.141, 2.204]
 
 
 @pytest.mark.parametrize("said", [{}, {"decimal": ",", "thousands": "."}], ids=["found", "said"])
@@ -205,9 +259,14 @@ def test_words_in_rows_without_a_class_spoil_no_column(tmp_path):
     assert "1 row left out: no y (1 'none')" in account.notes
 
 
-def test_dates_with_years_of_two_digits_are_told(tmp_path):
-    path = written(tmp_path, {"v": [f"{i % 4 + 1:02}.{i % 6 + 1:02}.24" for i in range(60)]})
-    assert "v ambiguous: dates with a year of two digits, it seems" in str(bg.read_table(path, "y")[1])
+FORMS = ["{d:02}.{m:02}.24"]
+FORMS += ["{d:02} Apr 26", "{d}. M\u00e4rz 2026", "{d} f\u00e9vr. 2026", "{d} de mayo de 2026", "{d} giugno 26"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_dates_that_are_not_read_are_told(tmp_path, form):
+    path = written(tmp_path, {"v": [form.format(d=i % 4 + 1, m=i % 6 + 1) for i in range(60)]})
+    assert "v ambiguous: dates, it seems" in str(bg.read_table(path, "y")[1])
 
 
 @pytest.mark.compiles

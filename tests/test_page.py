@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import warnings
 from html.parser import HTMLParser
 
 import numpy as np
@@ -249,3 +250,67 @@ def test_an_output_never_replaces_an_input(birds, tmp_path):
     code, _, err = run(tmp_path / "m.html", "--output", tmp_path / "m.html", command="page")
     assert code == 2 and "it would be lost" in err
     assert bg.load(tmp_path / "m.html").classes_.size == 3
+
+
+def hospital(rows=80):
+    """Columns of many kinds, and the classes of the rows, a Series with a name."""
+    rng = np.random.default_rng(0)
+    sick = rng.random(rows) < 0.5
+    X = pd.DataFrame(
+        {
+            "crp": rng.gamma(1 + sick).round(3),
+            "excess": rng.normal(sick, 1).round(2),
+            "beds": rng.poisson(2 + sick),
+            "case_id": rng.permutation(rows * 3)[:rows],
+            "admitted": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, rows), unit="D"),
+            "date_of_birth": pd.Timestamp("1950-01-01") + pd.to_timedelta(rng.integers(0, 9000, rows), unit="D"),
+            "smoker": rng.choice(["Ja", "ja", "j", "nein"], rows),
+            "blood": rng.choice(["A", "AB", "B", "0"], rows),
+            "note": [f"a note of case {i % 40} in some words of its own" for i in range(rows)],
+        }
+    )
+    return X, pd.Series(np.where(sick, "ja", "nein"), name="Sepsis")
+
+
+def test_the_page_asks_what_a_person_knows_of_a_case(tmp_path):
+    X, y = hospital()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = bg.NaiveBayesClassifier({"admitted": "date", "date_of_birth": "date"}).fit(X, y)
+    with pytest.warns(
+        UserWarning, match="'smoker': 'Ja' and 'ja', 'j' and 'Ja', 'j' and 'ja' may be one level"
+    ) as told:
+        page = written(model, tmp_path)
+    assert len(told) == 1  # blood groups are apart
+    assert page.text["h1"] == "Sepsis: ja or nein?"
+    columns = {column["name"]: column for column in page.options["columns"]}
+    assert [name for name in columns if not columns[name]["asked"]] == ["case_id", "admitted", "note"]
+    assert columns["crp"]["range"][0] == columns["beds"]["range"][0] == 0 and columns["excess"]["range"][0] < 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        page = written(model, tmp_path, words={"order": ["admitted"], "title": "x"})
+    assert page.options["columns"][0]["asked"] and page.text["h1"] == "x"  # the author wants it
+    pieces = bg.NaiveBayesClassifier().partial_fit(X[["crp"]], y, classes=["ja", "nein"])
+    pieces.partial_fit(-X[["crp"]], y)
+    assert written(pieces, tmp_path).options["columns"][0]["range"][0] < 0
+    line = bg.LogisticClassifier(inference="map").fit(X[["crp", "case_id"]], y)
+    with pytest.warns(UserWarning, match="has to ask for case_id, which seem to tell which row it is: fit without"):
+        assert all(column["asked"] for column in written(line, tmp_path).options["columns"])
+
+
+def test_every_way_of_fitting_a_column_of_a_table_names_the_heading(tmp_path):
+    X, y = hospital()
+    X, file = X[["crp", "excess"]], tmp_path / "t.csv"
+    X.assign(Sepsis=y).to_csv(file, index=False)
+    run(file, "--target", "Sepsis", "--model", "nb", "--output", tmp_path / "m.safetensors", command="fit")
+    models = {
+        "naive Bayes": bg.NaiveBayesClassifier().fit(X, y),
+        "discriminant": bg.GaussianDiscriminantClassifier().fit(X, y),
+        "average": bg.AveragedClassifier(members=["gaussian"]).fit(X, y),
+        "logistic": bg.LogisticClassifier(inference="map").fit(X, y),
+        "batches": bg.NaiveBayesClassifier().fit_batches(file, "Sepsis", progress=False),
+        "command": bg.load(tmp_path / "m.safetensors"),
+    }
+    for name, model in models.items():
+        assert written(model, tmp_path).text["h1"] == "Sepsis: ja or nein?", name
+    assert written(bg.NaiveBayesClassifier().fit(X, y.to_numpy()), tmp_path).text["h1"] == "ja or nein?"

@@ -5,10 +5,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from test_cli_compare import run
 
 import bayesgen as bg
 from bayesgen.comparison import compare
+from bayesgen.tables.suspicions import Coded, gap_codes, of_telling, of_twins
 
 N = 120
 RNG = np.random.default_rng(0)
@@ -33,6 +35,8 @@ def test_a_plain_table_has_none(suspicions):
     assert suspicions({"z": Z, "kind": RNG.choice(["u", "v"], N), "y": Y}) == ()
     penguins, account = bg.read_table("penguins", "species")
     assert len(penguins) == 344 and account.suspicions == ()
+    account = bg.read_table("anes96", "vote")[1]  # in the order of incomes
+    assert account.suspicions == () and "people" not in str(account)
 
 
 def test_every_column_of_a_kind_is_named(suspicions):
@@ -53,7 +57,8 @@ def test_a_column_that_tells_the_class_alone_is_told(suspicions):
     almost = form.copy()
     almost[0] = "A" if Y[0] == "no" else "C"
     (text,) = suspicions({"z": Z, "form": form, "almost": almost, "y": Y})
-    assert text == "form tells y alone, one class for each value: drop=, if that is known only after the class"
+    after = "far better than all others together: drop=, if that is known only after the class"
+    assert text == f"form, almost tells y alone, {after}"
     names = [f"{label}{i // 3}" for i, label in enumerate(Y)]  # hardly a value in several rows, each of one class
     assert suspicions({"z": Z, "name": names, "y": Y}) == ()
 
@@ -116,3 +121,98 @@ def test_fit_and_compare_print_the_record_and_hold_copies_together(tmp_path):
     with pytest.warns(UserWarning, match="rows repeat another"):
         scores = compare(X.drop(columns="y"), X["y"], inferences=["exact"]).scores("exact")
     assert result["inferences"]["exact"]["log_loss"] == pytest.approx(scores.log_loss, rel=1e-12)
+
+
+def honest(rng, rows):
+    """Return a table with a class, none of whose columns numbers its rows, tells the class alone or repeats another."""
+    y = rng.integers(0, int(rng.choice([2, 3])), rows)
+    table = {
+        "seen": rng.normal(2.326 * (y == 1)),
+        "lab": np.exp(rng.normal(0.3 * y, 0.8)).round(2),
+        "kind": rng.choice(["u", "v", "w"], rows),
+    }
+    table |= {
+        "age": rng.integers(18, 90, rows),
+        "count": rng.poisson(2 + y),
+        "money": rng.integers(10_000, 200_000, rows),
+    }
+    return pd.DataFrame(table), y
+
+
+PLANTED = {
+    "a counter with an empty cell": lambda rng, X, y: pd.Series(rng.permutation(len(y)) + 1.0).mask(y.cumsum() == 3),
+    "a counter sorted by class": lambda rng, X, y: np.argsort(np.argsort(y, kind="stable")),
+    "a counter times ten": lambda rng, X, y: 10 * (rng.permutation(len(y)) + 7),
+    "a counter in steps of three": lambda rng, X, y: 3 * rng.permutation(len(y) + 5)[: len(y)] + 1001,
+    "a number a patient": lambda rng, X, y: np.arange(len(y)) // 3 + 12,
+    "a number that separates": lambda rng, X, y: y + rng.normal(0, 1e-3, len(y)),
+    "gaps in one class": lambda rng, X, y: pd.Series(rng.normal(size=len(y))).mask(y == 0),
+    "a number of one class alone": lambda rng, X, y: np.where(y == 1, rng.integers(1, 50, len(y)), 0),
+    "a column twice": lambda rng, X, y: X["kind"].map({"u": "1", "v": "x", "w": "b"}),
+    "inches": lambda rng, X, y: (X["age"] / 2.54).round(2),
+    "turned": lambda rng, X, y: 1 / X["lab"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PLANTED)
+def test_what_is_planted_is_told_by_what_it_is_and_does(tmp_path, kind):
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X, y = honest(rng, 90)
+        X.assign(q=PLANTED[kind](rng, X, y), y=y).to_csv(tmp_path / "t.csv", index=False)
+        account = bg.read_table(tmp_path / "t.csv", "y")[1]
+        (told,) = [note for note in account.notes if note.startswith("q ")]
+        assert not [note for note in account.suspicions if note != told]
+
+
+def test_honest_columns_are_not_suspicious():
+    """Of 400 tables with a predictor of AUC .95 none, nor of those that every collection has."""
+    for seed in range(400):
+        X, y = honest(rng := np.random.default_rng(seed), int(rng.choice([40, 60, 120, 400])))
+        columns = {name: Coded(values.to_numpy(float), True) for name, values in X.drop(columns="kind").items()}
+        assert not [*of_telling("y", columns, y, np.unique(y)), *of_twins(columns)], seed
+    for load in (load_iris, load_wine, load_breast_cancer):
+        X, y = load(return_X_y=True, as_frame=True)
+        columns = {name: Coded(values.to_numpy(float), True) for name, values in X.items()}
+        assert not [*of_telling("y", columns, y.to_numpy(), np.unique(y)), *of_twins(columns)]
+
+
+CLEAN = {
+    "caps": lambda rng, n: np.minimum(rng.normal(80, 15, n).round(), 99),
+    "counts with many zeros": lambda rng, n: rng.poisson(20, n) * (rng.random(n) < 0.7),
+    "halves of a limit": lambda rng, n: (x := rng.lognormal(3, 1, n).round(1)) * (x >= 5) + 2.5 * (x < 5),
+    "long tails": lambda rng, n: rng.lognormal(3, 2, n).round(),
+    "without a mean": lambda rng, n: rng.standard_cauchy(n).round(1),
+    "marks": lambda rng, n: rng.integers(1, 6, n),
+    "ages": lambda rng, n: rng.integers(18, 100, n),
+    "percent": lambda rng, n: rng.integers(0, 101, n),
+    "two groups": lambda rng, n: np.where(rng.random(n) < 0.1, rng.normal(100, 1, n), rng.normal(0, 1, n)).round(1),
+    "cold": lambda rng, n: rng.normal(-5, 8, n).round(),
+}
+
+
+@pytest.mark.parametrize("kind", CLEAN)
+def test_no_number_of_a_clean_column_is_a_code(kind):
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        x = CLEAN[kind](rng, int(rng.choice([12, 25, 60, 150, 400, 1000])))
+        assert gap_codes(x) == [], x
+
+
+@pytest.mark.parametrize("code", [-999, 999, -9, 99, -99, 777])
+def test_codes_of_missing_answers_are_told_first_and_the_option_reads_them(tmp_path, code):
+    rng, found = np.random.default_rng(1), 0
+    for rows in (60, 200, 400) * 5:
+        x = rng.normal(45, 6, rows).round(1)
+        gone = rng.choice(rows, 6, replace=False)
+        x[gone] = code
+        y = np.resize(["a", "b", "b"], rows)
+        pd.DataFrame({"x": x, "z": rng.normal(size=rows), "y": y}).to_csv(tmp_path / "t.csv", index=False)  # -999.0
+        _, account = bg.read_table(tmp_path / "t.csv", "y")
+        told = [text for text in account.suspicions if f"x {code} in 6 rows lies apart" in text]
+        if told:
+            assert account.suspicions[0] == told[0] and told[0].endswith(f"missing='x={code}'")
+            table, again = bg.read_table(tmp_path / "t.csv", "y", missing=f"x={code}")
+            assert np.flatnonzero(table["x"].isna()).tolist() == sorted(gone) and not again.suspicions
+        found += bool(told)
+    assert found >= 13

@@ -7,10 +7,12 @@ import math
 import re
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from commands import run
 from py_mini_racer import MiniRacer
 from scorers import Scorer, scorer
 
@@ -27,6 +29,7 @@ PERCENT = Reading(decimal=",", percent=("v",))
 GAPS = Reading(missing=("?", "-"), percent=())
 LIMITS = Reading(decimal=",", limits=True, percent=())
 PROGRAMS = Reading(decimal=",", thousands=".", plain=("v",), percent=())
+MEANT = Reading(decimal=",", meant={"v": {"999": "", "": "0", "o.B.": "0"}}, percent=())
 WHOLE = {"whole": True}
 CELSIUS_BESIDE = {"beside": ("\u00b0C",)}
 
@@ -96,6 +99,12 @@ CASES = [  # a reading, a text, what it is or words of its refusal, and what els
     (LIMITS, "<-1", -1.0, {}),
     (PROGRAMS, "1.141", 1.141, {}),
     (PROGRAMS, "1,141", "1141 or 1.141", {}),
+    (MEANT, "999", math.nan, {}),
+    (MEANT, " 999,0 ", math.nan, {}),
+    (MEANT, "999,5", 999.5, {}),
+    (MEANT, " ", 0.0, {}),
+    (MEANT, "o.B.", 0.0, {}),
+    (MEANT, "__proto__", "no number", {}),
     *((way, text, "no number", {}) for way in (POINT, COMMA, GERMAN) for text in ("5 10", "1 5", "--5", "1e", "x")),
 ]  # fmt: skip
 
@@ -115,6 +124,7 @@ class Reader:
             about["unit"] = "%" if "v" in reading.percent else reading.units.get("v", "")
             about |= {"programs": True} if "v" in reading.plain else {}
             about |= {"fraction": False} if known.get("whole") else {}
+            about |= {"meant": dict(reading.numerals("v").meant)}
             signs = {"decimal": reading.decimal, "thousands": reading.thousands, "missing": reading.missing}
             given.append([about, text, signs, list(known.get("beside", ()))])
         read = "try { return valueOf(...one); } catch (e) { return e.message.slice(0, -1); }"  # without the full stop
@@ -337,7 +347,7 @@ def clinic(rows=120):
         return f"{value:,.{places}f}".translate({44: ".", 46: ","})
 
     heat, ferritin, rate = rng.normal(37 + sick, 0.6), np.exp(rng.normal(6 + sick, 1)), rng.random(rows) * 100
-    lines = ["Nr;Temperatur;Ferritin;Rate;CRP;Aufnahme;Geschlecht;Sepsis"]
+    lines = ["Nr;Fieber;Ferritin;Rate;CRP;Aufnahme;Geschlecht;Sepsis"]
     for i in range(rows):
         crp = rng.gamma(2.0)
         day = pd.Timestamp("2024-01-01") + pd.Timedelta(days=int(rng.integers(400)))
@@ -356,7 +366,7 @@ def test_rows_pasted_from_the_file_of_the_fit_are_answered_as_in_python(tmp_path
         warnings.simplefilter("ignore")
         table, account = bg.read_table(tmp_path / "t.csv", "Sepsis", **options)
         classifier = bg.NaiveBayesClassifier(account.features).fit(table.drop(columns="Sepsis"), table["Sepsis"])
-    assert classifier.schema_.reading.units == {"Temperatur": "\u00b0C"}
+    assert classifier.schema_.reading.units == {"Fieber": "\u00b0C"}
     p = classifier.predict_proba(table.drop(columns="Sepsis"))
     page = paged(classifier)
     for text in (clinic(), clinic().replace(";", "\t")):
@@ -368,3 +378,54 @@ def test_rows_pasted_from_the_file_of_the_fit_are_answered_as_in_python(tmp_path
         names, *rows = [line.split(";") for line in clinic().splitlines()]
         rows = [dict(zip(names, row, strict=True)) for row in rows]
         assert np.abs(np.array(made.ask("rows.map((row) => predictProba(parse(row)))", rows=rows)) - p).max() < 1e-12
+
+
+def answers(rows=90):
+    """Return a file in which a sex is spelled in five ways, a tick or nothing is an answer, and 999 an unknown age."""
+    rng = np.random.default_rng(0)
+    sick = rng.random(rows) < 0.5
+    sex = rng.choice(["m", "M", "w", "W ", "weiblich"], rows)
+    age = np.where(rng.random(rows) < 0.1, "999", (50 + 8 * rng.normal(size=rows)).round().astype(int).astype(str))
+    tick = np.where(rng.random(rows) < 0.3 + 0.3 * sick, "x", "")
+    label = np.where(sick, rng.choice(["ja", "Ja"], rows), "nein")
+    return pd.DataFrame({"sex": sex, "age": age, "tick": tick, "y": label})
+
+
+def test_of_a_parquet_file_gaps_of_a_column_alone_are_said(tmp_path):
+    answers().astype({"age": int}).to_parquet(tmp_path / "t.parquet")
+    table, account = bg.read_table(tmp_path / "t.parquet", "y", missing="age=999", same="sex=m,M")
+    assert table["age"].isna().sum() == (answers()["age"] == "999").sum() > 0 and "M" in set(table["sex"])
+    assert "same" in str(account)
+
+
+def test_the_user_says_what_texts_of_a_column_mean(tmp_path, monkeypatch, paged):
+    monkeypatch.chdir(tmp_path)
+    rows = answers()
+    rows.to_csv("t.csv", index=False)
+    meant = {"sex": {"M": "m", "W ": "w", "weiblich": "w"}, "age": {"999": ""}, "tick": {"": "no"}, "y": {"Ja": "ja"}}
+    rows.replace(meant).to_csv("plain.csv", index=False)
+    cures = ["--missing", "age=999,-9", "--same", "sex=m,M", "--same", "sex=w,W,weiblich", "--blank", "tick=no"]
+    cures += ["--same", "y=ja,Ja"]
+    for file, said in (("t", cures), ("plain", [])):
+        learn = (f"{file}.csv", "--target", "y", "--model", "nb", *said, "--output", f"{file}.safetensors")
+        assert run(*learn, command="fit")[::2] == (0, "")
+        ask = (f"{file}.safetensors", f"{file}.csv", "--output", f"{file}-p.csv")
+        assert run(*ask, command="predict")[::2] == (0, "")
+    assert Path("t-p.csv").read_bytes() == Path("plain-p.csv").read_bytes()
+    classifier, plain = bg.load("t.safetensors"), bg.load("plain.safetensors")
+    p = plain.predict_proba(bg.read_table("plain.csv", like=plain)[0])
+    classifier.predict_batches("t.csv", "batches.parquet")
+    assert np.abs(pd.read_parquet("batches.parquet")[["p_ja", "p_nein"]].to_numpy() - p).max() < 1e-12
+    status, lines = paged(classifier).pasted(rows.to_csv(index=False))
+    found = [[float(cell) for cell in line[3:5]] for line in lines[1:]]
+    assert status == f"Answered: {len(rows)}." and np.abs(np.array(found) - p).max() < 1e-11
+    with scorer(classifier) as made:
+        got = made.ask("rows.map((row) => predictProba(parse(row)))", rows=rows.to_dict("records"))
+        assert np.abs(np.array(got) - p).max() < 1e-12
+    for option, value, words in (
+        ("--same", "sex", "sex=m,M"),
+        ("--blank", "=no", "sex=m,M"),
+        ("--missing", "agee=9", "'agee'"),
+    ):
+        code, _, err = run("t.csv", "--target", "y", option, value, command="fit")
+        assert code == 2 and words in err

@@ -15,6 +15,7 @@ with ends_the_command():
         from bayesgen.cli.class_report import classes
         from bayesgen.cli.compare import compare, demo
         from bayesgen.cli.learn import fit, merge, update
+        from bayesgen.cli.look import look
         from bayesgen.cli.plot import plot
         from bayesgen.cli.publish import export, page
         from bayesgen.cli.report import terminal
@@ -41,6 +42,7 @@ _BEGIN = """\
 bayesgen: class probabilities from a table. It has a row for each case, and a column of classes.
 
   bayesgen demo                                       see what it does, with penguins; half a minute
+  bayesgen look table.csv --target COLUMN             what the table holds, and the command that reads all of it
   bayesgen compare table.csv --target COLUMN          which model predicts the classes best; --output FOLDER: a page
   bayesgen fit table.csv --target COLUMN              learn from the table, into model.safetensors
   bayesgen predict model.safetensors new.csv          probabilities of new rows, into predictions.csv
@@ -53,7 +55,7 @@ bayesgen: class probabilities from a table. It has a row for each case, and a co
 bayesgen --help lists all commands, bayesgen fit --help what one takes."""
 
 app = _App(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-for command in (demo, compare, fit, update, merge, predict, explain, watch, plot, page, export, classes):
+for command in (demo, look, compare, fit, update, merge, predict, explain, watch, plot, page, export, classes):
     app.command()(command)
 
 

@@ -92,6 +92,8 @@ def prepared(
         instead = drawn.content if drawn else content(file, reading)
     given = {role: values or () for role, values in roles.items()}
     read, table = cleaned(file, target, model, given, reading, instead)
+    if not table.X.shape[1]:
+        raise ValueError("; ".join(["no column is left to learn from", *table.suspicions, *table.notes]))
     notes = ([drawn.note(batched)] if drawn else []) + [str(warning.message) for warning in told]
     return replace(read, notes=(*notes, *read.notes)), table, drawn
 

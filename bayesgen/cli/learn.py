@@ -11,6 +11,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from bayesgen.cli import folders, inputs, shell
+from bayesgen.cli.look import cures
 from bayesgen.cli.report import terminal
 from bayesgen.cli.shell import said
 from bayesgen.comparison import candidates
@@ -20,6 +21,7 @@ from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.linear_classifiers import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.files import storage
+from bayesgen.tables.cleaning import split
 from bayesgen.tables.reading import Reading
 
 
@@ -78,6 +80,7 @@ MODELS = {
     "logistic": Choice("map", ("inference", "categorical", "bernoulli")),
 }
 _ALSO = {"naive Bayes": "nb", "gda": "full"}  # other names of models
+_READING = {field.name for group in (shell.Roles, shell.Csv) for field in fields(group)}  # options that read a table
 _FEW_TAKE = ("inference", "categorical", "count", "bernoulli", "log", "group")  # options that not every model takes
 
 
@@ -94,7 +97,6 @@ def fit_command(context: typer.Context, file: str, target: str | tuple[str, ...]
     left out, as the comparison did; counts and skewed numbers are plain numbers to it, in both.
     """
     taken = MODELS[_ALSO.get(model, model)].takes
-    lists = {field.name for group in (shell.Roles, shell.Csv) for field in fields(group)}
     renamed = {"order": "id"} | ({} if "group" in taken else {"group": "id"})
     renamed |= {role: "drop" for role in ("categorical", "bernoulli") if role not in taken}
     without = {role for role in _FEW_TAKE if role not in taken}
@@ -103,7 +105,7 @@ def fit_command(context: typer.Context, file: str, target: str | tuple[str, ...]
     for name in ("sep",) if reading.plain else ("sep", "decimal", "thousands"):  # what is said holds for all columns
         if context.params.get(name) is None and (value := getattr(reading, name)) != getattr(Reading(), name):
             begin += [f"--{name}", "tab" if value == "\t" else value]
-    return shell.command_line(context, begin, {"group", "seed", *lists} - without, renamed)
+    return shell.command_line(context, begin, {"group", "seed", *_READING} - without, renamed)
 
 
 def check_options(model: str, given: Mapping[str, Any]) -> None:
@@ -119,6 +121,7 @@ def check_options(model: str, given: Mapping[str, Any]) -> None:
 
 @shell.grouped
 def fit(
+    context: typer.Context,
     file: shell.File,
     target: shell.Labels = None,
     *,
@@ -166,12 +169,17 @@ def fit(
             rows = functools.partial(folders.Cleaned, file, str(of), prepared.X)
             large = None if sample is None else Large(sample, str(of), rows)
             classifier = _learn(model, prepared, how, seed, group, large)
+            classifier.schema_ = classifier.schema_.of_target(of)
             terminal.tell_table(out, read, of, prepared, classifier.schema_)
             if model == "averaged":
                 terminal.tell_scores(out, classifier.scores_)
         output.parent.mkdir(parents=True, exist_ok=True)
         classifier.save(output)
         terminal.say(out, f"Written to {output}")
+        without = {*split(roles.drop, read.table.columns), *prepared.names}
+        if target and (read.doubts or any(column not in without for column, _ in cures(read, target))):
+            look = shell.command_line(context, ["bayesgen", "look", file, "--target", target], _READING)
+            terminal.say(out, f"Not all of the file was read; this says what reads more of it: {look}")
 
 
 @shell.grouped

@@ -6,6 +6,7 @@ Errors are printed as one line, warnings as lines, and arguments that they advis
 import contextlib
 import functools
 import inspect
+import re
 import shlex
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -90,9 +91,15 @@ class Csv:
         Several,
         typer.Option(
             help="What is missing beside an empty field, with commas between: NA,?,-999. In a column of numbers NA, "
-            "NaN and null are missing anyway."
+            "NaN and null are missing anyway. age=999 is of one column."
         ),
     ] = None
+    same: Annotated[
+        list[str] | None, typer.Option(help="Texts of a column that mean one, the first of them: sex=m,M,male.")
+    ] = None
+    blank: Annotated[list[str] | None, typer.Option(help="What an empty field of a column means, such as tick=no.")] = (
+        None
+    )
     sep: Annotated[
         str | None,
         typer.Option(
@@ -128,7 +135,8 @@ class Csv:
         return estimator.schema_.reading.given(**self._said())
 
     def _said(self) -> dict[str, Any]:
-        said = vars(self) | {"missing": tuple(split(self.missing)), "limits": self.limits or None}
+        gaps = split(self.missing, [one for one in self.missing or () if "=" in one])
+        said = vars(self) | {"missing": gaps, "limits": self.limits or None}
         if wrong := [value for value in said["unit"] or () if not all(value.rpartition("=")[::2])]:
             raise ValueError(f"--unit takes a column and its unit, such as price=€, not {wrong[0]!r}")
         said["units"] = {c: u for c, _, u in (value.rpartition("=") for value in said.pop("unit") or ())} or None
@@ -220,4 +228,21 @@ def command_line(
         else:
             values = value if isinstance(value, list | tuple) else [value]
             words += [word for one in values for word in (option, str(one))]
-    return shlex.join(words)
+    return joined(words)
+
+
+def joined(words: Sequence[str]) -> str:
+    """Return a command as a shell takes it, that of Windows too where each word can be written for both.
+
+    >>> print(joined(["bayesgen", "fit", "my table.csv", "--missing", "crp=<0.5"]), joined(["a!$"]))
+    bayesgen fit "my table.csv" --missing "crp=<0.5" 'a!$'
+    """
+    both = (f'"{word}"' if re.fullmatch(r'[^"$`\\!%]+', word) and shlex.quote(word) != word else "" for word in words)
+    return " ".join(said or shlex.quote(word) for said, word in zip(both, words, strict=True))
+
+
+def options_of(group: Roles | Csv) -> list[str]:
+    """Return the words that give the options of a group."""
+    given = {f"--{name.replace('_', '-')}": value for name, value in vars(group).items() if value}
+    several = {option: value if isinstance(value, list) else [value] for option, value in given.items()}
+    return [word for option, values in several.items() for one in values for word in (option, one) if word is not True]

@@ -211,16 +211,15 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         groups : array, shape (n,), optional
             Label of what a row belongs to, where rows belong together: a patient, a batch, a day. Rows of one group are
             left out together, so that exponents and weights suit rows of new groups. A row whose label is missing
-            stands for itself. Without groups, copies of rows leave together (see Notes); ``range(n)`` says that there
-            are none.
+            stands for itself. Without groups, copies of rows leave together (see Notes); under ``range(n)`` none do.
         classes, label_weight : optional
-            Class of each column of shares, and the votes that a row is worth; see `NaiveBayesClassifier.fit`. A row
-            leaves with all its shares and their weight, so that none predicts its own other half.
+            As in `NaiveBayesClassifier.fit`. A row leaves with all its shares: none predicts its own other half.
         """
         averaged_settings.check_settings(self)
         with self._whole():
             rows = LearnedRows.read(self.table(X, reset=True), y, sample_weight, groups, classes, label_weight)
             found = self._learn(rows)
+            self.schema_ = self.schema_.of_target(y)
         tell(found)
         return self
 

@@ -49,7 +49,7 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         """
         with self._whole():
             rows = LearnedRows.read(self.table(X, reset=True), y, sample_weight, groups, classes, label_weight)
-            schema, self.classes_ = self._learn_schema(rows.table), rows.classes
+            schema, self.classes_ = self._learn_schema(rows.table).of_target(y), rows.classes
             rows = replace(rows, blocks=schema.read(rows.table))
             self._learn(schema, *self._summarise(schema, rows))
             self._temper(rows)

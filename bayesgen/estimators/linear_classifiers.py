@@ -67,7 +67,7 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, abc.ABC):
             classes = self._declared(classes, y, sample_weight, () if rows.shared else rows.classes)
             rows = rows if classes is None else rows.among(classes)
             columns, z = self._standardised(rows)
-            self.classes_ = rows.classes
+            self.schema_, self.classes_ = self.schema_.of_target(y), rows.classes
             self._check_classes(classes)
             if isinstance(inference, NUTS) and z.size > _LONG:
                 warn(

@@ -137,6 +137,7 @@ def _row_schema(estimator, source: Source, target, weight, schema, classes, prog
     schema, labels = surveyed(estimator._learn_schema, source, target, weight, schema, labels, progress)
     unfitted: Any = clone(estimator)
     unfitted.classes_ = labels
+    schema = schema.of_target(target)
     return RowSchema(schema, labels, unfitted._template(schema), target, weight)
 
 

@@ -29,7 +29,7 @@
 
   /** The value that a text means in a column, undefined where it is empty; throws an Error for a text that means none. */
   function value_of({ name, choices }, text, beside) {
-    const column = scored.get(name), stripped = text.replace(AROUND, "");
+    const column = scored.get(name), stripped = meaningOf(column, text);
     const found = choices && chosen(choices, column, stripped);
     if (found) return found.value;
     if (column.kind === "duration" && /^[^:DP]+$/.test(stripped) && !GAPS.has(stripped.toLowerCase())) return `P${numberOf(column, stripped, signs, ["days"])}D`;
@@ -50,7 +50,7 @@
   }
 
   // -- what is known ---------------------------------------------------------------------------------------------------
-  const entries = columns.filter((column) => !column.told).map((column, j) => {
+  const entries = columns.filter((column) => column.asked).map((column, j) => {
     const note = element("p", { className: "note", id: `note-${j}`, role: "status" });
     const back = element("button", { type: "button", className: "back", title: say("take_back", { column: column.label }) }, "×");
     back.setAttribute("aria-label", back.title);
@@ -77,7 +77,7 @@
     const field = element("div", { className: "field" }, shown_as, unit, back);
     const box = element("div", { className: "entry" }, element("div", {}, label, help), element("div", {}, field, note));
     const text = () => (inputs[0].type === "radio" ? inputs.find((one) => one.checked)?.value ?? "" : inputs[0].value);
-    const read = () => (column.choices && text() !== "" ? column.choices[text()].value : value_of(column, text(), [column.unit, scored.get(column.name).unit].filter(Boolean)));
+    const read = () => (text() === "" ? undefined : column.choices ? column.choices[text()].value : value_of(column, text(), [column.unit, scored.get(column.name).unit].filter(Boolean)));
     const clear = () => inputs.forEach((one) => (one.type === "radio" ? (one.checked = false) : (one.value = "")));
     back.onclick = () => { clear(); inputs[0].focus(); answer(); };
     inputs.forEach((one) => one.addEventListener(one.type === "text" ? "input" : "change", () => answer()));
@@ -181,7 +181,7 @@
       let refused = null; // a value too far out for questions
       try {
         for (const one of nextMeasurements(row, { ...options(), ...page.losses, costs: new Map(page.costs) })) {
-          if (known.has(one.column)) found.push(one);
+          if (known.get(one.column)?.asked) found.push(one);
           yield;
         }
       } catch (error) {
@@ -365,7 +365,7 @@
       page.footer,
       say(rows === null ? "about_model_unknown" : "about_model", { ...told, date: day, rows: rows === null ? "" : shown(rows, 9) }),
       shares && say("about_shares", { shares: learned }),
-      score === null ? null : say("about_score", { score: shown(score, 3) }),
+      score === null ? null : say("about_score", { score: shown(score, 3), percent: percent(Math.exp(-score)) }),
       draws && say("about_draws", { shipped: shown(draws[0], 9), of: shown(draws[1], 9) }),
       say("about_checksum", told),
       say("about_private"),
@@ -375,13 +375,15 @@
   // -- the page ------------------------------------------------------------------------------------------------------
   document.querySelectorAll("[data-say]").forEach((one) => (one.textContent = say(one.dataset.say)));
   $("introduction").textContent = page.introduction;
-  $("know-hint").textContent = [say(model.gaps ? "know_hint" : "know_hint_all"), say("signs", { example: rounded(12345.6, 1) }), page.left_out.length ? say("left_out", { columns: page.left_out.join(", ") }) : ""].join(" ").trim();
+  const unasked = columns.filter((one) => !one.asked && !one.told).map((one) => one.label);
+  $("know-hint").textContent = [say(model.gaps ? "know_hint" : "know_hint_all"), say("signs", { example: rounded(12345.6, 1) }), page.left_out.length ? say("left_out", { columns: page.left_out.join(", ") }) : "",
+    unasked.length ? say("not_asked", { columns: unasked.join(", ") }) : ""].filter(Boolean).join(" ");
   $("cases-hint").textContent = say("cases_hint", { columns: columns.map((column) => column.name).join(", ") });
   $("columns").append(...entries.map((entry) => entry.box));
   $("about").append(...about(model.about).map((words) => element("p", {}, words)));
   for (const id of ["next", "elsewhere"]) $(id).hidden = !model.generative;
   $("entries").onsubmit = (event) => event.preventDefault();
-  $("clear").onclick = () => { entries.forEach((entry) => entry.clear()); entries[0].inputs[0].focus(); answer(); };
+  $("clear").onclick = () => { entries.forEach((entry) => entry.clear()); entries[0]?.inputs[0].focus(); answer(); };
   $("print").onclick = () => window.print();
   $("learned").onclick = () => { shares = null; draw_shares(); sliders[0].slider.focus(); answer(); };
   draw_shares();

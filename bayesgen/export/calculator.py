@@ -15,11 +15,11 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import InputWarning, listed, warn
 from bayesgen.decision.outcomes import aligned_loss, costs_of
 from bayesgen.export.plain import plain
 from bayesgen.export.script import DRAWS, source
-from bayesgen.export.wording import page_words
+from bayesgen.export.wording import doubts, page_words
 from bayesgen.files import disk
 
 PAGE = "a page", (".html", ".htm")  # what a file holds, and how its name ends
@@ -73,6 +73,8 @@ def to_page(classifier, path, *, loss=None, cost: Any = None, words=None) -> Non
     names = classifier.schema_.columns
     costs = list(zip(names, costs_of(names, cost).tolist(), strict=True))  # pairs: a name may be __proto__
     said, files = page_words(words, model)
+    for doubt in doubts(model):
+        warn(InputWarning(doubt))
     options = said | {"losses": losses, "costs": costs, "left_out": model["unused"]}
     page = _page(source(model), options).encode()
     with disk.writing(Path(path), files) as file:

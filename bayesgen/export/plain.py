@@ -58,9 +58,10 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         classifier = replace(classifier, posterior_=posterior.as_draws().thinned(draws))
         shipped = [len(next(iter(each.flat.values()))) for each in (classifier.posterior_, posterior.as_draws())]
     entries = Entries(_columns(classifier))
-    columns, place = entries.columns, entries.place
+    columns, place, said = entries.columns, entries.place, classifier.schema_.reading
     made = {
         "classes": [str(label) for label in classifier.classes_.tolist()],
+        "target": classifier.schema_.target,
         "columns": columns,
         "unused": [name for name in classifier.schema_.columns if name not in place],
         "generative": generative,
@@ -70,7 +71,8 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         "unseen": classifier.unseen,
         "exponent": float(getattr(classifier, "exponent_", 1.0)),
         "order": [place[column] for column in classifier.schema_.block_of],
-        "reading": _reading(classifier.schema_.reading),
+        "reading": {"file": said.percent is not None, "sep": said.sep, "missing": said.words}
+        | {"decimal": said.decimal or ".", "thousands": said.thousands},
     }
     if any(column["kind"] == "date" for column in columns):
         made["forms"] = {form: dates.pattern(form).pattern.replace("(?P<", "(?<") for form in dates.FORMATS}
@@ -254,12 +256,6 @@ def _learned_from(classifier) -> tuple[float | None, np.ndarray | None]:
     return (float(counts.sum()), counts) if counts.any() else (None, None)  # none are kept of rows in batches
 
 
-def _reading(reading) -> dict[str, Any]:
-    """Return how the file of the fit was written, as the scorer reads texts; without a file a page has its language."""
-    signs = {"decimal": reading.decimal or ".", "thousands": reading.thousands}
-    return {"file": reading.percent is not None, "sep": reading.sep, **signs, "missing": reading.missing}
-
-
 def _columns(classifier) -> list[dict[str, Any]]:
     """Return the columns that the classifier uses, in the order of the fit."""
     schema, found = classifier.schema_, []
@@ -278,6 +274,8 @@ def _columns(classifier) -> list[dict[str, Any]]:
             about |= {"kind": "bool", "categories": [False, True] if column in schema.bools else [0, 1]}
         else:
             about |= schema.texts_of(column) | ({"limits": True} if column in limited else {})
+        if meant := dict(schema.reading.numerals(column).meant):
+            about["meant"] = meant
         if column in {limit_of(one) for one in limited}:
             about["told"] = True  # by the text of another column
         found.append(about)

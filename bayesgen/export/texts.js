@@ -1,7 +1,6 @@
 // ---- texts ----------------------------------------------------------------------------------------------------------
-// What people write in a cell or a field, read as Python reads a later file (`Reading.number` and `Numerals` of
-// bayesgen.tables): by the signs of the file of the fit or, where there was none, by those of a language. A text with
-// two readings is refused with both. How numbers are written stands beside how they are read: what is shown is read.
+// What people write in a cell or a field, read as Python reads a later file (`Reading.number`, `Numerals`), by the signs of
+// the file of the fit or else of a language; two readings are refused. What is shown is written so that it is read again.
 
 const BLANK = "[ \t\u00a0\u2007\u2009\u202f]";
 const MINUS = "[-\u2212\u2013]";
@@ -46,7 +45,7 @@ function numeralPattern({ decimal, thousands, limits }) {
 const isApart = (text, sign) => new RegExp(`^[^0-9.,]*[1-9][0-9]{0,2}(${APART[sign]}[0-9]{3})+[^0-9.,]*$`).test(text);
 
 /** Return the number of one text without its unit; null where it is none, or one of two (`Numerals.value`). */
-function numberIn(text, how, fraction) {
+function numberOfText(text, how, fraction) {
   if (text.length > 100) return null;
   const plain = how.decimal === "," && how.thousands !== "." && PLAIN.test(text);
   const apart = [".", ","].some((sign) => sign !== how.thousands && isApart(text, sign));
@@ -59,10 +58,9 @@ function numberIn(text, how, fraction) {
 
 /** Return a text without a unit before or behind its number. */
 function undressed(text, unit) {
-  if (!/[0-9]/.test(text)) return text;
   const word = unit.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
   const bare = text.replace(new RegExp(`^(${BLANK}*(?:[+(]|${MINUS})?)${BLANK}*${word}${BLANK}*`), "$1");
-  return bare.replace(new RegExp(`${BLANK}*${word}(${BLANK}?(?:[)]|${MINUS})?${BLANK}*)$`), "$1");
+  return !/[0-9]/.test(text) ? text : bare.replace(new RegExp(`${BLANK}*${word}(${BLANK}?(?:[)]|${MINUS})?${BLANK}*)$`), "$1");
 }
 
 const howOf = (column, how) => ({ ...how, ...(column.programs ? { decimal: ".", thousands: "" } : {}), limits: column.limits });
@@ -71,12 +69,12 @@ const howOf = (column, how) => ({ ...how, ...(column.programs ? { decimal: ".", 
 function numberOf(column, text, signs, beside = []) {
   const how = howOf(column, signs), { unit = "" } = column, percent = unit === "%";
   const number = [...beside, percent ? "" : unit].filter(Boolean).reduce(undressed, text);
-  const value = numberIn(number, how, column.fraction), bare = percent ? !text.includes("%") : unit && !column.bare && number === text;
+  const value = numberOfText(number, how, column.fraction), bare = percent ? !text.includes("%") : unit && !column.bare && number === text;
   if (bare && !beside.length && /[1-9]/.test(text)) throw unread("no_unit", { text, unit });
   if (number.includes("%") && !percent) throw unread("a_percent", { text });
   if (value !== null && Number.isFinite(value)) return value;
-  const ways = WAYS.map((way) => numberIn(number, way)).filter((one) => one !== null && Number.isFinite(one));
-  const found = [...new Set(ways)].map((one) => String(one).replace(".", how.decimal));
+  const ways = new Set(WAYS.map((way) => numberOfText(number, way)));
+  const found = [...ways].filter((one) => one !== null && Number.isFinite(one)).map((one) => String(one).replace(".", how.decimal));
   if (found.length > 1) throw unread("two_numbers", { text, first: found[0], second: found[1] });
   throw unread("no_number", { text, example: found[0] ?? `1234${how.decimal}5` });
 }
@@ -96,9 +94,15 @@ function grouped(value, how, options) {
   return shape.formatToParts(value).map((part) => signs[part.type] ?? part.value).join("");
 }
 
+/** Return the text that another means in a column, as the fit was told, without blanks around it. */
+function meaningOf({ meant = {} }, text) {
+  const bare = text.replace(AROUND, "");
+  return Object.hasOwn(meant, bare) ? meant[bare] : bare;
+}
+
 /** Return the value that a text means in a column, null for a gap, or throw. */
 function valueOf(column, given, signs, beside) {
-  const text = given.replace(AROUND, "");
+  const text = meaningOf(column, given);
   if (text === "" || signs.missing.includes(text) || (column.kind !== "category" && GAPS.has(text.toLowerCase()))) return null;
   if (column.kind === "bool" && Object.hasOwn(BOOLS, text)) return BOOLS[text];
   if (["number", "count", "bool"].includes(column.kind)) return numberOf(column, text, signs, beside);
@@ -126,7 +130,6 @@ function parse(row, { language = "en" } = {}) {
 }
 
 /** Add the value of the column that tells whether a text was a limit, where the model has one that is not given. */
-function limitOf(column, text, values) {
-  const told = `${column.name}_limit`;
+function limitOf(column, text, values, told = `${column.name}_limit`) {
   if (column.limits && !(told in values) && NAMES.has(told)) values[told] = /^[<>\u2264\u2265]/.test(text.trim());
 }

@@ -8,14 +8,16 @@ import base64
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from bayesgen.core.errors import listed, named
+from bayesgen.core.errors import listed, named, several
 from bayesgen.export.plain import plain
+from bayesgen.tables.groups import NAMES
+from bayesgen.tables.text import alike
 
 _LARGEST = 5_000_000  # bytes of all pictures
 _PICTURES = {b"\x89PNG\r\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp"}
@@ -54,11 +56,15 @@ def page_words(words, model) -> tuple[dict[str, Any], tuple[Path, ...]]:
         raise source.fault(("order",), f"{wrong[0]!r} {what}")
     pictures, files = source.pictures()
     either = f"{', '.join(labels[:-1])} or {labels[-1]}?" if 1 < len(labels) < 5 else f"One of {len(labels)} classes"
-    usual = {"title": either, "introduction": "", "language": "en", "footer": ""}
+    heading = f"{_plainly(model['target'])}: {either}" if model["target"] else either
+    usual = {"title": heading, "introduction": "", "language": "en", "footer": ""}
     told |= given.get("sentences", {})
     about = given.get("classes", {})
     classes = [{"name": about.get(label, {}).get("name") or label} | pictures.get(label, {}) for label in labels]
     columns = {column["name"]: _column(column, given, told) for column in model["columns"]}
+    for column in model["columns"]:
+        unlikely = model["gaps"] and column["name"] not in order and names_row(column, model)
+        columns[column["name"]]["asked"] = not (column.get("told") or unlikely)
     return {key: given.get(key) or text for key, text in usual.items()} | {
         "classes": classes,
         "columns": [columns[name] for name in dict.fromkeys([*order, *names])],
@@ -79,6 +85,30 @@ def _column(column, given, told) -> dict[str, Any]:
         words = said.get("categories", {})
         found["choices"] = [{"value": v, "name": words.get(str(v)) or texts[v]} for v in values]
     return found
+
+
+def names_row(column: Mapping[str, Any], model) -> bool:
+    """Return True if a column seems to tell which row it is: an identifier, the date of the row, a free text."""
+    if column["kind"] == "category":
+        texts = [str(value) for value in column["categories"]]
+        return len(texts) > max(20, (model["about"]["rows"] or 0) / 4) or (
+            len(texts) > 7 and sum(map(len, texts)) > 30 * len(texts)
+        )
+    named = NAMES.search(column["name"]) and column.get("fraction") is False
+    return bool(named) or (column["kind"] == "date" and not re.search("birth|born|dob|geb", column["name"], re.I))
+
+
+def doubts(model: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the maker of a page should look at: levels that may be one, columns that tell which row it is."""
+    for column in model["columns"]:
+        levels = [value for value in column.get("categories", ()) if isinstance(value, str)]
+        words = [(word, word.casefold()) for word in levels if word[1:].islower()]
+        initials = ([a, b] for a in levels for b, word in words if len(a) == 1 and word.startswith(a.casefold()))
+        if found := [*alike(levels), *initials]:
+            pairs = several(" and ".join(map(repr, group)) for group in found)
+            yield f"column {column['name']!r}: {pairs} may be one level, of which the page offers each: join them"
+    if not model["gaps"] and (asked := [column["name"] for column in model["columns"] if names_row(column, model)]):
+        yield f"the page has to ask for {named(asked)}, which seem to tell which row it is: fit without them"
 
 
 def _plainly(name: str) -> str:
@@ -174,7 +204,8 @@ def words_template(classifier) -> str:
     """
     model = plain(classifier, 1)
     lines = [f'{key} = ""  # {meaning}' for key, meaning in _TEXTS.items()]
-    lines.append(f"order = [{', '.join(_quoted(column['name']) for column in model['columns'])}]")
+    asked = (_quoted(one["name"]) for one in page_words(None, model)[0]["columns"] if one["asked"])
+    lines.append(f"order = [{', '.join(asked)}]")
     for column in model["columns"]:
         table = f"columns.{_quoted(column['name'])}"
         lines += ["", f"[{table}]", f"name = {_quoted(_plainly(column['name']))}", 'unit = ""', 'help = ""']

@@ -69,6 +69,8 @@ def read_table(
     log: str | Collection[str] = (),
     date: str | Collection[str] = (),
     missing: str | Collection[str] = (),
+    same: str | Collection[str] = (),
+    blank: str | Collection[str] = (),
     sep: str | None = None,
     decimal: str | None = None,
     thousands: str | None = None,
@@ -102,7 +104,11 @@ def read_table(
         Columns of dates to be used as numbers of days since 1970-01-01; months, quarters and weeks (2024-01, Jan 2024,
         2024-Q1, 2024-W05) are their first day.
     missing : str or collection of str
-        Words for a gap, beside an empty field.
+        Words for a gap, beside an empty field; ``"age=999,-9"`` has those of one column.
+    same : str or collection of str
+        Texts of a column that mean one, the first of them: ``"sex=m,M,male"``.
+    blank : str or collection of str
+        What an empty field of a column means: ``"tick=no"``.
     sep : str, optional
         What separates the fields of a line: by default that of , ; | and tab which alone gives every row as many
         fields, else a comma.
@@ -167,9 +173,9 @@ def read_table(
     roles = dict(drop=drop, id=id, number=number, categorical=categorical, count=count, bernoulli=bernoulli)
     roles |= dict(log=log, date=date)
     given = {role: _several(columns) for role, columns in roles.items()}
-    words = tuple(_several(missing))
-    options = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits, missing=words, units=units)
+    options = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits, units=units)
     options |= dict(date_order=date_order, sheet=sheet)
+    options |= dict(missing=_several(missing), same=_several(same), blank=_several(blank))
     if like is not None and (said := [role for role, columns in given.items() if columns and role != "id"]):
         raise ValueError(f"{said[0]}= is of a fit; with like= the columns are those of the fit")
     if like is not None:
@@ -258,9 +264,12 @@ def cleaned(
     read = files.read(name, kinds, reading, content=content)
     for column in reading.units:
         check_named(column, read.table.columns, Argument("units"), ": ")
+    for column in reading.meant:
+        given = Note(*map(Argument, ("missing", "same", "blank")), between=", ")
+        check_named(column, read.table.columns, *given.parts, ": ")
     targets = _several(target or ())
     features = [column for column in read.table.columns if column not in targets]
-    return read, prepare(read.table, target, model, read.gaps, Roles.said(features, roles), read.reading)
+    return read, prepare(read.table, target, model, read.gaps, Roles.said(features, roles), read.reading, read.doubts)
 
 
 def _several(names: str | Collection[str]) -> list[str]:

@@ -23,7 +23,7 @@ from bayesgen.tables.numerals import Numerals, Unread
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.repeats import columns_of, repeats
 from bayesgen.tables.shares import Shares, labels_or_shares, most
-from bayesgen.tables.suspicions import gap_words, of_target, of_telling
+from bayesgen.tables.suspicions import Coded, gap_words, of_codes, of_target, of_telling, of_twins
 from bayesgen.tables.text import alike, counts_of, numbers, tell_alike
 
 
@@ -115,6 +115,7 @@ def prepare(
     gaps: Mapping[str, pd.Series] | None = None,
     roles: Roles | None = None,
     reading: Reading | None = None,
+    doubts: Collection[str] = (),
 ) -> Prepared:
     """Split a table into columns and classes, leaving out what ``model`` cannot use.
 
@@ -122,6 +123,7 @@ def prepare(
     "gda", "full" and "shared" take columns of numbers only, and "gda", whose inferences are compared, takes rows
     without gaps only. By ``gaps``, the spelling of missing entries in a file, a Series by row for each column, these
     are counted. The columns carry the account ``reading`` of how the file was written, with the formats of dates.
+    ``doubts`` are told first: of columns that were left out, so that none need be left.
     """
     roles = roles or Roles()
     table = table.set_axis(table.columns.map(str), axis=1)
@@ -131,7 +133,7 @@ def prepare(
         check_named(column, table.columns)
     if not len(table):
         raise ValueError("the table is empty: it has columns, but no rows")
-    suspicions, notes, X, y, rows = list[str](), list[str](), table, None, np.arange(len(table))
+    suspicions, notes, X, y, rows = [*doubts], list[str](), table, None, np.arange(len(table))
     if targets:
         of: Any = table[targets]
         known = of.notna().any(axis=1).to_numpy()
@@ -166,14 +168,18 @@ def prepare(
             suspicions.append(Note(f"{', '.join(map(quoted, columns))} ", what))
         else:
             notes.append(Note(f"{named(columns)} ", what))
+    plain = ((name, look.seen) for name, look in kept.items() if look.plain and look.role not in ("date", "bernoulli"))
+    suspicions[len(doubts) : len(doubts)] = of_codes((name, np.asarray(values, float)) for name, values in plain)
     X = pd.DataFrame({column: look.usable for column, look in kept.items()}, index=X.index)
+    if doubts and not X.shape[1]:
+        return Prepared(X, y, rows, tuple(suspicions), tuple(notes), names.reset_index(drop=True), {}, None)
     if not X.shape[1]:
-        raise ValueError("; ".join(["no column is left to learn from", *suspicions, *notes]))
+        raise InputError(Note("no column is left to learn from", *suspicions, *notes, between="; "))
 
+    coded = {column: look.coded for column, look in kept.items()}
     if label is not None:
-        codes, classes = pd.factorize(y)
-        whole = ((column, look.codes) for column, look in kept.items() if len(look.seen) == len(codes))
-        suspicions += of_telling(label, whole, codes, len(classes))
+        suspicions += of_telling(label, coded, *pd.factorize(y))
+    suspicions += of_twins(coded)
     missing = X.isna().to_numpy()
     spelled = _spellings(gaps, X.columns, rows)
     if missing.any() and model != "gda":
@@ -267,9 +273,12 @@ class _Look:
         return self.seen.astype(object).map(str) if as_text else pd.Series(dtype=object)
 
     @property
-    def codes(self) -> np.ndarray:
-        """Its numbers, or the code of each value, of a column without gaps."""
-        return self.seen if isinstance(self.seen, np.ndarray) else pd.factorize(self.values)[0]
+    def coded(self) -> Coded:
+        """Its numbers, or the code of each value, for what is suspicious in it."""
+        if self.plain:
+            return Coded(self.values.to_numpy(float, na_value=np.nan), True)
+        codes = pd.factorize(self.values)[0]
+        return Coded(np.where(codes < 0, np.nan, codes), False)
 
     @property
     def usable(self) -> Any:
@@ -287,8 +296,9 @@ class _Look:
             seen = seen.to_numpy()
         if kinds == {"str"} and not hasattr(values, "cat"):
             verdict = of_labels(seen.unique(), len(seen))
-        elif values.dtype.kind in "iuf" and len(seen) == len(rows) > _FEW and (np.floor(seen) == seen).all():
-            verdict = None if role else of_whole(np.asarray(seen), rows, name)  # a row a day counts no rows
+        elif values.dtype.kind in "iuf" and len(seen) > _FEW and (np.floor(seen) == seen).all():
+            there = rows[values.notna().to_numpy(bool)]
+            verdict = None if role else of_whole(np.asarray(seen), there, name)  # a row a day counts no rows
         return cls(name, values, seen, kinds, verdict, how, role, family)
 
 
@@ -329,8 +339,8 @@ def _doubts(look: _Look, model: str) -> Iterator[str]:
     if verdict and verdict.unread:
         how = how_read(verdict.unread, look.name, look.how)
         yield Note("ambiguous: numbers as text", how, "; taken as categories")
-    if dates.two_digits(texts.unique()):
-        short = "ambiguous: dates with a year of two digits, it seems, taken as categories; with four "
+    if dates.seem(texts.unique()):
+        short = "ambiguous: dates, it seems, taken as categories; written as 2024-01-31 "
         yield Note(short, Argument("date"), " reads them")
     numbers: Any = pd.to_numeric(texts, errors="coerce")  # a Series of a Series, which the stubs do not say
     words = texts[numbers.isna()]

@@ -39,6 +39,8 @@ _MONTHS = (*_MONTHS, "november", "december")
 _TIME = r"(?:[T ](?P<H>\d{1,2}):(?P<M>\d{2})(?::(?P<S>\d{2}(?:\.\d+)?))?\s*(?P<zone>Z|[+-]\d{2}:?\d{2})?)?$"
 _LOCAL = re.compile(rf"(\d{{1,2}})([./-])(\d{{1,2}})\2\d{{4}}{_TIME}")
 _SHORT = re.compile(rf"(\d{{1,2}})([./-])(\d{{1,2}})\2\d{{2}}{_TIME}")  # 31.12.24
+_MONTH = "jan|ene|gen|f.[bv]|m.r|mrz|a[pv]r|abr|ma[iyg]|ju[lni]|giu|lug|ag?o|aug|se[pt]|o[ckt]t|nov|d.[cz]"
+_NAMED = re.compile(rf"\d{{1,2}}[. -]+(de )?({_MONTH})[^\W\d_]*\.?[ -]+(de )?\d\d(\d\d)?$", re.I)  # 3. M\u00e4rz 26
 _BEYOND = "is none of the calendar, which has the years 1 to 9999"
 _NUMBERS = ("integer", "floating", "mixed-integer-float")  # what pandas calls them
 _FIRST, _LAST = np.array(["0001-01-01", "9999-12-31"], "datetime64[D]").astype(int)
@@ -102,10 +104,10 @@ def written(texts) -> bool:
     return bool(texts) and all(_possible(text) - {_COMPACT} for text in texts)
 
 
-def two_digits(texts) -> bool:
-    """Return True if all texts are dates whose years have two digits, such as 31.12.24, it seems."""
+def seem(texts) -> bool:
+    """Return True if all texts are dates that are not read, it seems: 31.12.24, 01 Apr 26, 3. M\u00e4rz 2026."""
     texts = first_texts(texts)
-    return bool(texts) and all(_SHORT.match(text.strip()) for text in texts)
+    return bool(texts) and all(_SHORT.match(text.strip()) or _NAMED.match(text.strip()) for text in texts)
 
 
 def formats_of(values, column: str) -> frozenset[str]:

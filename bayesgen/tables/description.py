@@ -132,8 +132,8 @@ def of_labels(distinct: Any, seen: int | None = None) -> Verdict | None:
 def of_whole(values: np.ndarray, rows: np.ndarray | None = None, name: str | None = None) -> Verdict | None:
     """Return the verdict on whole numbers (n,) of the ``rows`` (n,), by default of all; None if they may be a feature.
 
-    They count the rows from 0 or 1, in order or in any; they may number them, as years and ranks do as well; or they
-    name people, some of whom have several rows, as the name of the column says.
+    They count the rows from 0 or 1, in order or in any; they may number them in equal steps, as years and ranks do as
+    well; or they name people, some of whom have several rows, as the name of the column or the order of ``rows`` says.
 
     >>> of_whole(np.array([1, 2, 3]))
     Verdict(kind='counts', distinct=0, seen=0)
@@ -150,8 +150,15 @@ def of_whole(values: np.ndarray, rows: np.ndarray | None = None, name: str | Non
             return Verdict("counts")
     low, high, most = float(values.min()), float(values.max()), len(values)
     indexed = name is not None and bool(_INDEX.match(name))
-    if most >= _NUMBERED and high - low < (_SPARSE if indexed else _DENSE) * most and len(np.unique(values)) == most:
-        return Verdict("counts" if indexed or low in (0, 1) else "numbered")
+    step = np.gcd.reduce((values[:100] - values[0]).astype(np.int64)) if high - low < 2**62 else 0
+    if most >= _NUMBERED and high - low < (_SPARSE if indexed else _DENSE) * most * int(step):
+        steps = (values - low).astype(np.int64) // np.gcd.reduce((values - low).astype(np.int64))
+        if steps.max() < (_SPARSE if indexed else _DENSE) * most and len(np.unique(steps)) == most:
+            return Verdict("counts" if indexed or (low in (0, 1) and steps.max() == high - low) else "numbered")
+    moves = np.diff(values[:100] if rows is None or (np.diff(values[:100]) < 0).any() else values)
+    up = moves[moves != 0]
+    if rows is not None and len(moves) == most - 1 and len(up) > max(FEW, most // 10) and (up == up[0]).all():
+        return Verdict("ids", len(up) + 1, most)
     if name is None or not (indexed or NAMES.search(name)):
         return None
     count = len(np.unique(values))

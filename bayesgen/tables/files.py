@@ -15,14 +15,28 @@ from bayesgen.core.errors import Argument, Informed, InputError, Note, counted, 
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import located
 from bayesgen.tables.columns import check_distinct, is_number
+from bayesgen.tables.description import of_labels
 from bayesgen.tables.fields import ENDINGS, Fields, Opened, opened
 from bayesgen.tables.found import as_written
-from bayesgen.tables.numerals import DURATION, Column, Numerals, proves, read_column, without_unit
+from bayesgen.tables.numerals import (
+    DURATION,
+    FEW,
+    LIMIT,
+    Column,
+    Numerals,
+    Unread,
+    proves,
+    read_column,
+    unit_in,
+    without_limits,
+    without_unit,
+)
 from bayesgen.tables.reading import Reading, limit_of
 from bayesgen.tables.text import NO_GAPS, among, column_of, plain_columns
 
 Kind = Literal["text", "number", "label", "category"]
 PARQUET = (".parquet", ".pq")  # how their names end
+_FEWEST = 3  # entries of a column that may be no numbers, where the others are
 CSV = (".csv", *(f".csv{end}" for end in ENDINGS.values()))
 
 
@@ -35,6 +49,7 @@ class TableFile:
     gaps: dict  # spelling of each missing entry, by column: a Series by row
     notes: tuple[str, ...] = ()  # such as categories that Parquet does not keep
     reading: Reading = Reading()  # how it was written
+    doubts: tuple[str, ...] = ()  # columns that have two readings, which are left out, with the options for each
 
 
 def read(
@@ -64,8 +79,8 @@ def read(
     content : bytes, optional
         Content of the file, where it is read already; of the standard input where the name is "-".
     """
-    reading, later = reading or Reading(), used is not None
-    missing = set(reading.missing)
+    reading, later, doubted = reading or Reading(), used is not None, ()
+    missing = set(reading.words)
     path, source = Path(name), name
     if not path.is_file() and name in data.names():
         path, source = data.path(name), f"{name} (built in)"
@@ -84,7 +99,8 @@ def read(
             raise InputError(f"not readable as {'Parquet' if file.parquet else 'CSV'}: ", *parts) from None
         check_distinct([column for column, _ in table])
     if fields is None:
-        typed = {name: _parquet_column(v, name in declared, missing, (kinds or {}).get(name)) for name, v in table}
+        lacks = {name: missing.union(w for w, text in said.items() if not text) for name, said in reading.meant.items()}
+        typed = {n: _parquet_column(v, n in declared, lacks.get(n, missing), (kinds or {}).get(n)) for n, v in table}
         columns, gaps = ({name: found[place] for name, found in typed.items()} for place in (0, 1))
         spans = [name for name, values in table if values.dtype.kind == "m"]
         for name in spans if later else ():
@@ -92,28 +108,31 @@ def read(
         notes, account = list(_lost_levels(columns, declared)), Reading(units=dict.fromkeys(spans, DURATION))
         if spans:
             notes.append(f"{named(spans)}: durations taken as numbers of days")
-        if reading.numerals() != Numerals() and not later:
-            csv = Argument("decimal"), ", ", Argument("thousands"), " and ", Argument("limits"), " are for CSV"
-            notes.append(Note("Parquet, whose columns have types: ", *csv))
+        texts = reading.numerals() != Numerals() or any(any(said.values()) for said in reading.meant.values())
+        if texts and not later:
+            arguments = map(Argument, ("decimal", "thousands", "limits", "same", "blank"))
+            others = Note(*arguments, between=", ")
+            notes.append(Note("Parquet, whose columns have types: ", others, " are for CSV"))
     else:
         wanted: dict[str, Kind] = {name: "text" for name, _ in table} if later else {}
         wanted |= kinds or {}
-        limits = reading.limits if used is None else reading.limited(used)
-        told = list[str]()
-        if not later:
-            table = _without_words(table, wanted, missing)
-            numbers = {column: texts for column, texts in table if wanted.get(column) in (None, "number")}
-            reading, told = as_written(numbers, missing, reading)
+        reading = replace(reading, sep=reading.sep or fields.sep)
         with located(source):
-            columns, gaps, notes, account = _of_fields(dict(table), missing, wanted, reading, limits, later)
-        notes = [*fields.notes, *told, *notes]
-        signs = {"decimal": reading.decimal or ".", "thousands": reading.thousands, "limits": bool(limits)}
-        account = replace(account, sep=reading.sep or fields.sep, plain=reading.plain, **signs)
-    account = replace(account, missing=reading.missing, date_order=reading.date_order, sheet=reading.sheet)
+            if used is None:
+                table = _without_words(table, wanted, missing)
+                reading, doubts, found = _of_first(dict(table), missing, wanted, reading)
+            else:
+                doubts, found = (), _of_fields(dict(table), missing, wanted, reading, reading.limited(used), later)
+        (columns, gaps, notes, account), doubted = found, tuple(doubts)
+        notes = [*fields.notes, *notes]
+        signs = {name: getattr(reading, name) for name in ("sep", "thousands", "plain", "limits")}
+        account = replace(account, decimal=reading.decimal or ".", **signs)
+    kept = ("missing", "meant", "date_order", "sheet")
+    account = replace(account, **{name: getattr(reading, name) for name in kept})
     notes += [] if content is not None else _misnamed(path, file)
     rows = pd.RangeIndex(len(table[0][1]) if table else 0)
     frame = pd.DataFrame({name: values.array for name, values in columns.items()}, index=rows)
-    return TableFile(frame, source, gaps, tuple(notes), account)
+    return TableFile(frame, source, gaps, tuple(notes), account, doubted)
 
 
 def _csv(fields: Fields) -> list[tuple[str, "pa.Array"]]:
@@ -138,6 +157,49 @@ def _without_words(table: list, kinds: Mapping, missing: set) -> list[tuple[str,
     return [(name, texts if name == label else without(texts)) for name, texts in table]
 
 
+def _of_first(
+    table: dict, missing: set, kinds: Mapping, said: Reading, few: Mapping[str, Unread] | None = None
+) -> tuple[Reading, Collection[str], tuple[dict, dict, list[str], Reading]]:
+    """Return how a first file is written, the doubts about columns, and what `_of_fields` returns.
+
+    A column of numbers but for ``few`` entries has a gap for each of these that is no limit.
+    """
+    words = {name: dict.fromkeys(unread.words, "") for name, unread in (few or {}).items() if unread.words}
+    limits = [name for name, unread in (few or {}).items() if unread.how[0].limits]
+    reading = replace(said, meant={**said.meant, **words})
+    likely = [(name, texts) for name, texts in table.items() if kinds.get(name) in (None, "number")]
+    numbers = {name: reading.numerals(name).meaning(texts) for name, texts in likely}
+    numbers |= {name: without_limits(numbers[name]) for name in limits}
+    reading, told, doubts = as_written(numbers, missing, reading, reading.sep)
+    kept = {name: texts for name, texts in table.items() if name not in doubts or kinds.get(name)}
+    columns, gaps, notes, account = _of_fields(kept, missing, kinds, reading, reading.limits or limits, False)
+    texts = {name for name, values in columns.items() if values.dtype.kind not in "iuf"}
+    read = {name: unread for name, unread in (few or {}).items() if name not in texts}
+    if (few is None and (read := _few_words(columns, kinds))) or read.keys() != (few or {}).keys():
+        return _of_first(table, missing, kinds, said, read)
+    for name in reading.bare:
+        if kinds.get(name) is None and name in texts:
+            raise without_unit(name, table[name], missing, reading.numerals(name))
+    for name in filter(gaps.__contains__, words):
+        rows = counted(int(gaps[name].isin(words[name]).sum()), "row")
+        gone = f"{quoted(name)}: {listed(words[name])} in {rows} taken as missing among numbers; "
+        told.append(Note(gone, Argument("categorical", [name]), " keeps them"))
+    return reading, doubts.values(), (columns, gaps, [*told, *notes], account)
+
+
+def _few_words(columns: Mapping[str, pd.Series], kinds: Mapping) -> dict[str, Unread]:
+    """Return how columns of text would be read that are numbers but for a hundredth of their entries, or three."""
+    found = {}
+    for name, values in columns.items():
+        seen = values.dropna()
+        if name in kinds or values.dtype.kind in "iufb" or not (verdict := of_labels(seen.unique(), len(seen))):
+            continue
+        if (unread := verdict.unread) and unread.share[0] > FEW and not any(map(unit_in, unread.words)):
+            odd = seen.isin(unread.words) | seen.str.contains(LIMIT)
+            found |= {name: unread} if odd.sum() <= max(_FEWEST, len(seen) // 100) else {}
+    return found
+
+
 def _of_fields(
     table: dict, missing: set, kinds: Mapping, reading: Reading, limits, later: bool
 ) -> tuple[dict, dict, list[str], Reading]:
@@ -145,7 +207,8 @@ def _of_fields(
     like = reading if later else Reading()
     columns, gaps, notes, percent, minus, units, doubts = {}, {}, [], {}, {}, {}, []
     fractions: dict[str, bool] = {}
-    plain = {} if missing or reading.units or reading.numerals() != Numerals() else plain_columns(table)
+    said = missing or reading.units or reading.meant or reading.numerals() != Numerals()
+    plain = {} if said else plain_columns(table)
     for name, fields in table.items():
         how = reading.numerals(name)
         if name in plain and kinds.get(name) in (None, "number") and limit_of(name) not in table:
@@ -160,8 +223,6 @@ def _of_fields(
         percent |= {name: found.percent} if found.percent else {}
         minus |= {name: found.minus} if found.minus else {}
         units |= {name: found.unit} if found.unit else {}
-        if name in reading.bare and kind != "text" and found.values.dtype.kind not in "iuf":
-            raise without_unit(name, fields, missing, how)
         notes += _told(name, found, like)
         doubts += like.doubts(name, fields, found, how)
         if found.values.dtype.kind in "iuf":

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.core.errors import Note, named, quoted
+from bayesgen.core.errors import Argument, Note, named, quoted
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.numerals import DURATION, WAYS, Numerals, thousands_apart, undressed, unit_in
 from bayesgen.tables.reading import Reading
@@ -66,25 +66,62 @@ def _lines_above(lines: Callable[[], Any], sign: str) -> int | None:
 
 
 def as_written(
-    table: Mapping[str, "pa.Array"], missing: Collection[str], reading: Reading
-) -> tuple[Reading, list[str]]:
-    """Return how a first file is written, as the user says or, where it leaves one reading, shows; and tell it."""
+    table: Mapping[str, "pa.Array"], missing: Collection[str], reading: Reading, sep: str = ","
+) -> tuple[Reading, list[str], dict[str, str]]:
+    """Return how a first file is written, as the user says or, where it leaves one reading, shows; and tell it.
+
+    Columns that keep two readings are told each: they are to be left out of what the others show.
+    """
     units = units_in({name: fields for name, fields in table.items() if name not in reading.units}, missing)
-    reading, said = replace(reading, units={**reading.units, **units}), bool(reading.decimal)
+    reading, said, doubts = replace(reading, units={**reading.units, **units}), bool(reading.decimal), dict[str, str]()
     usual = Numerals(limits=reading.limits)
     ways = [usual, reading.numerals()] if said else [replace(how, limits=reading.limits) for how in WAYS]
-    if (said and reading.thousands != ".") or not (found := way_of(table, missing, reading.units, ways)):
-        return reading, []
-    signs = [Note(*way.given(usual), between=" ") for way in found.ways]
-    if len(signs) > 1:
-        doubt = f"{quoted(found.column)} ambiguous: {found.entry!r} may be read in two ways, by "
-        return reading, [Note(doubt, Note(*signs, between=" or by "))]
+    if said and reading.thousands != ".":
+        return reading, [], doubts
+    while (found := way_of(table, missing, reading.units, ways)) and found.column:
+        doubts[found.column] = _doubt(found.column, found.entry, reading.units, found.ways)
+        table = {name: fields for name, fields in table.items() if name != found.column}
+    if not said and sep != "," and (found is None or found.ways[0].decimal == "."):
+        doubts |= _of_points(table, missing, reading.units, usual)
+    if found is None:
+        return reading, [], doubts
     how, programs = found.ways[0], f"{named(found.plain)}, which programs wrote" if found.plain else ""
     reading = replace(reading, decimal=how.decimal, thousands=how.thousands, plain=found.plain)
     if said:
-        return reading, [f"numbers with a point before the fraction: {programs}"] if programs else []
+        return reading, [f"numbers with a point before the fraction: {programs}"] if programs else [], doubts
     plain = programs and f", but for {programs}"
-    return reading, [Note("numbers read as the file leaves no other way: ", signs[0], plain)]
+    signs = Note(*how.given(usual), between=" ")
+    return reading, [Note("numbers read as the file leaves no other way: ", signs, plain)], doubts
+
+
+def _doubt(column: str, entry: str, units: Mapping[str, str], ways: Collection[Numerals]) -> str:
+    """Return the doubt about a column, with the options for each of its readings."""
+    arguments = (
+        [Argument(name, sign) for name in ("decimal", "thousands") if (sign := getattr(way, name))] for way in ways
+    )
+    bare = undressed(pa.array([entry], pa.string()), units.get(column, ""))
+    numbers = (way.plain(bare)[0].as_py() for way in ways)  # a point that a program wrote stays
+    either = [Note(f"{n} by ", Note(*said, between=" ")) for n, said in zip(numbers, arguments, strict=True)]
+    return Note(f"{quoted(column)} left out: {entry!r} may be read in two ways, as ", Note(*either, between=" or as "))
+
+
+def _of_points(table, missing: Collection[str], units: Mapping[str, str], usual: Numerals) -> dict[str, str]:
+    """Return the doubts about columns whose points may all stand between thousands, where none of the file cannot."""
+    found = {}
+    for name, fields in table.items():
+        texts = undressed(pa.array(_texts(fields, missing), pa.string()), units.get(name, ""))
+        if units.get(name) != DURATION and matches(texts, "[.]").any() and matches(texts, usual.pattern).all():
+            if _fractions(texts):
+                return {}
+            found[name] = thousands_apart(texts)
+    ways = [replace(usual, decimal=",", thousands="."), usual]
+    return {name: _doubt(name, entry, units, ways) for name, entry in found.items()}
+
+
+def _ungrouped(texts: "pa.Array") -> bool:
+    """Return True if thousands have no sign in a column, as by 1141 beside 1.234, which is then a fraction."""
+    patterns = ("^[^0-9]*[1-9][.,][0-9]{3}[^0-9.,]*$", "^[^0-9.,]*[1-9][0-9]{3}[^0-9.,]*$")
+    return all(matches(texts, pattern).any() for pattern in patterns)
 
 
 def units_in(table: Mapping[str, "pa.Array"], missing: Collection[str]) -> dict[str, str]:
@@ -137,15 +174,17 @@ def way_of(
         texts = undressed(pa.array(_texts(table[name], missing), pa.string()), units.get(name, ""))
         if _codes(texts) or not len(texts):
             continue
-        read = [how.plain(texts) if matches(texts, how.pattern).all() else None for how in ways]
+        several = [how for how in ways if how.thousands not in (".", ",")] if _ungrouped(texts) else ways
+        read = [how.plain(texts) if how in several and matches(texts, how.pattern).all() else None for how in ways]
         if any(one is not None for one in read):
             values[name] = read
-    found = [place for place in range(len(ways)) if all(_value(read, place, ways) for read in values.values())]
+    programs = any(read[0] is not None and _fractions(read[0]) for read in values.values())
+    found = [p for p in range(len(ways)) if all(_value(read, p, ways, programs) for read in values.values())]
     if not found or not any(name in values for name in odd):
         return None
     how = ways[found[0]]
     for name, read in values.items():
-        first, *others = (_value(read, place, ways).cast(pa.float64()).to_numpy() for place in found)
+        first, *others = (_value(read, place, ways, programs).cast(pa.float64()).to_numpy() for place in found)
         for place, other in zip(found[1:], others, strict=True):
             if (apart := ~np.equal(first, other)).any():
                 entry = _texts(table[name], missing)[int(apart.argmax())]
@@ -158,13 +197,23 @@ def _reads(how: Numerals, fields: "pa.Array", missing: Collection[str]) -> bool:
     return bool((gaps_among_numbers(fields, missing) | matches(fields, how.pattern)).all())
 
 
-def _value(read: list, place: int, ways: list[Numerals]) -> Any:
-    """Return the numbers of a column in one of the ways, as programs write them; None where that does not read it."""
+def _value(read: list, place: int, ways: list[Numerals], programs: bool) -> Any:
+    """Return the numbers of a column in one of the ways, as programs write them; None where that does not read it.
+
+    Where ``programs`` wrote no fraction with a point, a column of points that may be of thousands is none of theirs.
+    """
     if read[place] is not None or read[0] is None:
         return read[place]
     pointed = [text for text in read[0].to_pylist() if "." in text]
     apart = sum(bool(thousands_apart(pa.array([text]))) for text in pointed)
-    return read[0] if ways[place].thousands != "." or 2 * apart < len(pointed) else None
+    if ways[place].thousands == ".":
+        return read[0] if 2 * apart < len(pointed) else None
+    return read[0] if programs or not apart or apart < len(pointed) else None
+
+
+def _fractions(texts: "pa.Array") -> bool:
+    """Return True if the points in a column of plain numbers cannot all stand between thousands."""
+    return bool(matches(texts, "[.]").any() and (not thousands_apart(texts) or _ungrouped(texts)))
 
 
 def _codes(texts: "pa.Array") -> bool:

@@ -3,7 +3,7 @@
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ import pandas as pd
 from bayesgen.core.errors import MOST, Argument, InputError, several, shortened
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.columns import first_texts, refused
-from bayesgen.tables.text import GAP_WORDS, Kind, column_of, gaps_among_numbers, matches, sampled
+from bayesgen.tables.text import GAP_WORDS, Kind, column_of, gap_spellings, gaps_among_numbers, matches, sampled
 
 _BLANK = "[ \t\u00a0\u2007\u2009\u202f]"  # blanks that stand in numbers, those that do not break a line among them
 BLANKS = " \t\u00a0\u2007\u2009\u202f\r\n"  # that may stand around a text
@@ -32,7 +32,7 @@ DURATION = "h:mm"  # in place of a unit, of durations such as 1:30 or 1 days 02:
 _CLOCK = re.compile(
     r"([+-]?\d+) days? ()\+?(\d\d):(\d\d):(\d\d(?:\.\d+)?)$|()(-?)(\d{1,4}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?$"
 )
-_LIMIT, _BELOW = "[<>\u2264\u2265]=?", "[<\u2264]"
+LIMIT, _BELOW = "[<>\u2264\u2265]=?", "[<\u2264]"
 _LONGEST = 100  # characters of a number: some patterns take time that grows with the square of a text
 FEW = 10  # texts that may well be categories, such as <18, 18 and 19
 
@@ -45,6 +45,7 @@ class Numerals:
     thousands: str = ""  # between thousands: "", or one of . , ' and a blank
     limits: bool = False  # True if <0.5 stands for half of 0.5, below a limit of detection, >9 for 9, and <-1 for -1
     unit: str = ""  # beside each number, such as € or kg: it is taken away
+    meant: tuple[tuple[str, str], ...] = ()  # texts of the column that mean another, "" for a gap
 
     def __post_init__(self):
         if self.decimal not in (".", ","):
@@ -67,7 +68,7 @@ class Numerals:
             groups = f"[1-9][0-9]{{0,2}}(?:{_APART[self.thousands]}[0-9]{{3}})+"
             lakhs = "|[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}" if self.thousands == "," else ""  # 12,34,567, of India
             whole = f"(?:{groups}{lakhs}|{whole})"
-        limit = f"(?:{_LIMIT}{_BLANK}*)?" if self.limits else ""
+        limit = f"(?:{LIMIT}{_BLANK}*)?" if self.limits else ""
         size = f"(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE](?:[+]|{_MINUS})?[0-9]+)?{_BLANK}*%?"
         ended = f"{whole}(?:{point}[0-9]+)?{_BLANK}*%?{_BLANK}?[-\u2212]"  # not 5.- nor 5,-, which are prices
         number = f"(?:(?:[+]|{_MINUS}{_BLANK}?)?{size}|{ended}|[(]{size}[)])"
@@ -80,6 +81,12 @@ class Numerals:
         bare = compute.replace_substring_regex(bare, f"[^-+0-9eE{self.decimal}]", "")
         bare = compute.replace_substring(bare, ",", ".")
         return compute.if_else(compute.match_substring_regex(fields, self.pattern), bare, fields)
+
+    def meaning(self, fields: "pa.Array") -> "pa.Array":
+        """Return fields with the texts that they mean."""
+        encoded, meant = fields.dictionary_encode(), dict(self.meant)
+        texts = [meant.get(text.strip(BLANKS), text) for text in encoded.dictionary.to_pylist()]
+        return pa.array(texts, fields.type).take(encoded.indices) if meant else fields
 
     def value(self, text: str, fraction: bool | None = None) -> float | None:
         """Return the number of one text, without its unit; None where it is none, or one of two.
@@ -128,6 +135,9 @@ def read_column(
     Raise `InputError`, which calls the column by its ``name``, where its numbers could be read in another way alone.
     """
     how = how or Numerals()
+    if how.meant:
+        found = read_column(how.meaning(fields), missing, kind, replace(how, meant=()), name)
+        return replace(found, gaps=gap_spellings(fields, found.values.isna().to_numpy()))
     if how.unit and kind != "text":
         return _beside_unit(fields, missing, kind, how, name)
     if kind == "text" and how.decimal == ",":
@@ -157,7 +167,7 @@ def _beside_unit(fields: "pa.Array", missing, kind: Kind | None, how: Numerals, 
     without = undressed(distinct, how.unit)
     read = Numerals() if how.unit == DURATION else unlike
     found = read_column(without.take(encoded.indices), missing, kind, read, name)
-    if found.values.dtype.kind not in "iuf":
+    if found.values.dtype.kind not in "iuf" or found.percent:
         return read_column(fields, missing, kind, unlike, name)
     dressed = compute.not_equal(without, distinct).to_numpy(zero_copy_only=False)
     bare = ~dressed & matches(distinct, "[1-9]") & ~gaps_among_numbers(distinct, missing)
@@ -214,7 +224,7 @@ def office_column(fields: "pa.Array", missing, kind, how: Numerals) -> Column | 
     values, spelled = column_of(plain.take(rows), missing, kind)
     if values.dtype.kind not in "iuf":
         return None
-    patterns = ("%", _LIMIT, _NEGATIVE, _BELOW, "[1-9]")
+    patterns = ("%", LIMIT, _NEGATIVE, _BELOW, "[1-9]")
     percent, limits, minus, below, not_zero = (matches(distinct, pattern) & ~gaps for pattern in patterns)
     limited = None
     if limits.any():
@@ -244,10 +254,15 @@ def proves(fields: "pa.Array", how: Numerals) -> bool:
     return bool((matches(distinct, how.pattern) & ~matches(distinct, other.pattern)).any())
 
 
+def without_limits(fields: "pa.Array") -> "pa.Array":
+    """Return fields without the sign of a limit before their number."""
+    return compute.replace_substring_regex(fields, f"^{_BLANK}*{LIMIT}", "")
+
+
 def limits_in(fields: "pa.ChunkedArray", how: Numerals) -> np.ndarray:
     """Return the mask of the texts that are limits of detection, such as <0.5."""
     fields = fields.cast("string")  # of gaps alone the type is another
-    patterns = (replace(how, limits=True).pattern, _LIMIT)
+    patterns = (replace(how, limits=True).pattern, LIMIT)
     numbers, limits = (compute.match_substring_regex(fields, pattern) for pattern in patterns)
     return compute.and_(numbers, limits).fill_null(False).to_numpy()
 
@@ -325,10 +340,14 @@ def unread(texts: Iterable[str], least: int | None = None) -> Unread | None:
     word = next((text for text in texts if not _fits(how.pattern, text)), None)
     if not needing or most <= enough or (len(texts) <= FEW and (word is not None or how.limits)):
         return None
-    ways = [how]
-    if how.decimal == "," and not how.thousands:  # 1,898 may be 1898
-        ways += [way for way in _WAYS if way == Numerals(".", ",", how.limits) and counts[way] == most]
-    return _found(tuple(ways), needing[0], every, how.pattern)
+    return _found(_alike(how, counts), needing[0], every, how.pattern)
+
+
+def _alike(how: Numerals, counts: Mapping[Numerals, int]) -> tuple[Numerals, ...]:
+    """Return the ways that read as many texts as one of a decimal comma does: 1,898 may be 1898."""
+    other = Numerals(".", ",", how.limits)
+    both = how.decimal == "," and not how.thousands and counts[how] == counts[other]
+    return (how, other) if both else (how,)
 
 
 def _found(ways: tuple[Numerals, ...], entry: str, every: list, pattern: str) -> Unread:
@@ -365,11 +384,12 @@ def _beside_units(texts: list[str], enough: int) -> Unread | None:
     if units.total() <= max(FEW, enough) or 2 * (most := units.most_common(1)[0])[1] <= units.total():
         return None
     bare = undressed(pa.array(texts), most[0]).to_pylist()
-    counts = [sum(bool(_fits(way.pattern, text)) for text in bare) for way in _WAYS]
-    how = replace(_WAYS[counts.index(max(counts))], unit=most[0])
+    counts = {way: sum(bool(_fits(way.pattern, text)) for text in bare) for way in _WAYS}
+    how = max(counts, key=counts.__getitem__)
+    ways = tuple(replace(way, unit=most[0]) for way in _alike(how, counts))
     entry = next(text for text in texts if unit_in(text) == most[0])
     words = tuple(text for text, number in zip(texts, bare, strict=True) if not _fits(how.pattern, number))
-    return Unread((how,), entry, words, (len(texts) - len(words), len(texts)))
+    return Unread(ways, entry, words, (len(texts) - len(words), len(texts)))
 
 
 def almost_plain(texts: Iterable[str], whole: bool = True) -> Unread | None:

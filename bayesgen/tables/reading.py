@@ -3,6 +3,8 @@
 It holds the options for CSV files, each once: `bayesgen.read_table` and the command line make it of what a user says.
 """
 
+import itertools
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -30,6 +32,31 @@ def limit_of(column: str) -> str:
     return f"{column}{_TELLS}"
 
 
+def _spellings(word: str) -> list[str]:
+    """Return a word, and a whole number also as files with fractions write it."""
+    whole = word.removeprefix("-").isdecimal()
+    return [word, *(word + end for end in (".0", ",0", ".00", ",00") if whole)]
+
+
+def _by_column(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that are given, with what is said of the texts of one column, as COLUMN=TEXT, in ``meant``."""
+    known: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    everywhere, meant = [], defaultdict[str, dict[str, str]](dict)
+    for option in ("missing", "same", "blank"):
+        for value in known.pop(option, ()):
+            column, _, texts = value.rpartition("=")
+            first, *_ = words = [text.strip() for text in texts.split(",")]
+            if column and first:
+                meant[column] |= dict.fromkeys(
+                    [""] if option == "blank" else words, "" if option == "missing" else first
+                )
+            elif option == "missing":
+                everywhere.append(value)
+            else:
+                raise ValueError(f"{option} takes a column and its texts, such as sex=m,M, not {value!r}")
+    return known | {"missing": tuple(everywhere), "meant": dict(meant)}
+
+
 def _against(name: str, fields: "pa.Array", entry: str, *text: str | Argument) -> InputError:
     """Return the error on an entry of a column that contradicts the others, or the account."""
     row = compute.index(compute.utf8_trim_whitespace(fields), entry.strip()).as_py()
@@ -53,6 +80,8 @@ class Reading:
     bare: tuple[str, ...] = ()  # those of them whose unit was said, so that it may be absent
     limits: bool = False  # True if limits of detection such as <0.5 were read
     missing: tuple[str, ...] = ()  # words for a gap, beside an empty field
+    # by column, texts that mean another: "" for a gap, and by "" what an empty field means
+    meant: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     # columns whose numbers had a percent sign; None where none was looked for, as in a table in memory
     percent: tuple[str, ...] | None = None
     minus: tuple[str, ...] = ()  # columns with numbers below 0 in brackets, or with the sign behind them
@@ -75,17 +104,22 @@ class Reading:
         if unknown := [form for form in self.dates.values() if form not in ("", *FORMATS)]:
             raise ValueError(f"dates are written in one of {FORMATS}, not as {unknown[0]!r}")
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words for a gap in all columns, beside an empty field, in all their spellings."""
+        return tuple(itertools.chain.from_iterable(map(_spellings, self.missing)))
+
     def numerals(self, column: str | None = None) -> Numerals:
         """Return the way in which the numbers of a column are written, or those of the file."""
-        if column in self.plain:
-            return Numerals(limits=self.limits, unit=self.units.get(column, ""))
-        unit = "" if column is None else self.units.get(column, "")
-        return Numerals(self.decimal or ".", self.thousands, self.limits, unit)
+        unit, meant = ("", {}) if column is None else (self.units.get(column, ""), self.meant.get(column, {}))
+        texts = tuple((text, other) for word, other in meant.items() for text in _spellings(word))
+        signs = (".", "") if column in self.plain else (self.decimal or ".", self.thousands)
+        return Numerals(*signs, self.limits, unit, texts)
 
     @classmethod
     def said(cls, **options: Any) -> "Reading":
         """Return the account of a first file by the options that a user gives, those that are not None."""
-        known = {name: value for name, value in options.items() if value is not None}
+        known = _by_column(options)
         finds = {"sep": ""} | ({} if "thousands" in known else {"decimal": ""})
         return replace(cls(), **{**finds, "bare": tuple(known.get("units", ())), **known})
 
@@ -100,7 +134,8 @@ class Reading:
         >>> other.sep, other.decimal, other.thousands
         (';', '.', '')
         """
-        known = {name: value for name, value in options.items() if value is not None}
+        known = _by_column(options)
+        known["meant"] = {**self.meant, **{c: {**self.meant.get(c, {}), **m} for c, m in known["meant"].items()}}
         known["missing"] = tuple(dict.fromkeys([*known.get("missing", ()), *self.missing]))
         if "units" in known:
             known["bare"] = tuple(dict.fromkeys([*self.bare, *known["units"]]))
@@ -126,8 +161,9 @@ class Reading:
         >>> Reading(decimal=",").number("1,2", "dose"), Reading().number("37.6 \u00b0C", "heat", ["\u00b0C"])
         (1.2, 37.6)
         """
-        text, beside = text.strip(BLANKS), list(beside)
-        if not text or text in self.missing or text.lower() in GAP_WORDS:
+        meant, beside = dict(self.numerals(column).meant), list(beside)
+        text = meant.get(text.strip(BLANKS), text.strip(BLANKS))
+        if not text or text in self.words or text.lower() in GAP_WORDS:
             return np.nan
         percent, unit, number = column in (self.percent or ()), self.units.get(column, ""), text
         for one in filter(None, [*beside, unit]):
@@ -175,13 +211,13 @@ class Reading:
 
     def of_columns(self, columns: Collection[str]) -> "Reading":
         """Return the account of some columns."""
-        if not (self.percent or self.fractions or self.dates or self.changed or self.units):
+        if not (self.percent or self.fractions or self.dates or self.changed or self.units or self.meant):
             return self
         chosen = set(columns)
         percent = None if self.percent is None else tuple(c for c in self.percent if c in chosen)
         several = ("minus", "changed", "plain", "bare", "spans")
         lists = {name: tuple(c for c in getattr(self, name) if c in chosen) for name in several}
-        named = ("fractions", "dates", "units")
+        named = ("fractions", "dates", "units", "meant")
         maps = {n: {c: v for c, v in getattr(self, n).items() if c in chosen} for n in named}
         return replace(self, percent=percent, **lists, **maps)
 
@@ -189,7 +225,7 @@ class Reading:
         """Return the account of a table of which some columns were changed after it was read."""
         if not changed:
             return self
-        known = {*self.fractions, *self.dates, *(self.percent or ()), *self.changed, *self.units}
+        known = {*self.fractions, *self.dates, *(self.percent or ()), *self.changed, *self.units, *self.meant}
         kept = self.of_columns(known.difference(changed))
         return replace(kept, changed=tuple(sorted({*kept.changed, *changed})))
 

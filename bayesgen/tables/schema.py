@@ -113,6 +113,8 @@ class Schema:
         How the table of the fit was written, by which later ones are read.
     whole, unsigned : tuple of str
         Columns of a table in memory that held whole numbers alone, and none below 0.
+    target : str
+        Name of the column of the classes; "" where it had none.
     """
 
     columns: tuple[str, ...]
@@ -122,6 +124,7 @@ class Schema:
     reading: Reading = Reading()
     whole: tuple[str, ...] = field(default=(), compare=False)
     unsigned: tuple[str, ...] = field(default=(), compare=False)
+    target: str = field(default="", compare=False)
 
     @classmethod
     def learn(cls, table: Columns, features) -> "Schema":
@@ -185,6 +188,11 @@ class Schema:
         found = {column: known.dates.get(column, "") if form is None else form for column, form in forms.items()}
         units = {**known.units, **dict.fromkeys(spans, DURATION)}
         return replace(self, reading=replace(known, dates=found, days=days, spans=spans, units=units))
+
+    def of_target(self, y) -> "Schema":
+        """Return the schema with the name of the classes: that of a Series, or the name itself."""
+        name = y if isinstance(y, str) else getattr(y, "name", None)
+        return replace(self, target=name) if isinstance(name, str) else self
 
     def of_more(self) -> "Schema":
         """Return the schema of more rows than it was learned from, of whose numbers less is known."""

@@ -32,7 +32,7 @@ class CsvFiles(Source):
     """CSV files with a header, of the same columns; all is text until all of it has been seen, or a schema is given."""
 
     def __init__(self, paths: list[str], reading: Reading, used: Collection[str]):
-        self.paths, self.missing = paths, set(reading.missing)
+        self.paths, self.missing = paths, set(reading.words)
         self._files: list[Fields] = []
         self._notes = set[tuple[str, str]]()  # those of files that were told
         for path in self.paths:
@@ -44,7 +44,7 @@ class CsvFiles(Source):
         self._told = {limit_of(name): name for name in fields if name in limits and limit_of(name) not in fields}
         self.columns = [*fields, *self._told]
         self.kinds = dict.fromkeys(self._told, "b") | dict.fromkeys(self._told.values(), "f")  # those that are known
-        self.reading = replace(reading, missing=tuple(sorted(self.missing)), sep=reading.sep or self._files[0].sep)
+        self.reading = replace(reading, missing=tuple(sorted(reading.missing)), sep=reading.sep or self._files[0].sep)
 
     def _how(self, name: str) -> Numerals:
         return replace(self.reading.numerals(name), limits=name in self._told.values())
@@ -55,12 +55,13 @@ class CsvFiles(Source):
         if (first := next((batch for job in texts for batch in job.read()), None)) is None:
             return
         table = dict(zip(first.schema.names, first.columns, strict=True))
-        self.reading, told = as_written(table, self.missing, self.reading)
+        self.reading, told, doubts = as_written(table, self.missing, self.reading, self.reading.sep)
         self.reading = replace(self.reading, decimal=self.reading.decimal or ".")
         beside = [f"{column!r}: the unit {unit} dropped" for column, unit in self.reading.units.items()]
-        for note in [*told, *beside]:
+        for note in [*told, *doubts.values(), *beside]:
             parts = note.parts if isinstance(note, Note) else (note,)  # a fit in batches has no such arguments
-            warn(InputWarning(*(f"{p.name} {p.value!r}" if isinstance(p, Argument) else p for p in parts)))
+            words = (f"{p.name} {p.value!r}" if isinstance(p, Argument) else p.replace(" left out", "") for p in parts)
+            warn(InputWarning(*words))
 
     def declare(self, kinds):
         """Set the kinds of columns: text, or numbers and bools."""

@@ -36,23 +36,23 @@ def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple[pd.Ser
     whole = whole.combine_chunks() if is_arrow(whole, "ChunkedArray") else whole
     gone = among(whole, {"", *missing}) if missing else _ends(whole)[1:] == _ends(whole)[:-1]
     if kind != "text" and (plain := _fast_numbers(whole, gone, kind == "number")) is not None:
-        return _numbers(plain, gone), _gap_spellings(whole, gone)
+        return _numbers(plain, gone), gap_spellings(whole, gone)
     few = sample_places(len(whole))
     look = whole.take(pa.array(few, pa.int64()))
     word = _is_gap_word(look)
     sample = compute.utf8_trim_whitespace(look).filter(pa.array(~(gone[few] | word)))
     parsed = _parsed(sample, padded=True)
     if kind == "text" or (kind is None and len(sample) and parsed is None):
-        return _texts(whole, gone), _gap_spellings(whole, gone)
+        return _texts(whole, gone), gap_spellings(whole, gone)
     encoded = whole.dictionary_encode()
     codes, distinct = encoded.indices.to_numpy(), encoded.dictionary
     gaps = gaps_among_numbers(distinct, missing)
     parsed = _parsed(compute.utf8_trim_whitespace(distinct).filter(pa.array(~gaps)), padded=kind == "number")
     if parsed is None:
-        return _texts(whole, gone), _gap_spellings(whole, gone)
+        return _texts(whole, gone), gap_spellings(whole, gone)
     values = np.full(len(gaps), np.nan if parsed.dtype.kind == "f" else 0, dtype=parsed.dtype)
     values[~gaps] = parsed
-    return _numbers(values.take(codes), gaps[codes]), _gap_spellings(whole, gaps[codes])
+    return _numbers(values.take(codes), gaps[codes]), gap_spellings(whole, gaps[codes])
 
 
 def sample_places(count: int) -> np.ndarray:
@@ -65,7 +65,7 @@ def sampled(fields: "pa.Array") -> "pa.Array":
     return fields.take(pa.array(sample_places(len(fields))))
 
 
-def _gap_spellings(fields: "pa.Array", gone: np.ndarray) -> pd.Series:
+def gap_spellings(fields: "pa.Array", gone: np.ndarray) -> pd.Series:
     """Return the spelling of gaps, by row."""
     lost = np.flatnonzero(gone)
     if not len(lost):

@@ -45,6 +45,12 @@ def number(name):
     return read
 
 
+def category(name):
+    """A text is the category that it meant at the fit."""
+    meant = dict(schema.reading.numerals(name).meant)
+    return lambda value: no_bool(meant.get(value.strip(), value) if isinstance(value, str) else value)
+
+
 def moment(name):
     """A date is text, as the fit had it or 2024-01-31: a number might be days or seconds."""
 
@@ -60,7 +66,7 @@ def kind(block, name) -> Any:
     if block.leaf == "bernoulli" or (block.categories and any(isinstance(label, bool) for label in block.categories)):
         check = BeforeValidator(lambda value: value)
     else:
-        check = BeforeValidator(no_bool if block.categories else number(name))
+        check = BeforeValidator(category(name) if block.categories else number(name))
     if block.categories:  # others are refused
         return Annotated[Enum(block.name, {f"label {i}": label for i, label in enumerate(block.categories)}), check]
     return Annotated[FAMILIES.get(block.leaf, FiniteFloat) if isinstance(block.leaf, str) else FiniteFloat, check]
