@@ -26,6 +26,9 @@ from bayesgen.tables.cleaning import Prepared, split
 from bayesgen.tables.files import TableFile
 from bayesgen.tables.labels import class_codes
 
+_NEXT = "Next the averaged classifier, a mean over many models, which takes longest."
+_QUIET = 20.0  # seconds after which a line is printed where no bar can be drawn
+
 
 @dataclass(frozen=True)
 class Options:
@@ -231,10 +234,6 @@ def _of_all_rows(rows: _Rows, account: run.Account, inferences):
         elif isinstance(unfitted, NaiveBayesClassifier) or unfitted is rows.whole:
             unfitted.set_params(inference=(*drawn, "exact")[0])
         return unfitted.fit(X, rows.prepared.y) if hasattr(unfitted, "to_arviz") else unfitted
-
-
-_NEXT = "Next the averaged classifier, a mean over many models, which takes longest."
-_QUIET = 20.0  # seconds after which a line is printed where no bar can be drawn
 
 
 class _Teller:

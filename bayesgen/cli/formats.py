@@ -18,6 +18,10 @@ from bayesgen.files import disk
 from bayesgen.tables.arrow import pa
 from bayesgen.tables.files import PARQUET
 
+# Of each of these formats several members, one after the other, are one file.
+_COMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+_COMPRESS[".zst"] = lambda data: pa.compress(data, codec="zstd", asbytes=True)
+
 
 def writing(output: Path):
     """Make the folder of an output, and give a file to write to that is there as a whole when all is written."""
@@ -39,11 +43,6 @@ def check_picture(output: Path) -> None:
 
     if output.suffix.lower().lstrip(".") not in FigureCanvasBase.filetypes:
         check_ending(output, "a picture", (".png", ".svg", ".pdf"))
-
-
-# Of each of these formats several members, one after the other, are one file.
-_COMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
-_COMPRESS[".zst"] = lambda data: pa.compress(data, codec="zstd", asbytes=True)
 
 
 def write(frames: Iterable[Any], output: Path) -> tuple[int, list[str]]:

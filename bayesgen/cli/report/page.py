@@ -34,8 +34,6 @@ _READING = {
     "ROC-AUC": "how often a row of a class gets more probability of it than a row of the others: 0.5 is no better than "
     "chance.",
 }
-
-
 _PICTURES = ("calibration.png", "probabilities.png", "models.png", "columns.png", "net_benefit.png", "time.png")
 FILES = ("report.html", *_PICTURES, "predictions.csv", "posterior.nc")
 

@@ -16,6 +16,9 @@ from bayesgen.tables.cleaning import Prepared
 from bayesgen.tables.files import TableFile
 from bayesgen.tables.schema import Schema
 
+_CURVES = 7  # models whose net benefit is told
+_THRESHOLDS = (0.05, *(tenth / 10 for tenth in range(1, 10)), 0.95)
+
 
 @dataclass(frozen=True, eq=False)
 class ByClass:
@@ -108,10 +111,6 @@ class ByClass:
             "least_cost_of_one_action": self.least,
             "thresholds": self.thresholds.to_dict(orient="index"),
         }
-
-
-_CURVES = 7  # models whose net benefit is told
-_THRESHOLDS = (0.05, *(tenth / 10 for tenth in range(1, 10)), 0.95)
 
 
 def _by_threshold(true: np.ndarray, p: np.ndarray, weight: np.ndarray | None) -> pd.DataFrame:

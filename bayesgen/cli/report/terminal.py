@@ -14,17 +14,16 @@ from bayesgen.core.errors import counted
 from bayesgen.plot import style as odds_words
 from bayesgen.tables.text import counts_of
 
+_UNSEEN = {n: f"\\x{n:02x}" for n in (*range(32), *range(127, 160)) if n != ord("\n")} | {
+    n: f"\\u{n:04x}" for n in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}
+
 
 def escape() -> None:
     """Let the streams escape characters that the encoding of the terminal lacks, in place of an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-
-
-_UNSEEN = {n: f"\\x{n:02x}" for n in (*range(32), *range(127, 160)) if n != ord("\n")} | {
-    n: f"\\u{n:04x}" for n in (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
-}
 
 
 def visible(text: str) -> str:

@@ -40,6 +40,12 @@ _OPTIONS: dict[str, str | dict] = {  # arguments of the library that are no opti
     "unseen": {"error": "`bayesgen predict --unseen error`"},  # no option of the commands that take one row, or draw
     "y": "the column of classes",
 }
+_HEADINGS = {
+    "accuracy": "accuracy",
+    "log_loss": "log\nloss",
+    "brier_score": "Brier\nscore",
+    "calibration_error": "calib.\nerror",
+}
 
 
 def in_options(message: BaseException | str) -> str:
@@ -217,14 +223,6 @@ def time_cells(account) -> dict[str, dict[str, str]]:
         }
         for row in over_time(account.source, account.by_class.name).to_dict("records")
     }
-
-
-_HEADINGS = {
-    "accuracy": "accuracy",
-    "log_loss": "log\nloss",
-    "brier_score": "Brier\nscore",
-    "calibration_error": "calib.\nerror",
-}
 
 
 def _numbers(scores) -> dict[str, str]:
