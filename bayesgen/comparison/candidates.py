@@ -28,6 +28,7 @@ from bayesgen.tables.table import Table
 MODELS = ("nb", "gda")  # models whose inferences are compared
 DISCRIMINANTS = {"gda": False, "full": False, "shared": True}  # by name: do the classes share the covariance?
 _WIDEST = 100  # columns of which gaps are integrated out: each pattern of gaps has a covariance of what is there
+GAPS = "gaps integrated out at the mode of the posterior (map): with gaps the exact one has no closed form"
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,6 @@ def _discriminant(parts: _Parts, seed, shared: bool) -> Candidate:
         notes.append(f"gaps filled with the means of the columns, of which there are more than {_WIDEST}")
         model = make_pipeline(SimpleImputer(keep_empty_features=True), model)
     return Candidate(model, rows, "; ".join(notes))
-
-
-GAPS = "gaps integrated out at the mode of the posterior (map): with gaps the exact one has no closed form"
 
 
 def _averaged(parts: _Parts, seed) -> Candidate:

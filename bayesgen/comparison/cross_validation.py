@@ -32,6 +32,7 @@ from bayesgen.tables.text import numbers
 
 _Result = TypeVar("_Result", bound=Comparison)
 _MANY = 10  # numbers: digits are classes
+_ROW = re.compile(r"(?<=in row )\d+")
 
 
 def usable_folds(y, folds: int) -> int:
@@ -318,9 +319,6 @@ def _cross_validate(result: _Result, chosen, y, places, progress, keep: bool, in
         result.notes.extend(Note(name, number, message, False) for message in said.values())
     progress(len(work), len(work), "done")
     return result
-
-
-_ROW = re.compile(r"(?<=in row )\d+")
 
 
 @contextlib.contextmanager
