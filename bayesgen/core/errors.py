@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+MOST = 6  # items of a list in a message
+_LONGEST = 60  # characters of one label
+
 
 class NoClosedForm(Exception):
     """A model has no closed form for a result; an inference may find it in another way."""
@@ -121,10 +124,6 @@ def refuse_where(bad, *problem: str | Argument) -> None:
     """Raise a `DataError` for the first class and column where ``bad`` (groups, features...) is true."""
     if np.any(bad):
         raise DataError(*problem, **(first(bad) if np.ndim(bad) else {}))
-
-
-MOST = 6
-_LONGEST = 60  # characters of one label
 
 
 def listed(items: Iterable) -> str:

@@ -19,6 +19,7 @@ from bayesgen.core.registry import ours
 
 _DEPTH = 64  # of values within values; a posterior of a classifier takes a dozen
 _CELLS = 1 << 27  # that small hyperparameters may broadcast to, and letters of labels: a GB of float64
+_hints = functools.cache(get_type_hints)
 
 
 class Writer:
@@ -131,9 +132,6 @@ class Reader:
         fields = {field: self.read(v, depth + 1) for field, v in value["fields"].items()}
         _check_fields(cls, fields)
         return cls(**fields)
-
-
-_hints = functools.cache(get_type_hints)
 
 
 def _check_fields(cls: type, fields: Mapping[str, Any]) -> None:
