@@ -71,8 +71,6 @@ _FEWEST = 100  # effective proposals, below which there is a warning whatever k 
 _ENOUGH = 2  # effective proposals for each draw that is kept; below, there are more rounds
 _FREEDOM = 4  # degrees of freedom of the t density: heavy tails that still have a covariance
 _BATCHES = (8, 1024)  # fewest and most densities computed at a time
-
-
 _WORK = 5e8  # operations of a Hessian, a quarter of a minute
 
 

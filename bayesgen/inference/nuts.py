@@ -44,6 +44,7 @@ _SMALL = 1 << 16  # bytes of model and statistics that one kernel is made for; o
 _NEARER = 20  # times that a start is moved half of the way to the origin, at most
 _FEW_SITES = 5  # latent sites; of more, one kernel takes longer to compile (of 13 by 7 s) than it saves
 _APART = ("custom_call", "scatter", "sort", "fft", "sharding")  # operations that XLA cannot put into one kernel
+_FEW = 50  # draws; so many are all rejected only where the density is wrong, even after a short warm-up
 
 
 def blocks(num_warmup, target_accept, model, statistics, chains=None, shard_rows=False):
@@ -176,9 +177,6 @@ def _block(kernel: tuple[int, float], way, state, chart, model, statistics):
     state, (v, stats) = way(loop)(state, chart, model, statistics)
     values, z = jax.vmap(at)(v)
     return state, values, stats, z
-
-
-_FEW = 50  # draws; so many are all rejected only where the density is wrong, even after a short warm-up
 
 
 @saveable
