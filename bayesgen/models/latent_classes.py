@@ -384,16 +384,11 @@ def log_evidence(model: ClassConditional, statistics: PartlyLabelled) -> float |
         terms = leaf.log_evidence_terms(with_axes(sums, len(groups)))
         each = each + terms.reshape(len(sets), *(groups or (1,)), -1).sum(-1)
     base = sum(leaf.sum_rows(statistics.rows[n], Grouping.of(count)).base for n, leaf in model.leaves.items())
-    found = each[:, 0]
+    found, subsets = each[:, 0], [sets[(sets & members) == sets] for members in sets]  # rows are bits of whole numbers
     for of_class in each.T[1:]:
         before = found
-        found = np.array([logsumexp(of_class[t] + before[s ^ t]) for s, t in _subsets(sets)])
+        found = np.array([logsumexp(of_class[t] + before[s ^ t]) for s, t in zip(sets, subsets, strict=True)])
     return float(found[-1] + base)
-
-
-def _subsets(sets):
-    """Yield every set of rows with all its subsets, as bits of whole numbers."""
-    return ((members, sets[(sets & members) == sets]) for members in sets)
 
 
 def _sizes(classes, sizes) -> np.ndarray:
