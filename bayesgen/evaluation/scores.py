@@ -158,9 +158,8 @@ def loss_scorer(
     >>> from sklearn.model_selection import cross_val_score
     >>> from bayesgen import GaussianDiscriminantClassifier
     >>> loss = [[0, 1, 1], [1, 0, 5], [1, 1, 0]]
-    >>> cross_val_score(GaussianDiscriminantClassifier(), *load_iris(return_X_y=True), scoring=loss_scorer(loss)).round(
-    ...     2
-    ... )
+    >>> X, y = load_iris(return_X_y=True)
+    >>> cross_val_score(GaussianDiscriminantClassifier(), X, y, scoring=loss_scorer(loss)).round(2)
     array([-0.  , -0.  , -0.  , -0.07, -0.  ])
     """
     settings = {"loss": loss, "reject_cost": reject_cost, "labels": labels}

@@ -34,6 +34,7 @@ from bayesgen.numerics.pieces import DENSITIES, count_rows, pieces, split_rows
 from bayesgen.tables.labels import class_codes, codes_of, some_labels
 
 _LABELLINGS = 256
+_DRAWS = 500  # of the posterior, for the class of a row given its label
 
 
 @dataclass(frozen=True)
@@ -144,9 +145,6 @@ def _greedy(joint, n, rng) -> NextLabels:
             picked = np.searchsorted(upto / upto[-1], places)
             labelling, share = labelling[:, picked], 1 / (p[picked] * _LABELLINGS)
     return NextLabels(np.array(chosen), np.array(values), np.array(effective))
-
-
-_DRAWS = 500
 
 
 def class_given_label(classifier, X, y) -> np.ndarray:
