@@ -9,23 +9,8 @@ from numpyro.infer.util import log_density
 from bayesgen.core import program
 from bayesgen.inference import fit
 from bayesgen.models import ClassConditional
-from bayesgen.testing.case import (
-    LEAST_ESS,
-    SAMPLER,
-    asked,
-    close,
-    compiled,
-    densities,
-    log_joint,
-    log_joint_draws,
-    near,
-    nuts,
-    one,
-    parameters,
-    program_log_prior,
-    require,
-    sampled,
-)
+from bayesgen.testing import case as cases
+from bayesgen.testing.case import LEAST_ESS, SAMPLER, close, compiled, log_joint_draws, near, one, parameters, require
 
 
 def row_program_is_statistics_program(case):
@@ -35,7 +20,7 @@ def row_program_is_statistics_program(case):
     draws = parameters(case, 3)
     params = [one(draws, i) for i in range(3)]
     with program.x64():
-        values = [sampled(case.model, p) for p in params]
+        values = [cases.sampled(case.model, p) for p in params]
         row_program = compiled(lambda v: log_density(case.model, data, {}, v)[0], values[0])
         prior_program = compiled(lambda v: log_density(case.model.latents, (), {}, v)[0], values[0])
         rows, prior = ([float(f(v)) for v in values] for f in (row_program, prior_program))
@@ -47,13 +32,13 @@ def row_program_is_statistics_program(case):
 def prior_program_is_the_prior(case):
     """The sampled sites, their volume element put in, have SciPy's density in the parameters of the model."""
     params = one(parameters(case, 1))
-    found, expected = program_log_prior(case)(params), case.log_prior(params)
+    found, expected = cases.program_log_prior(case)(params), case.log_prior(params)
     close(found, expected, 1e-9, "log density of the program's sites, and by log_prior", 1e-9)
 
 
 def nuts_is_exact(case):
     """NUTS meets the exact posterior: quartiles, means, densities and class probabilities, |z| < 5."""
-    statistics, found = nuts(case)
+    statistics, found = cases.nuts(case)
     exact = fit(case.model, statistics, "exact")
     count = 40_000
     draws = {site: v[0] for site, v in exact.draws(2, (1, count)).items()}
@@ -76,8 +61,8 @@ def nuts_is_exact(case):
             near(below, level, level * (1 - level) / count, what)
         near(a, b.mean(0), b.var(0) / count, f"mean of {site}")
     # The density of a row, relative to the exact predictive, has mean 1; class probabilities by the delta method.
-    density = densities(case.model, found.flat, new)
-    ratio = np.exp(density - exact.log_predictive(asked(new)).T)
+    density = cases.densities(case.model, found.flat, new)
+    ratio = np.exp(density - exact.log_predictive(cases.asked(new)).T)
     ratio = ratio.reshape(SAMPLER.num_chains, -1, *ratio.shape[1:])
     moving = ratio.std((0, 1)) > 1e-12
     near(ratio[:, :, moving], 1.0, what="density of a row over NUTS' draws, relative to log_predictive")
@@ -113,4 +98,4 @@ def nuts_is_the_reweighted_prior(case):
         a, b = a[..., free], b[:, free]
         mean = weight @ b
         near(a, mean, weight**2 @ (b - mean) ** 2, f"mean of {site}")
-    np.testing.assert_allclose(np.exp(log_joint(found, new)), densities_of_new[1].mean(0), rtol=1e-10)
+    np.testing.assert_allclose(np.exp(cases.log_joint(found, new)), densities_of_new[1].mean(0), rtol=1e-10)
