@@ -75,21 +75,9 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def log_density(self, y, seen) -> tuple[np.ndarray | None, np.ndarray]:
-        """Return which rows it serves, and the log density of these under each member and group.
+        """Return which rows it serves, (n,), None for all, and the log density of these, by member and group, (P G, s).
 
-        Parameters
-        ----------
-        y : array, shape (n, D)
-            Rows; what stands in a missing entry has no part in the answer.
-        seen : bool array, shape (n, D), or None
-            True where an entry is not missing; None where none is.
-
-        Returns
-        -------
-        served : bool array, shape (n,), or None
-            None where it serves all.
-        log_density : array, shape (P G, s)
-            Of the s rows that it serves.
+        Entries of the rows y (n, D) that are not ``seen`` (n, D) have no part in the answer; None: all are seen.
         """
 
 

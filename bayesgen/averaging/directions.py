@@ -1,22 +1,12 @@
 r"""Sums of numbers, weighted so that they tell two classes apart in parts of the rows: further columns for trees.
 
-Trees follow a rule over one column after another, and need many of them for a rule over a sum, such as a bill of which
-every charge is a column. A tree of few leaves parts the rows. In each of its nodes A, the whole table among them, let z
-be the numbers, standardised over all rows, and t = 0 or 1 the class. The weights of a sum are
-
-.. math:: w_A = (\Sigma_A + \lambda I)^{-1} \sigma_A
-
-with Σ_A the covariance of z, and σ_A that of z and t, of the rows in A: Fisher's discriminant, which is a ridge
-regression of t. The sum w_A'z is a column of all rows, not of those in A alone. One discriminant of the whole table
-mixes the directions of several rules; few rows that one rule left over tell the direction of the next.
-
-Rows far from a rule draw a ridge regression as much as rows beside it, so the weights are those of a neuron with free
-levels, P(t = 1) = a + (b - a) σ(w'z - c), at the maximum of its likelihood, begun at steps along Fisher's w: where the
-halves of a node, each predicted by the neuron of the other, are more likely under it than under such steps.
-
-Numbers enter between two quantiles, so that no far entry decides a sum, and a missing one as the mean. (Trees that
-split by sums: Breiman, Friedman, Olshen and Stone 1984, *Classification and Regression Trees*, section 5.2; by
-discriminants of nodes: Loh and Vanichsetakul 1988, *JASA* 83.)
+A tree of few leaves parts the rows, and each of its nodes, the whole table among them, gives a sum w'z of all rows. The
+weights are Fisher's, a ridge regression of the class t = 0 or 1; or those of a neuron with free levels, P(t = 1) = a +
+(b - a) σ(w'z - c), where the halves of the node bear it out. "Sums for trees" in `docs/mathematics/averaged.md` says
+why, with formulas and measurements. One discriminant of the whole table would mix the directions of several rules; few
+rows that one rule left over tell the direction of the next. (Trees that split by sums: Breiman, Friedman, Olshen and
+Stone 1984, *Classification and Regression Trees*, section 5.2; by discriminants of nodes: Loh and Vanichsetakul 1988,
+*JASA* 83.)
 """
 
 from collections.abc import Sequence
@@ -36,7 +26,7 @@ _BOUNDS = 0.005, 0.995  # quantiles of a column between which its entries count
 _LEAVES, _SMALLEST = 4, 50  # leaves of the tree that parts the rows, and rows of a leaf
 _LEAST = 25  # rows of the rarer class below which a node has no sum
 _HALF = float(np.finfo(float).max) / 2  # of the distance between quantiles, at most
-_RIDGE = 0.1  # λ, in variances of a column
+_RIDGE = 0.1  # of Fisher's discriminant, in variances of a column
 _CUTS = 0.3, 0.6, 0.85  # quantiles of a sum at which the search for a step begins
 _STEEP = 3.0  # slope of a step at first, in standard deviations of its sum
 _FIRST, _THEN, _AGAIN = 8, 60, 15  # moves of the search from each, from the best of them on, and on half of the rows

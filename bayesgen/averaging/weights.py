@@ -1,14 +1,10 @@
 r"""Choices that rows left out make: exponents (`tempering`), and weights of the members by stacking.
 
-With p_im = q_m(t_i | x_i, all other rows), the weights maximise
-
-.. math:: F(w) = \sum_i \omega_i \log \sum_m w_m p_{im} + c \sum_m a_m \log w_m
-
-over the simplex: the log score of the mixture, under a Dirichlet prior of mass c in which member m has the share a_m.
-There are three priors (`PRIORS`): under a weak one few rows decide, under a strong one chance does not, and members
-that follow the rows without a model have more of it. Their weights are mixed by the scores of rows that did not choose
-them. (Yao, Vehtari, Simpson and Gelman 2018, *Bayesian Analysis* 13: when no model is true, stacking beats averaging by
-evidence.)
+With p_im = q_m(t_i | x_i, all other rows), the weights maximise the log score of the mixture, under a Dirichlet prior
+of mass c in which member m has the share a_m: F(w) of `bayesgen.numerics.stacking`. There are three priors (`PRIORS`):
+under a weak one few rows decide, under a strong one chance does not, and members that follow the rows without a model
+have more of it. Their weights are mixed by the scores of rows that did not choose them. (Yao, Vehtari, Simpson and
+Gelman 2018, *Bayesian Analysis* 13: when no model is true, stacking beats averaging by evidence.)
 """
 
 from dataclasses import dataclass, replace

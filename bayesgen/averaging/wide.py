@@ -1,19 +1,9 @@
 r"""Gaussians of more columns than are modelled together elsewhere, exact in the coordinates that the rows span.
 
-The members are those of `gaussians` with full or shared covariances, of one Gaussian per class. With W, T and S_g the
-scatters, m the centre, f the freedom and γ the share of `students`, columns are divided by
-
-.. math:: s_j^2 = \frac{l W_{jj} + \gamma T_{jj}/N}{f}, \qquad \tilde x = (x - m)/s, \qquad c = Q^\top \tilde x, \qquad
-   e^2 = \lVert\tilde x\rVert^2 - \lVert c\rVert^2
-
-where Q is an orthonormal basis of the r directions that the rows span, at most as many as rows. There the scale of the
-prior, ρ((1 - l) V + l diag V), is ρ(I + (1 - l) W/f), so that the posterior scales, with β_g = κ n_g/(κ + n_g), are
-
-.. math:: A_g = \rho I + \tfrac{\rho (1 - l)}{f} W + S_g + \beta_g \delta_g \delta_g^\top \quad\text{(full)}, \qquad
-   A = \rho I + W + \sum_g \beta_g \delta_g \delta_g^\top \quad\text{(shared, l = 1)}
-
-within the span, and ρ I outside, the same for all groups: squares are c'A⁻¹c + e²/ρ, and log-determinants
-log|A| + (D - r) log ρ + 2 Σ log s. Each l has a scale and a basis of its own.
+The members are those of `gaussians` with full or shared covariances, of one Gaussian per class. In units s of the
+columns, and within the span Q of the rows, the scale of a posterior is A_g or A, a matrix of r x r, and ρ I outside:
+squares are c'A⁻¹c + e²/ρ, and log-determinants log|A| + (D - r) log ρ + 2 Σ log s. Section "More columns than rows" of
+`docs/mathematics/averaged.md` derives these and names all letters. Each l has a scale and a basis of its own.
 
 A row is left out of W, S_g and m by subtraction, with weights that may be below 0 in one rank more. The scale s, like
 the bends, is learned without the fold of the row. All vectors are combinations of the row and the means, so their

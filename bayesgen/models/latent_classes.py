@@ -3,25 +3,19 @@ r"""Classes that no row tells: where the search for them begins, their order, an
 **The search.** The likelihood of unlabelled rows has many maxima, and where nothing tells the classes apart each is
 there K! times, with the classes renamed. A start takes K rows as seeds of the classes, or draws the probabilities r_ik
 of the classes of all rows. All of them climb at once, to the end (`bayesgen.models.stacked_em`), and as many as end at
-the best height are counted. Starts are compared by the lower bound of the evidence that holds for any r,
-
-.. math:: \log p(x) \ge \log \int \exp \Big( \sum_{ik} r_{ik} \log \pi_k \, p(x_i \mid \theta_k) \Big) p(\theta, \pi) \,
-   d\theta \, d\pi - \sum_{ik} r_{ik} \log r_{ik}
-
-whose first term is the evidence of rows that count r_ik in class k, in closed form for conjugate leaves (it is the
-variational bound with q(z) = r and the best q(θ, π); Beal 2003). It counts the mass about a mode, which the density at
-it does not. Maximum likelihood knows no prior: its search climbs the likelihood, and ends at the highest maximum. A
-start at which a class shrinks onto rows of one value, where the likelihood has no bound, counts only if there is no
-other.
+the best height are counted. Starts are compared by the lower bound of the evidence that holds for any r: the evidence
+of rows that count r_ik in class k, and the entropy of r (`docs/mathematics/latent-classes.md`; it is the variational
+bound with q(z) = r and the best q(θ, π), Beal 2003). It counts the mass about a mode, which the density at it does not.
+Maximum likelihood knows no prior: its search climbs the likelihood, and ends at the highest maximum. A start at which a
+class shrinks onto rows of one value, where the likelihood has no bound, counts only if there is no other.
 
 **The weak prior** of Gaussian columns expects the scale within classes. Of D columns that vary it takes, in K
 classes, their total variance divided by K^(2/D): the volume of a class is the K-th part of that of all rows (Fraley and
 Raftery 2007, *Journal of Classification* 24).
 
-**Names.** Classes without a labelled row, under a prior that is the same for all, are named by their order: the most
-frequent first, or by the mean of a column. The posterior is symmetric in them, so a draw of it may have its classes
-renamed by any rule that is one for all draws; they are matched with the classes at the start (Hungarian method, as by
-Stephens 2000, *Journal of the Royal Statistical Society B* 62). Densities of rows do not depend on it.
+**Names** of classes that nothing tells apart are by their order (`ordered`). The posterior is symmetric in them, so a
+draw of it may have its classes renamed by any rule that is one for all draws: they are matched with those at the start
+(Hungarian method, as by Stephens 2000).
 
 **Draws about a mode.** If row i counts r_ik in class k, the posterior is conjugate. With S the sums of all rows so
 counted, draws are proposed from the equal mixture q of its tempered forms p(θ) exp(h η(θ)·S)/Z_h, h = 1, .7, .4 and .2,

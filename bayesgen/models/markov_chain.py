@@ -9,10 +9,8 @@ before it, or all of them where these are fewer,
 so the initial distribution is the row of the empty context, and the transition matrix has a row for each other context.
 Everything is conditional on the length, as a document of a `DirichletMultinomial` is: it says nothing of the class.
 
-After counts n_cv of symbol v in context c: posterior Dirichlet(alpha_c + n_c) for each context; evidence of the rows
-∏_c Γ(A_c)/Γ(A_c + N_c) ∏_v Γ(alpha_cv + n_cv)/Γ(alpha_cv), which the predictive of a row is too; MAP
-(alpha_cv + n_cv - 1) / (A_c + N_c - V); ML n_cv / N_c, and 1/V in a context that no row has, where the likelihood is
-flat. Order 0 is `DirichletCategorical`, symbol by symbol.
+Each context is a die: counts of its symbols make the posterior Dirichlet(alpha_c + n_c), evidence, MAP and ML those of
+`DirichletCategorical`, which order 0 is (`docs/mathematics/markov-chain.md`). The predictive of a row is its evidence.
 
 **Gaps.** Missing symbols at the end of a row drop out, and every one under order 0. Others are summed out by a forward
 recursion given the parameters (`bayesgen.models.sequences`), so the posterior is a mixture of Dirichlets over the ways

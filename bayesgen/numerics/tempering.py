@@ -1,30 +1,14 @@
 r"""Exponents of the members, which temper their densities of the features.
 
-The predictive of a wrong model is too sure of itself: naive Bayes counts correlated columns twice, a full covariance
-trusts a few rows. So a member's density of the features is raised to the power τ. The class prior is not, so that a row
-without entries keeps it:
+A member's density of the features is raised to a power τ, and one exponent more sharpens the average p. The class prior
+has none, so that a row without entries keeps it:
 
-.. math:: q(k \mid x) \propto \pi_k \, p(x \mid k)^{\tau}
+.. math:: q(k \mid x) \propto \pi_k \, p(x \mid k)^{\tau}, \qquad
+   p_\beta(k \mid x) \propto \pi_k \left(\frac{p(k \mid x)}{\pi_k}\right)^{\beta}
 
-From leave-one-out densities f_ik = log p(x_i | k), τ maximises the concave
-
-.. math:: \sum_i w_i \log q(t_i \mid x_i) + (u - e^u)/s^2, \quad u = \log \tau - \mu, \quad s = \tfrac12,
-   \quad \mu = -\tfrac12 \log(1 + 2D/N)
-
-The second part is a log-gamma density in u with its mode at 0; it expects smaller exponents where columns are many and
-rows are few. In τ it is log τ - τ e^{-μ} and so concave like the first: Newton's method, kept within a bracket, finds
-the one root of
-
-.. math:: \sum_i w_i \big(f_{i t_i} - \mathrm{E}_{q} f_i\big) + (1/\tau - e^{-\mu})/s^2, \quad \text{of derivative}
-   -\sum_i w_i \mathrm{Var}_q f_i - 1/(\tau s)^2.
-
-A weighted mean of probabilities that are each calibrated is not calibrated itself, but too careful (Ranjan and Gneiting
-2010, *Journal of the Royal Statistical Society B* 72: 71-91, theorem 1). So one exponent more sharpens the average p,
-
-.. math:: p_\beta(k \mid x) \propto \pi_k \left(\frac{p(k \mid x)}{\pi_k}\right)^{\beta}
-
-which is chosen likewise, by the probabilities of rows under exponents and weights that other rows chose, with s = .1
-and the mode of β at 1.05.
+Each maximises the log score of rows left out, for β under exponents and weights that other rows chose, and a log-gamma
+prior of spread s and mode e^μ. The sum is concave, and Newton's method, kept within a bracket, finds the one root of
+its derivative. (`docs/mathematics/averaged.md`, "Tempering" and "The average", with all formulas and sources.)
 """
 
 import numpy as np
