@@ -6,12 +6,9 @@ says so: of two symbols a and b and order 2 the contexts are ^, ^a, ^b, aa, ab, 
 
 Where a row has no gap, counts of (context, symbol) say all. A missing symbol hides its own count and those of the next
 m symbols. Rows are therefore cut: what lies between a missing symbol and the m-th known one after it is a **stretch**,
-whose probability given the context before it, the missing symbols summed out, is a forward recursion over contexts,
-
-.. math:: f_i(c') = \sum_{c, v:\, (c, v) \to c'} f_{i-1}(c) \, \theta_{cv} \, [x_i \in \{v, \text{missing}\}]
-
-All other symbols are counted. Missing symbols at the end of a row sum to 1 and are left out. A missing symbol has no
-effect under order 0.
+whose probability given the context before it, the missing symbols summed out, is a forward recursion over contexts
+(`docs/mathematics/markov-chain.md`). All other symbols are counted. Missing symbols at the end of a row sum to 1 and
+are left out. A missing symbol has no effect under order 0.
 """
 
 import functools

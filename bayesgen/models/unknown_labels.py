@@ -17,11 +17,7 @@ Statistics* 37). The label is one view, so the columns of categories must form t
 min(K, κ1) + min(K, κ2) ≥ K + 2. For two classes that takes two columns, each of which must differ between the classes.
 Numbers and counts need no second column: mixtures of their families are determined by themselves.
 
-**Rows without a certain label.** The class is summed out:
-
-.. math:: p(\text{rows} \mid \theta) = \prod_{i \text{ labelled}} p(x_i, t_i \mid \theta)
-   \prod_{i \text{ unlabelled}} \Big( \sum_k \pi_k \, p(x_i \mid \theta_k) \Big)^{w_i}
-
+**Rows without a certain label.** The class is summed out of rows without one (`docs/mathematics/latent-classes.md`)
 and, where labels may be wrong, every row with a recorded label s_i contributes
 
 .. math:: \Big( \sum_k \pi_k \, \Gamma_{k s_i} \, p(x_i \mid \theta_k) \Big)^{w_i}
