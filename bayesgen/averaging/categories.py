@@ -125,9 +125,12 @@ class CategoryMembers(FittedFactors):
     def dice(self, member: CategoryMember) -> list[DirichletCategorical]:
         """Return the posterior of the levels of each column by itself, by class."""
         alpha = member.strength if member.structure == "independent" else ALPHAS[0]
-        counts = np.split(self.single, np.cumsum(self.levels)[:-1], axis=1)
-        priors = (DirichletCategorical(alpha, int(count)) for count in self.levels)
-        return [prior.update(_counts(count)) for prior, count in zip(priors, counts, strict=True)]
+        return [prior.update(counts) for prior, counts in self._learned_from(alpha)]
+
+    def _learned_from(self, alpha: float) -> Iterator[tuple[DirichletCategorical, SumStatistics]]:
+        """Yield the prior of the levels of each column, and their counts."""
+        for size, counts in zip(self.levels, np.split(self.single, np.cumsum(self.levels)[:-1], axis=1), strict=True):
+            yield DirichletCategorical(alpha, int(size)), SumStatistics(counts, np.float64(0))
 
     drawn: ClassVar = True
 
@@ -185,10 +188,7 @@ class CategoryMembers(FittedFactors):
         result = np.full(len(self.members), -np.inf)
         for place, member in enumerate(self.members):
             if member.structure == "independent":
-                counts = np.split(self.single, np.cumsum(self.levels)[:-1], axis=1)
-                priors = (DirichletCategorical(member.strength, int(count)) for count in self.levels)
-                sums = map(_counts, counts)
-                result[place] = sum(prior.log_evidence(total) for prior, total in zip(priors, sums, strict=True))
+                result[place] = sum(prior.log_evidence(counts) for prior, counts in self._learned_from(member.strength))
         return result
 
     @functools.cached_property
@@ -372,10 +372,6 @@ class CategoryFactor(Factor):
                 joint = self.counts.density(every, self.level, self.table).T.reshape(*without.shape, size)
                 log_mass = joint - without[..., None]
             yield gap, Listed(np.arange(size, dtype=float), log_mass, label=True)
-
-
-def _counts(sums) -> SumStatistics:
-    return SumStatistics(sums, np.float64(0))
 
 
 def _hot(x, levels):

@@ -45,6 +45,8 @@ def tree(draws: Draws, groups: Groups | None = None, name: str = "posterior", ob
     from xarray import DataTree
 
     model, made = draws.model, {}
+    # a Cholesky factor of ours repeats a covariance, and half of its entries are constant: ArviZ has no R-hat for them
+    repeated = () if isinstance(model, FunctionModel) else ("cholesky",)
     drawn = {site: model.dims(site) for site in draws.samples}
     names = [*drawn, *itertools.chain(*drawn.values()), *model.coords()]
     for variables in (groups or {}).values():
@@ -56,7 +58,7 @@ def tree(draws: Draws, groups: Groups | None = None, name: str = "posterior", ob
     labels = {safe[dim]: values for dim, values in model.coords().items()}
     for prefix, group_draws in (("", draws), ("warmup_", draws.warmup)):
         if group_draws is not None:
-            kept = {site: v for site, v in group_draws.samples.items() if not _is_factor(model, site)}
+            kept = {site: v for site, v in group_draws.samples.items() if not site.endswith(repeated)}
             sites = {site: Variable(np.asarray(v), tuple(model.dims(site))) for site, v in kept.items()}
             attrs = {f"distance to exact, {safe[site]}": d for site, d in group_draws.distance.items()} | dict(
                 group_draws.run
@@ -72,14 +74,6 @@ def tree(draws: Draws, groups: Groups | None = None, name: str = "posterior", ob
     result = DataTree.from_dict(made)
     result.attrs.update(_library())
     return result
-
-
-def _is_factor(model: Model, site: str) -> bool:
-    """Return True for a Cholesky factor of ours, which a covariance repeats.
-
-    Half of its entries are constant, so ArviZ has no R-hat for them.
-    """
-    return site.endswith("cholesky") and not isinstance(model, FunctionModel)
 
 
 def safe_names(names: Iterable[str]) -> dict[str, str]:

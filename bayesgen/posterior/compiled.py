@@ -10,7 +10,9 @@ from bayesgen.core.statistics import Rows
 
 _DRAWS = 100  # draws that give a start and a first scale
 _BUDGET = 256 << 20  # bytes of compiled programs
-_BYTES = 20  # of memory for a character of a program's text: right to a fifth for samplers, of 20 to 40 MB a model
+# bytes that a character of a program's text takes in memory, of which JAX tells nothing: right to a fifth for samplers,
+# of 20 to 40 MB a model
+_BYTES = 20
 
 _programs: OrderedDict = OrderedDict()  # what was made, and its bytes, the latest used last
 
@@ -24,16 +26,12 @@ def kept(kind, make):
     with program.tracing:
         if kind not in _programs:
             made = make()
-            _programs[kind] = made, sum(map(_size, made if isinstance(made, tuple) else (made,)))
+            parts = made if isinstance(made, tuple) else (made,)
+            _programs[kind] = made, _BYTES * sum(len(compiled.as_text() or "") for compiled in parts)
             while len(_programs) > 1 and sum(size for _, size in _programs.values()) > _BUDGET:
                 _programs.popitem(last=False)
         _programs.move_to_end(kind)
         return _programs[kind][0]
-
-
-def _size(compiled) -> int:
-    """Return about how many bytes a compiled program takes; JAX gives no number."""
-    return _BYTES * len(compiled.as_text() or "")
 
 
 def shapes(*trees) -> tuple:

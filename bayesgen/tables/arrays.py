@@ -183,19 +183,12 @@ def _codes(schema: Schema, rows) -> np.ndarray:
     """Return the codes of all columns of `categories`, (n, F), NaN where missing; raise where a bool is none."""
     others = [_matrix(rows[block.name]) for block in _of(schema, _CATEGORIES)]
     for block, values in zip(_of(schema, _CATEGORIES), others, strict=True):
-        _check_codes(block, values)
+        if block.categories is not None:  # which are codes of the schema
+            continue
+        for row, place in np.argwhere(~((values == 0) | (values == 1) | np.isnan(values)))[:1]:
+            name = block.columns[place]
+            raise ValueError(f"column {name!r}: value {values[row, place]:g} in row {row} {BINARY}")
     return np.concatenate([np.empty((count_rows(rows), 0)), *others], axis=1)
-
-
-def _check_codes(block: Block, values) -> None:
-    """Raise if a bool is neither 0 nor 1; other categories are codes of the schema."""
-    if block.categories is not None:
-        return
-    bad = ~((values == 0) | (values == 1) | np.isnan(values))
-    if bad.any():
-        row, place = np.argwhere(bad)[0]
-        name = block.columns[place]
-        raise ValueError(f"column {name!r}: value {values[row, place]:g} in row {row} {BINARY}")
 
 
 def _matrix(values):
