@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ import bayesgen as bg
 from bayesgen.export import script
 from bayesgen.inspection import next_measurement
 from bayesgen.models import BetaBinomial, GammaPoisson, NormalInverseGamma, NormalKnownMean, NormalKnownVariance, Pooled
-from bayesgen.models.kinds import Counts, Density
+from bayesgen.models.kinds import Density
 
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 3, 200)
@@ -211,8 +211,7 @@ def test_a_kind_of_a_user_brings_its_script():
     """The leaf is the Poisson's for all but its density, which is that of the kind."""
 
     class Failures(GammaPoisson):
-        @property
-        def predicted(self):
+        def density(self, params=None):
             return Geometric(self.mean, self.rate)
 
         def log_predictive(self, x):
@@ -229,9 +228,8 @@ def test_a_kind_of_a_user_brings_its_script():
 class Calls(GammaPoisson):
     """A leaf of a user's, which says of which kind its density is."""
 
-    @property
-    def predicted(self):
-        return Counts(self.mean, self.rate, about={"kind": "count", "words": "is no number of calls"})
+    def density(self, params=None):
+        return replace(super().density(params), about={"kind": "count", "words": "is no number of calls"})
 
 
 @counts(100)
@@ -249,8 +247,7 @@ def test_a_leaf_of_a_user_that_says_too_little_is_refused_by_what_it_lacks():
         density_kind = "density"
 
     class Waiting(Calls):
-        @property
-        def predicted(self):
+        def density(self, params=None):
             return Lomax(self.mean, self.rate)
 
     for leaf, problem in {

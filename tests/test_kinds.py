@@ -114,7 +114,7 @@ def test_a_density_is_the_same_in_three_engines(name, inference):
     cls, how, X, rows = CASES[name]
     classifier = cls(how, inference=inference).fit(X, Y)
     factor = classifier.joint().components().factors[0]
-    said, x = factor.leaf.written(factor.params), np.array(rows, float)
+    said, x = factor.leaf.density(factor.params), np.array(rows, float)
     said = replace(said, **said.arrays((2, *factor.leaf.features)) if factor.params is None else given_classes(said))
     with mpmath.workdps(40):
         expected = np.array([[float(exact(said, k, row)) for row in x] for k in range(2)])

@@ -2,7 +2,7 @@
 
 A generative classifier is a mixture of products of factors (`bayesgen.posterior.component`): a member for an exact
 posterior or a point, one for each draw of a sampler. A factor is the predictive density of a leaf, as the leaf itself
-says it (`Leaf.written`): a kind and arrays. A regression is a link of scores, as its model writes it, under a point
+says it (`Leaf.density`): a kind and arrays. A regression is a link of scores, as its model writes it, under a point
 or each draw.
 """
 
@@ -293,7 +293,7 @@ def _factor(factor, schema, entries: Entries) -> dict[str, Any]:
     (block,) = (block for block in schema.blocks if block.name in (factor.name, *factor.blocks))
     leaf = factor.leaf
     try:
-        said = leaf.written(factor.params)
+        said = leaf.density(factor.params)
     except NoClosedForm as error:
         drop = Argument("features", "drop", "leave them out of the fit")
         raise InputError(f"columns {listed(block.columns)} cannot be exported: {error}; ", drop) from None
@@ -399,7 +399,7 @@ def _coded(values, above: float | None) -> list[Any]:
 def _dofs(factors) -> Iterator[list[float]]:
     """Yield the degrees of freedom that an unknown entry may have under each group of some factors."""
     for factor in factors:
-        said, classes = factor.leaf.written(factor.params), len(factor.classes_of)
+        said, classes = factor.leaf.density(factor.params), len(factor.classes_of)
         shape = (len(factor.owner) // classes, classes, *factor.leaf.features)
         dof = np.broadcast_to(getattr(said, "dof", np.inf), shape)
         more = np.arange(np.shape(said.location)[-1]) if said.joint else np.zeros(1)

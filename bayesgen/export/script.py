@@ -48,7 +48,7 @@ def script(classifier, draws: int = DRAWS) -> str:
     ----------
     classifier : fitted classifier
         Naive Bayes, a Gaussian discriminant or latent classes, whose leaves say of which kind their density is
-        (`bayesgen.models.leaf.Leaf.written`); an average, whose members say it
+        (`bayesgen.models.leaf.Leaf.density`); an average, whose members say it
         (`bayesgen.averaging.member.FittedMembers.written`); or a logistic, probit or ordered regression, which takes no
         gaps and has no ``nextMeasurement`` and no ``typicality`` (they are null).
     draws : int, default 400

@@ -107,7 +107,7 @@ def bivariate_residuals(classifier, tables: int = 99, seed: int = 0) -> pd.DataF
 def _apart(leaf, params) -> bool:
     """Return True if columns are independent, given the parameters: lists of values, counts or Gaussians."""
     try:
-        said = leaf.written(params)
+        said = leaf.density(params)
     except NoClosedForm:
         return False
     return said.kind in ("list", "count", "gaussian") and bool(np.isinf(getattr(said, "dof", np.inf)).all())
@@ -166,7 +166,7 @@ def _residuals(model, params, rows, labels) -> np.ndarray:
     for name, whole in model.leaves.items():
         x = _flat(rows[name])
         leaf, kept = varying(whole, tuple(range(x.shape[1])))
-        said = leaf.written(model.site(params, name))
+        said = leaf.density(model.site(params, name))
         parts += [_features(said, place, share, x[:, column]) for place, column in enumerate(kept)]
     features, means, squares = (np.concatenate(each, axis=1) for each in zip(*parts, strict=True))
     widths = np.array([part[0].shape[1] for part in parts])

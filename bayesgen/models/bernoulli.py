@@ -114,8 +114,9 @@ class BetaPrior(Successes, ConjugateFamily):
     def expected(self):
         return {"probability": np.broadcast_to(self.mean, self.batch_shape)}
 
-    @functools.cached_property
-    def predicted(self):
+    def density(self, params=None):
+        if params is not None:
+            return super().density(params)
         return replace(self.density(self.expected()), total=self.a + self.b)
 
     def mode(self):
@@ -149,7 +150,7 @@ class Bernoulli(Successes):
     def summaries(self, total):
         return count_and_mean(total.sum(-1), total[..., 1])
 
-    def density(self, params):
+    def density(self, params=None) -> Any:
         p = params["probability"]
         return Values(np.stack([1 - p, p], axis=-1), about={"words": BINARY})
 
@@ -321,7 +322,9 @@ class BetaBinomial(BetaPrior):
             self._need_trials("rows cannot be drawn")
         return program.dist.Binomial(params["trials"], params["probability"][..., None]).to_event(1)
 
-    def density(self, params):
+    def density(self, params=None):
+        if params is None:
+            return super().density()
         trials = self.trials and tuple(np.broadcast_to(self.trials, self.features or (1,)).tolist())
         return Heads(params["probability"], trials=trials, about={"kind": "count", "words": _NO_COUNTS})
 

@@ -234,11 +234,11 @@ class BesideConstants(ExponentialFamily):
 
     back = of_part("leaf", "back")
 
-    def written(self, params=None):
+    def density(self, params=None):
         """Return the density of the columns that vary, their places, and the values of the others."""
         constant = self.leaf.back(self.constant)
         others = {j: float(constant[j]) for j in range(len(constant)) if j not in self.kept}
-        return replace(self.leaf.written(params), kept=self.kept, constant=others)
+        return replace(self.leaf.density(params), kept=self.kept, constant=others)
 
     # -- classes -------------------------------------------------------------------------------------------------------
 

@@ -151,8 +151,9 @@ class DirichletPrior(Dice):
         """Mean of the log probabilities, ψ(alpha) - ψ(sum(alpha)), with ψ the digamma function."""
         return digamma(self.alpha) - digamma(self.alpha.sum(-1, keepdims=True))
 
-    @functools.cached_property
-    def predicted(self):
+    def density(self, params=None):
+        if params is not None:
+            return super().density(params)
         return replace(self.density(self.expected()), total=self.alpha.sum(-1))
 
     def parameters(self):
@@ -227,7 +228,7 @@ class Categorical(Categories):
         """Return Categorical(mean)."""
         return program.dist.Categorical(probs=self.mean)
 
-    def density(self, params):
+    def density(self, params=None) -> Any:
         return Values(params["probability"])
 
     def sufficient_statistic(self, x, about=0.0):

@@ -78,7 +78,7 @@ class Gaussian(ExponentialFamily):
     def likelihood(self, params):
         return program.dist.Normal(params["mean"], params["variance"] ** 0.5)
 
-    def density(self, params):
+    def density(self, params=None):
         params = self.expand(params)
         return Numbers(params["mean"], np.sqrt(params["variance"]))
 
@@ -157,8 +157,9 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
         """Squared scale of the predictive Student-t."""
         return self.beta / self.alpha * (1 + 1 / self.kappa)
 
-    @functools.cached_property
-    def predicted(self):
+    def density(self, params=None):
+        if params is not None:
+            return super().density(params)
         joint = "feature" in self.tied and self.features != (1,)
         parts = self.mean, self.squared_scale**0.5, 2 * self.alpha, self.kappa
         return Numbers(*parts, tied="class" in self.tied, joint=joint)

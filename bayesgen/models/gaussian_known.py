@@ -20,7 +20,6 @@ N(m_n, σ² + s_n²), wider than the posterior by the noise of one day. MAP m_n;
 (Murphy 2007, *Conjugate Bayesian analysis of the Gaussian distribution*, section 2.)
 """
 
-import functools
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -158,8 +157,9 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         terms = -0.5 * (LOG_2PI + np.log(variance) + (x.reshape(len(x), -1) - mean) ** 2 / variance)
         return np.nansum(terms, axis=2).T.reshape(len(x), *groups)
 
-    @functools.cached_property
-    def predicted(self):
+    def density(self, params=None):
+        if params is not None:
+            return super().density(params)
         return Numbers(self.mean, (self.sd**2 + self.noise_sd**2) ** 0.5, kappa=(self.noise_sd / self.sd) ** 2)
 
     def mode(self):

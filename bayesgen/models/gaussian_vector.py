@@ -69,7 +69,7 @@ class GaussianVector(ExponentialFamily):
         likelihood = self.likelihood({"mean": jnp.where(seen, mean, 0.0), "cholesky": factor})
         return likelihood, jnp.where(seen, x, 0.0)
 
-    def density(self, params):
+    def density(self, params=None):
         full = self.expand(params)
         return Vector(full["mean"], full["covariance"], root=full.get("cholesky"))
 

@@ -7,7 +7,6 @@ its posterior has a closed form; a `bayesgen.models.row_leaf.RowLeaf` keeps the 
 
 import abc
 import dataclasses
-import functools
 import math
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
@@ -137,7 +136,7 @@ class Leaf(LeafProgram):
     def draw(self, params: Params, rng: np.random.Generator) -> np.ndarray:
         """Draw one observation for each leading index of ``params``: array (lead..., features..., event...)."""
         try:
-            return self.written(params).draw(rng)
+            return self.density(params).draw(rng)
         except NoClosedForm:
             with program.x64():
                 key = program.jax.random.PRNGKey(int(rng.integers(2**31)))
@@ -184,29 +183,24 @@ class Leaf(LeafProgram):
             A Student-t for each missing entry, or for the numbers that `back` maps to it; a Gaussian where the degrees
             of freedom are infinite.
         """
-        return self.written(params).student(x)
+        return self.density(params).student(x)
 
     def back(self, z) -> np.ndarray:
         """Map numbers on the scale of `student` to the scale of the feature; by default the two are one."""
         return z
 
-    def density(self, params: Params) -> Density:
-        """Return the density of a row given parameters (lead..., ...), as a kind and arrays (lead..., features...)."""
+    def density(self, params: Any = None) -> Density:
+        """Return the density of a row as a kind and arrays (lead..., features...): what draws, gaps and programs read.
+
+        It is that given parameters (lead..., ...). Without them the posterior's are integrated out, and ``lead`` is its
+        classes.
+        """
         raise NoClosedForm(f"{type(self).__name__} does not say of which kind its density is: write density()")
 
-    @functools.cached_property
-    def predicted(self) -> Any:
-        """The `Density` with the parameters integrated out, where there is a posterior in closed form."""
-        raise NoClosedForm(f"{type(self).__name__} does not say of which kind its predictive is: write predicted")
-
-    def written(self, params: Params | None = None) -> Density:
-        """Return `density` given parameters, or else `predicted`: what draws, gaps and programs without Python read."""
-        return self.predicted if params is None else self.density(params)
-
     def _said(self, params: Params | None = None) -> Any:
-        """Return `written`, or None where the leaf does not say it."""
+        """Return `density`, or None where the leaf does not say it."""
         try:
-            return self.written(params)
+            return self.density(params) if self.conjugate or params is not None else None
         except NoClosedForm:
             return None
 

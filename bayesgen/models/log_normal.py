@@ -50,9 +50,9 @@ class LogGaussian(Gaussian):
         require(x, lambda entries: entries > -self.shift, *self._no_logarithm)
         return x
 
-    def written(self, params=None):
+    def density(self, params=None):
         about = {"above": -self.shift, "words": "".join(map(str, self._no_logarithm))}
-        return replace(super().written(params), shift=self.shift, about=about)
+        return replace(super().density(params), shift=self.shift, about=about)
 
     def quantities(self, params, column, labels=None):
         return {f"{name} of log": values for name, values in super().quantities(params, column).items()}
@@ -96,7 +96,7 @@ class LogGaussian(Gaussian):
 
 
 @dataclass(frozen=True, eq=False)
-class LogNormal(NormalInverseGammaPrior, LogGaussian):
+class LogNormal(LogGaussian, NormalInverseGammaPrior):
     """Positive, skewed feature: the logarithm of x + shift is Gaussian, with a normal-inverse-gamma prior.
 
     Parameters

@@ -73,7 +73,9 @@ class DirichletMultinomial(DirichletPrior):
     def likelihood(self, params):
         return program.dist.Multinomial(params.get("length", self.length), probs=params["probability"])
 
-    def density(self, params):
+    def density(self, params=None):
+        if params is None:
+            return super().density()
         return Bag(params["probability"], about={"kind": "count", "words": _NO_COUNT, "word": True})
 
     def summaries(self, total):

@@ -236,7 +236,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         else:
             if np.isinf(x).any():
                 self.check(x)  # raises, and names the entry
-            density = log_density_with_gaps(x, *self.predicted.flat)
+            density = log_density_with_gaps(x, *self.density().flat)
         return density.T.reshape(len(x), *self.batch_shape)
 
     def _write_log_density(self, result, x):
@@ -248,14 +248,15 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         else:
             write_log_density(result, x, self.group_means, self.whitener)
 
-    @functools.cached_property
-    def predicted(self):
+    def density(self, params=None):
+        if params is not None:
+            return super().density(params)
         return Vector(self.mean, self.predictive_scale, self.dof, self.kappa, tied=self.shared)
 
     def tail_probability(self, x):
         """Return the tail of the Student-t of the observed entries; 1 where there is none."""
         x = self.check(x)
-        return tail_with_gaps(x, *self.predicted.flat).T.reshape(len(x), *self.batch_shape)
+        return tail_with_gaps(x, *self.density().flat).T.reshape(len(x), *self.batch_shape)
 
     @functools.cached_property
     def group_means(self):

@@ -43,7 +43,7 @@ class Poisson(ExponentialFamily):
     def likelihood(self, params):
         return program.dist.Poisson(params["mean"])
 
-    def density(self, params):
+    def density(self, params=None):
         return Counts(params["mean"], about={"kind": "count", "words": _NO_COUNT})
 
     def summaries(self, total):
@@ -170,8 +170,9 @@ class GammaPoisson(Poisson, ConjugateFamily):
         """Mean of the mean count, concentration / rate."""
         return self.concentration / self.rate
 
-    @functools.cached_property
-    def predicted(self):
+    def density(self, params=None):
+        if params is not None:
+            return super().density(params)
         return replace(self.density({"mean": self.mean}), rate=self.rate)
 
     def expected(self):

@@ -100,5 +100,5 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
     def draw(self, params, rng):
         return self.leaf.draw(self.members(params), rng)
 
-    def written(self, params=None):
-        return super().written() if params is None else self.leaf.written(self.members(params))
+    def density(self, params=None):
+        return super().density() if params is None else self.leaf.density(self.members(params))

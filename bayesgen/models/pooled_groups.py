@@ -253,7 +253,7 @@ class PooledGroups(Populated):
         values = values if self.leaf.event_dim or self.columns_of_leaf else values[..., None]
         return np.concatenate([values, np.full((*values.shape[:-1], 1), np.nan)], axis=-1)
 
-    def density(self, params):
+    def density(self, params=None):
         """Raise: missing entries are integrated out, but neither drawn nor predicted."""
         raise NoClosedForm("PooledGroups does not say how missing values follow from the others of their group")
 

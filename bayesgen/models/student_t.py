@@ -220,7 +220,7 @@ class StudentT(RowLeaf):
         said = self.density(params)
         return log_density_with_gaps(x, *said.flat).reshape(*said.dof.shape, len(x))
 
-    def density(self, params):
+    def density(self, params=None):
         return replace(self.gaussian.density(self.expand(params)), dof=self.expand(params)["dof"])
 
     # -- maximum likelihood and the mode: ECME -----------------------------------------------------------------------

@@ -136,7 +136,7 @@ def test_the_value_of_a_count_is_its_mutual_information(fitted):
 def test_a_leaf_that_cannot_answer_says_so_by_its_column(fitted):
     hole = NEW.assign(wait=np.nan)
     for ask in (inspection.impute, inspection.next_measurement):
-        with pytest.raises(NoClosedForm, match=r"columns \['wait'\]: Waiting does not say .* write predicted"):
+        with pytest.raises(NoClosedForm, match=r"columns \['wait'\]: Waiting does not say .* write density\(\)"):
             ask(fitted, hole)
 
 
