@@ -12,6 +12,7 @@ from scorers import scorer
 
 import bayesgen as bg
 from bayesgen.export.plain import plain
+from bayesgen.inspection.missing import joint_of
 from bayesgen.models import (
     BetaBinomial,
     DirichletMultinomial,
@@ -113,7 +114,7 @@ def given_classes(said):
 def test_a_density_is_the_same_in_three_engines(name, inference):
     cls, how, X, rows = CASES[name]
     classifier = cls(how, inference=inference).fit(X, Y)
-    factor = classifier.joint().components().factors[0]
+    factor = joint_of(classifier, "density").components().factors[0]
     said, x = factor.leaf.density(factor.params), np.array(rows, float)
     said = replace(said, **said.arrays((2, *factor.leaf.features)) if factor.params is None else given_classes(said))
     with mpmath.workdps(40):

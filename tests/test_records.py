@@ -169,7 +169,7 @@ def test_only_estimators_and_pictures_ask_whether_something_is_fitted():
         (bg.AveragedClassifier, 42),
         (bg.LogisticClassifier, 31),
         (bg.models.NormalInverseGamma, 84),
-        (bg.models.BetaBernoulli, 78),
+        (bg.models.BetaBernoulli, 79),
         (bg.models.StudentT, 72),
     ],
 )

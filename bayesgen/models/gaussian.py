@@ -171,7 +171,7 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
         """Return the steps of alpha, beta and mean from prior to posterior; as steps, nothing cancels."""
         n, delta = statistics.n, statistics.mean - self.mean
         share = n / (self.kappa + n)
-        rows, squares = n / 2, 0.5 * statistics.scatter + 0.5 * self.kappa * share * delta**2
+        rows, squares = n / 2, 0.5 * statistics.scatter + 0.5 * n / (1 + n / self.kappa) * delta**2
         return (self.tie(rows), self.tie(squares), share * delta) if self.tied else (rows, squares, share * delta)
 
     def update(self, statistics) -> Self:
