@@ -32,7 +32,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_softmax
-from threadpoolctl import threadpool_limits
 
 from bayesgen.averaging.directions import Directions
 from bayesgen.averaging.member import FittedMembers, Member, Written
@@ -40,11 +39,12 @@ from bayesgen.averaging.member_rows import Rows, log_frequencies, numbered, with
 from bayesgen.averaging.view import WIDE
 from bayesgen.core.shapes import require_fit, shaped
 from bayesgen.numerics.content_order import Order
-from bayesgen.numerics.trees import Ranks, Trees
+from bayesgen.numerics.pieces import one_openmp_thread
+from bayesgen.numerics.trees import Ranks, Trees, grown_tree
 
 _GROWN = 100, 200  # trees of a forest, fewest and most
 _DRAWN = 5e3  # rows drawn by all trees, times the square root of the rows: half a second of 1,000, 15 s of 100,000
-_BYTES = 4e7  # of all trees of a forest in a file
+_BYTES, _NODE = 4e7, 21  # of all trees of a forest in a file, and of a node; a leaf has 4 of each class
 
 
 def together(x, c, levels) -> np.ndarray:
@@ -159,9 +159,6 @@ class ForestMembers(FittedMembers):
 
 def grown(rows: Rows, seed):
     """Return a forest grown on rows, and which of them each tree drew, (T, n)."""
-    import sklearn
-    from sklearn.tree import DecisionTreeRegressor
-
     rng, classes, levels = np.random.default_rng(seed), rows.classes, np.asarray(rows.levels, int)
     ranks = Ranks(together(rows.x, rows.c, levels))
     log_prior = log_frequencies(rows.codes, rows.weight, classes)
@@ -173,7 +170,7 @@ def grown(rows: Rows, seed):
     places = [np.flatnonzero(codes == k) for k in np.argsort(rows.order.classes)]
     order, turned = in_order(rows.order)
     seen = ranks.turned(order, turned)
-    gaps, member = bool(np.isnan(seen).any()), np.eye(classes)[rows.codes]
+    member, features = np.eye(classes)[rows.codes], max(1, int(seen.shape[1] ** 0.5))
     while len(trees) < most and size < _BYTES:
         times = np.zeros(len(codes))
         for members in places:
@@ -185,16 +182,12 @@ def grown(rows: Rows, seed):
         grown_on = np.flatnonzero(times)
         if not len(grown_on):
             grown_on, times = np.arange(len(rows)), np.ones(len(rows))
-        # The squares about the means of indicators of the classes are Gini's impurity. Of few rows a classifier's
-        # checks of labels, and the checks of parameters, would take longer than the tree.
-        tree = DecisionTreeRegressor(max_features="sqrt", random_state=int(rng.integers(1 << 31)))
-        with sklearn.config_context(skip_parameter_validation=True):
-            tree.fit(seen[grown_on], member[grown_on], times[grown_on] * rows.weight[grown_on], check_input=gaps)
-        shares = tree.tree_.value[:, :, 0].astype(np.float32)
-        trees.append(Trees.of(tree.tree_, shares, ranks, order, turned))
+        drawn_now = seen[grown_on], member[grown_on], times[grown_on] * rows.weight[grown_on]
+        trees.append(grown_tree(*drawn_now, features, int(rng.integers(1 << 31))))
         drawn.append(times > 0)
-        size += trees[-1].nbytes
-    return ForestMembers(Trees.joined(trees), levels, log_prior, len(rows)), np.array(drawn)
+        size += _NODE * (trees[-1].node_count // 2) + 4 * classes * (trees[-1].node_count // 2 + 1)
+    shares = np.concatenate([tree.value[:, :, 0] for tree in trees]).astype(np.float32)
+    return ForestMembers(Trees.of(trees, shares, ranks, order, turned), levels, log_prior, len(rows)), np.array(drawn)
 
 
 _FEWEST, _ENOUGH = 100, 1000  # rows: from the first on trees of little capacity, from the second on of much
@@ -296,7 +289,7 @@ class BoostedMembers(FittedMembers):
                 "categorical_features": np.arange(sets.sum()) if sets.any() else None,
             }
             model: Any = HistGradientBoostingClassifier(**settings, random_state=0)
-            with threadpool_limits(1, user_api="openmp"):  # more threads cost more than they gain in trees this small
+            with one_openmp_thread():  # more threads cost more than they gain in trees this small
                 model.fit(binned[:, seen], rows.codes, None if (rows.weight == 1).all() else rows.weight)
             start = np.full(rows.classes, -np.inf)
             start[present], start[scored] = 0.0, model._baseline_prediction.ravel()

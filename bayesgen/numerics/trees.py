@@ -4,7 +4,7 @@ A missing entry stays missing: each node says which way it goes.
 """
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -18,6 +18,65 @@ _ASIDE = 1e-6  # a threshold lies beside the middle of two values, where a round
 _LARGEST = float(np.finfo(float).max)
 _CELLS = 1 << 16  # pairs of a row and a tree that walk at a time, in the cache with their nodes
 _TOGETHER = 4  # steps that all of them walk before those at a leaf rest, which costs as much as a step
+
+
+def grown_tree(x, shares, weight, features: int, seed: int) -> Any:
+    """Return scikit-learn's full-grown regression tree of rows, what an estimator has as ``tree_``.
+
+    Squares about the means of indicators of the classes are Gini's impurity. Of few rows a classifier's checks of
+    labels, and all checks of an estimator, take longer than the tree; so its parts are taken where they grow its tree.
+
+    Parameters
+    ----------
+    x : float32 array, shape (n, P)
+        Columns, NaN where missing.
+    shares : array, shape (n, K)
+        Indicators of the classes.
+    weight : array, shape (n,)
+        Weights.
+    features : int
+        Number of columns that each node looks at.
+    seed : int
+        Source of their choice.
+    """
+    return _way()(x, shares, weight, features, seed)
+
+
+def by_estimator(x, shares, weight, features: int, seed: int) -> Any:
+    """Return `grown_tree` by what scikit-learn documents."""
+    import sklearn
+    from sklearn.tree import DecisionTreeRegressor
+
+    tree = DecisionTreeRegressor(max_features=features, random_state=seed)
+    with sklearn.config_context(skip_parameter_validation=True):
+        return tree.fit(x, shares, weight).tree_
+
+
+def by_parts(x, shares, weight, features: int, seed: int) -> Any:
+    """Return `grown_tree` by the parts of an estimator, whose names may change."""
+    from sklearn.tree import _criterion, _splitter, _tree  # pyright: ignore[reportAttributeAccessIssue]
+
+    (rows, columns), classes, gaps = x.shape, shares.shape[1], np.isnan(x).any(0)
+    error = _criterion.MSE(classes, rows)
+    splitter = _splitter.BestSplitter(error, features, 1, 0.0, np.random.RandomState(seed), None)
+    result = _tree.Tree(columns, np.ones(classes, np.intp), classes)
+    builder = _tree.DepthFirstTreeBuilder(splitter, 2, 1, 0.0, np.iinfo(np.int32).max, 0.0)
+    builder.build(result, x, shares, weight, gaps if gaps.any() else None)
+    return result
+
+
+@functools.cache
+def _way() -> Callable[..., Any]:
+    """Return `by_parts` if it grows the tree of `by_estimator` of a few rows, else that."""
+    x = np.array([[j * i % 11 for j in (1, 2, 3, 5)] for i in range(32)], np.float32)
+    x[::7, 1] = np.nan
+    rows = x, np.eye(3)[np.arange(32) ** 2 % 5 % 3], 1.0 + np.arange(32) % 3, 2, 0
+    try:
+        states = [way(*rows).__getstate__() for way in (by_parts, by_estimator)]
+        same = all(np.array_equal(states[0][name], states[1][name]) for name in ("nodes", "values"))
+    except Exception:  # whatever another version raises
+        same = False
+    return by_parts if same else by_estimator
 
 
 class Ranks:
@@ -79,20 +138,24 @@ class Trees(Record):
         return cls(moved("root"), column, threshold, gap, moved("child"), leaf)
 
     @classmethod
-    def of(cls, tree: Any, leaf, ranks: Ranks, order, turned) -> "Trees":
-        """Return a tree of scikit-learn's (``tree_`` of an estimator), which was fitted to ``ranks``.
+    def of(cls, trees: Sequence[Any], leaf, ranks: Ranks, order, turned) -> "Trees":
+        """Return scikit-learn's trees (``tree_`` of estimators), which were fitted to ``ranks``.
 
-        ``leaf`` (nodes, V) is what a node says if it is a leaf. In place j the tree saw the column ``order[j]``, its
-        ranks from the last to the first where ``turned[j]``.
+        ``leaf`` (nodes, V) is what a node of all trees says if it is a leaf. In place j the trees saw the column
+        ``order[j]``, its ranks from the last to the first where ``turned[j]``.
         """
-        inner = tree.children_left >= 0
+        count = np.array([tree.node_count for tree in trees])
+        first = np.cumsum(count) - count
+        names = "children_left", "children_right", "feature", "threshold", "missing_go_to_left"
+        left, right, seen, rank, gap_left = (np.concatenate([getattr(t, name) for t in trees]) for name in names)
+        inner, base = left >= 0, np.repeat(first, count)
         place = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner)).astype(np.int32)
-        column, turn = order[tree.feature[inner]].astype(np.int32), turned[tree.feature[inner]]
-        child = place[np.column_stack([tree.children_left[inner], tree.children_right[inner]])]
+        column, turn = order[seen[inner]].astype(np.int32), turned[seen[inner]]
+        child = place[np.column_stack([left + base, right + base])[inner]]
         child = np.where(turn[:, None], child[:, ::-1], child)
-        gap = 1 - np.asarray(tree.missing_go_to_left)[inner].astype(np.int8)
-        threshold = ranks.back(column, tree.threshold[inner], turn)
-        return cls(place[:1], column, threshold, np.where(turn, 1 - gap, gap), child, np.asarray(leaf)[~inner])
+        gap = 1 - gap_left[inner].astype(np.int8)
+        threshold = ranks.back(column, rank[inner], turn)
+        return cls(place[first], column, threshold, np.where(turn, 1 - gap, gap), child, leaf[~inner])
 
     @property
     def nbytes(self) -> int:
