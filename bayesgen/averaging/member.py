@@ -8,7 +8,7 @@ columns, and nothing of the columns: no question about rows asks them.
 
 import abc
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple, Self
@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from bayesgen.averaging.member_rows import HeldOut, Rows, numbered, without_entries
+from bayesgen.averaging.students import Together
 from bayesgen.averaging.view import Training
 from bayesgen.core.errors import NoClosedForm, listed, named
 from bayesgen.core.program import Record
@@ -110,10 +111,12 @@ class Member(Record, abc.ABC):
         every = iter(cls.fit_each(groups, chain([training], (training.without(out[inside]) for inside in folds))))
         fitted, rows = next(every), training.rows.take(out)
         density = [np.zeros((len(fit.members), len(out), rows.classes)) for fit in fitted]
+        together = Together()
         for inside, parts in zip(folds, every, strict=True):
             predicted = rows.take(inside)
             for result, fit in zip(density, parts, strict=True):
-                result[:, inside] = fit.log_density(predicted.x, predicted.c, np.arange(len(fit.members)))
+                fit.log_density_later(predicted.x, predicted.c, adding(result, np.flatnonzero(inside)), together)
+        together.finish()
         return fitted, density
 
     @classmethod
@@ -206,6 +209,18 @@ def bent_entries(numbers: Sequence[Any], warp: YeoJohnson) -> list[dict[str, Any
     return [{"of": entry, "bend": bend} for entry, bend in zip(numbers, bends, strict=True)]
 
 
+Write = Callable[[np.ndarray, Any], None]  # adds densities of all members (M, n, K), of the rows at some places (n,)
+
+
+def adding(result, places) -> Write:
+    """Return a function that adds densities to a ``result`` (M, N, K), of rows at ``places`` (n,) of it."""
+
+    def write(density, rows):
+        result[:, places[rows]] += density
+
+    return write
+
+
 class FittedMembers(Record, abc.ABC):
     """Members of a family fitted to the same rows: the statistics of these rows, and densities or scores of others.
 
@@ -249,6 +264,14 @@ class FittedMembers(Record, abc.ABC):
         By default the rows are a fold that the fit did not see.
         """
         return self.log_density(held.rows.x, held.rows.c, np.arange(len(self.members)))
+
+    def leave_out(self, held: HeldOut, write: Write, together: Together) -> None:
+        """Hand `loo_log_density` to ``write``, now or when ``together`` finishes."""
+        write(self.loo_log_density(held), slice(None))
+
+    def log_density_later(self, x, c, write: Write, together: Together) -> None:
+        """Hand `log_density` under all members to ``write``, now or when ``together`` finishes, perhaps in parts."""
+        write(self.log_density(x, c, np.arange(len(self.members))), slice(None))
 
     @property
     def least(self) -> float:

@@ -42,8 +42,10 @@ of the row's group c, κ = kappa + n_c, and a weight r that leaves,
 """
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +59,7 @@ from bayesgen.numerics.yeo_johnson import FAR
 _GAMMA = 0.01  # degrees of freedom that the total variance is worth in V
 _WHITE = 1 << 19  # whitened entries worked on at a time
 _LOST = 1e-5  # share of the squares that must be left, or five digits are gone
+_WAITING = 1 << 20  # entries of matrices, and of rows beside them, that wait for each other
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,11 @@ class Reference:
             anew = rows(int(b))
             remaining.n[b], remaining.mean[b], remaining.scatter[b] = anew.n, anew.mean, anew.scatter
         return cls.of(remaining)
+
+    @classmethod
+    def joined(cls, references) -> "Reference":
+        """Return several references as one, one behind the other."""
+        return cls(*(np.concatenate([getattr(each, field.name) for each in references]) for field in fields(cls)))
 
     def take(self, rows) -> "Reference":
         """Return the references of some departures, once for each row."""
@@ -208,6 +216,43 @@ def log_density(members, reference: Reference, x, seen=None, departure=None) -> 
         write = {"full": _write_full, "shared": _write_shared}.get(structure, _write_diagonal)
         write(density, same, reference, u, delta[:, :, None], seen)
     return result[..., 0] if place is None else result.swapaxes(2, 3)[:, departure, place]
+
+
+class Together:
+    """Densities of complete rows under several fits of the same members, worked out at once.
+
+    Of the few rows of a fold a call of NumPy takes longer than its work. So fits without one fold after the other hand
+    over their rows and references, which wait until they are many or no more come.
+    """
+
+    def __init__(self):
+        self._waiting: dict[Any, list[Any]] = {}
+
+    def add(self, members, reference: Reference, x, departure, write: Callable) -> None:
+        """Take what `log_density` asks for; ``write`` is called with densities, and weights of the groups, (n, G)."""
+        groups, dim = reference.mean.shape[1:]
+        jobs = self._waiting.setdefault((*members, groups, dim, reference.covariance.ndim), [])
+        jobs.append((members, reference, x, departure, write))
+        if sum(len(job[1].n) * (dim + 2) + len(job[2]) for job in jobs) * groups * (dim + 2) > _WAITING:
+            self._write(jobs)
+
+    def finish(self) -> None:
+        """Work out what still waits."""
+        for jobs in self._waiting.values():
+            self._write(jobs)
+
+    def _write(self, jobs) -> None:
+        if not jobs:
+            return
+        (members, *_), references, rows, departures, writes = zip(*jobs, strict=True)
+        jobs.clear()
+        before = np.cumsum([0, *(len(each.n) for each in references)])
+        departure = np.concatenate([own + first for own, first in zip(departures, before, strict=False)])
+        reference, stop = Reference.joined(references), 0
+        density = log_density(members, reference, np.concatenate(rows), departure=departure)
+        for write, x in zip(writes, rows, strict=True):
+            start, stop = stop, stop + len(x)
+            write(density[:, start:stop], reference.n[departure[start:stop]])
 
 
 def log_density_far(members, reference: Reference, sign, size, seen=None) -> np.ndarray:

@@ -4,7 +4,7 @@ A missing entry stays missing: each node says which way it goes.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -21,25 +21,30 @@ _TOGETHER = 4  # steps that all of them walk before those at a leaf rest, which 
 
 
 def grown_tree(x, shares, weight, features: int, seed: int) -> Any:
-    """Return scikit-learn's full-grown regression tree of rows, what an estimator has as ``tree_``.
+    """Return a full-grown regression tree of scikit-learn's, what an estimator has as ``tree_``.
 
-    Squares about the means of indicators of the classes are Gini's impurity. Of few rows a classifier's checks of
-    labels, and all checks of an estimator, take longer than the tree; so its parts are taken where they grow its tree.
-
-    Parameters
-    ----------
-    x : float32 array, shape (n, P)
-        Columns, NaN where missing.
-    shares : array, shape (n, K)
-        Indicators of the classes.
-    weight : array, shape (n,)
-        Weights.
-    features : int
-        Number of columns that each node looks at.
-    seed : int
-        Source of their choice.
+    Columns ``x`` (n, P) of rows with a ``weight`` (n,) are float32, NaN where missing; each node looks at so many
+    ``features`` of them, drawn by the ``seed``. Squares about the means of indicators of the classes, ``shares``
+    (n, K), are Gini's impurity. Of few rows an estimator's checks take longer than the tree, so its parts are asked,
+    and the estimator where another version of scikit-learn has other parts.
     """
-    return _way()(x, shares, weight, features, seed)
+    try:
+        return by_parts(x, shares, weight, features, seed)
+    except (ImportError, AttributeError, TypeError):
+        return by_estimator(x, shares, weight, features, seed)
+
+
+def by_parts(x, shares, weight, features: int, seed: int) -> Any:
+    """Return `grown_tree` by the parts of an estimator."""
+    from sklearn.tree import _criterion, _splitter, _tree  # pyright: ignore[reportAttributeAccessIssue]
+
+    (rows, columns), classes, gaps = x.shape, shares.shape[1], np.isnan(x).any(0)
+    error, source = _criterion.MSE(classes, rows), np.random.RandomState(seed)
+    splitter = _splitter.BestSplitter(error, features, 1, 0.0, source, None)
+    result = _tree.Tree(columns, np.ones(classes, np.intp), classes)
+    builder = _tree.DepthFirstTreeBuilder(splitter, 2, 1, 0.0, np.iinfo(np.int32).max, 0.0)
+    builder.build(result, x, shares, weight, gaps if gaps.any() else None)
+    return result
 
 
 def by_estimator(x, shares, weight, features: int, seed: int) -> Any:
@@ -50,33 +55,6 @@ def by_estimator(x, shares, weight, features: int, seed: int) -> Any:
     tree = DecisionTreeRegressor(max_features=features, random_state=seed)
     with sklearn.config_context(skip_parameter_validation=True):
         return tree.fit(x, shares, weight).tree_
-
-
-def by_parts(x, shares, weight, features: int, seed: int) -> Any:
-    """Return `grown_tree` by the parts of an estimator, whose names may change."""
-    from sklearn.tree import _criterion, _splitter, _tree  # pyright: ignore[reportAttributeAccessIssue]
-
-    (rows, columns), classes, gaps = x.shape, shares.shape[1], np.isnan(x).any(0)
-    error = _criterion.MSE(classes, rows)
-    splitter = _splitter.BestSplitter(error, features, 1, 0.0, np.random.RandomState(seed), None)
-    result = _tree.Tree(columns, np.ones(classes, np.intp), classes)
-    builder = _tree.DepthFirstTreeBuilder(splitter, 2, 1, 0.0, np.iinfo(np.int32).max, 0.0)
-    builder.build(result, x, shares, weight, gaps if gaps.any() else None)
-    return result
-
-
-@functools.cache
-def _way() -> Callable[..., Any]:
-    """Return `by_parts` if it grows the tree of `by_estimator` of a few rows, else that."""
-    x = np.array([[j * i % 11 for j in (1, 2, 3, 5)] for i in range(32)], np.float32)
-    x[::7, 1] = np.nan
-    rows = x, np.eye(3)[np.arange(32) ** 2 % 5 % 3], 1.0 + np.arange(32) % 3, 2, 0
-    try:
-        states = [way(*rows).__getstate__() for way in (by_parts, by_estimator)]
-        same = all(np.array_equal(states[0][name], states[1][name]) for name in ("nodes", "values"))
-    except Exception:  # whatever another version raises
-        same = False
-    return by_parts if same else by_estimator
 
 
 class Ranks:

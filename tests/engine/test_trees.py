@@ -1,5 +1,6 @@
 """Trees as arrays, and the forest of an average: walks, rows out of bag, guards, files."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -75,17 +76,19 @@ def test_scikit_learns_parts_grow_the_tree_of_its_estimator(seed):
         np.testing.assert_array_equal(states[0][name], states[1][name])
 
 
-def test_trees_grow_as_documented_where_scikit_learns_parts_have_other_names(monkeypatch):
-    assert trees._way() is trees.by_parts  # if this fails, fits of few rows take longer, and are right
+@pytest.mark.parametrize("name", ["_splitter.BestSplitter", "_criterion", "_tree.DepthFirstTreeBuilder"])
+def test_the_same_trees_grow_where_scikit_learns_parts_have_other_names(name, monkeypatch):
     rows = table(60)
     expected, _ = ensembles.grown(rows, 3)
-    monkeypatch.delattr("sklearn.tree._splitter.BestSplitter")
-    trees._way.cache_clear()
-    assert trees._way() is trees.by_estimator
+    monkeypatch.delattr(f"sklearn.tree.{name}")
+    if "." not in name:
+        monkeypatch.setitem(sys.modules, f"sklearn.tree.{name}", None)
+    monkeypatch.setattr(trees, "by_estimator", lambda *a, way=trees.by_estimator: asked.append(1) or way(*a))
+    asked = []
     found, _ = ensembles.grown(rows, 3)
-    trees._way.cache_clear()
-    for name in ("root", "column", "threshold", "gap", "child", "leaf"):
-        np.testing.assert_array_equal(getattr(found.trees, name), getattr(expected.trees, name))
+    assert len(asked) == 200
+    for field in ("root", "column", "threshold", "gap", "child", "leaf"):
+        np.testing.assert_array_equal(getattr(found.trees, field), getattr(expected.trees, field))
 
 
 def test_numbers_of_any_size_are_told_apart():
