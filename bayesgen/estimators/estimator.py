@@ -11,7 +11,6 @@ from typing import Any, Self, cast
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
-from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -261,6 +260,8 @@ def score(self, X, y, sample_weight=None) -> float:
     sample_weight : array, shape (n,), optional
         Row weights >= 0.
     """
+    from sklearn.metrics import accuracy_score
+
     y = labels_or_shares(y, default=self.classes_)
     if isinstance(y, Shares):
         _, predicted = class_codes(self.predict(X), self.classes_)
