@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from bayesgen.averaging.member_rows import HeldOut, Rows, numbered, without_entries
+from bayesgen.averaging.member_rows import HeldOut, Rows, numbered
 from bayesgen.averaging.students import Together
 from bayesgen.averaging.view import Training
 from bayesgen.core.errors import NoClosedForm, listed, named
@@ -41,8 +41,7 @@ class Member(Record, abc.ABC):
     """One model of classes and rows, as a value: a structure and the strength of its prior.
 
     A family of members is a subclass in a file of its own, named in `bayesgen.averaging.families`. It is declared
-    ``@dataclass(frozen=True, eq=False)``. Members that share no work derive from `SingleFactor` or `SingleScorer`,
-    which need less. All others must write
+    ``@dataclass(frozen=True, eq=False)``, and must write
 
     1. `family`, a name that members share whatever their strengths: the prior weight is even over families;
     2. `propose`, the members that suit a table, in tuples that are fitted together;
@@ -364,78 +363,3 @@ class FittedFactors(FittedMembers):
     def density_of_draws(self, place: int, x, c, size: int, rng) -> np.ndarray:
         """Return log p(x | k, θ) of rows under draws of the parameters of a member, (size, n, K)."""
         return np.repeat(self.log_density(x, c, [place]), size, axis=0)
-
-
-class SingleFactor(Member):
-    """A member with a density, fitted by itself.
-
-    A subclass must say its `blocks`, an attribute of the class, and write `family`, `propose` and `settle`.
-    """
-
-    @property
-    @abc.abstractmethod
-    def blocks(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The blocks whose density it has: ("numbers",), ("categories",) or both."""
-
-    @abc.abstractmethod
-    def settle(self, training: Training) -> Factor:
-        """Return the density learned from ``training.rows``; that of numbers is of those bent by ``training.warp``.
-
-        If fits are to be saved, it is a `Record`.
-        """
-
-    @classmethod
-    def fit(cls, groups, training):
-        return [
-            IndependentFactors(
-                group, tuple(m.settle(training) for m in group), training.warp if NUMBERS in group[0].blocks else None
-            )
-            for group in groups
-        ]
-
-
-@dataclass(frozen=True, eq=False)
-class IndependentFactors(FittedFactors):
-    """Factors that share no work."""
-
-    members: tuple[SingleFactor, ...]
-    settled: tuple[Any, ...]  # the density of each
-    warp: YeoJohnson | None  # the bends of the numbers, if they model any
-
-    @property
-    def bend(self):
-        return self.warp
-
-    def factor(self, place):
-        return self.settled[place]
-
-
-class SingleScorer(Member):
-    """A member that scores the classes, fitted by itself.
-
-    A subclass must write `family`, `propose`, `settle` and `log_score`.
-    """
-
-    @abc.abstractmethod
-    def settle(self, rows: Rows) -> Self:
-        """Return the member fitted to rows and their classes, ready to predict."""
-
-    @abc.abstractmethod
-    def log_score(self, x, c) -> np.ndarray:
-        """Return log p(k | x) less the log frequencies of the classes, (n, K), up to a constant for each row."""
-
-    @classmethod
-    def fit(cls, groups, training):
-        return [IndependentScorers(tuple(member.settle(training.rows) for member in group)) for group in groups]
-
-
-@dataclass(frozen=True, eq=False)
-class IndependentScorers(FittedMembers):
-    """Scorers that share no work."""
-
-    members: tuple[SingleScorer, ...]  # settled members
-
-    def log_density(self, x, c, used) -> np.ndarray:
-        result = np.stack([self.members[m].log_score(x, c) for m in used])
-        result[:, without_entries(x, c)] = 0.0
-        return result
