@@ -5,7 +5,7 @@ A missing entry stays missing: each node says which way it goes.
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -100,22 +100,6 @@ class Trees(Record):
     leaf: np.ndarray = field(metadata=shaped("leaves values"))  # what each leaf says
 
     @classmethod
-    def joined(cls, trees: Sequence["Trees"]) -> "Trees":
-        """Return the trees of several records as one record."""
-        nodes = np.cumsum([0, *(len(tree.column) for tree in trees)])
-        leaves = np.cumsum([0, *(len(tree.leaf) for tree in trees)])
-
-        def moved(name):
-            every = zip((getattr(tree, name) for tree in trees), nodes, leaves, strict=False)
-            parts = [np.where(target < 0, target - leaf, target + node) for target, node, leaf in every]
-            return np.concatenate(parts).astype(np.int32)
-
-        column, threshold, gap, leaf = (
-            np.concatenate([getattr(tree, name) for tree in trees]) for name in ("column", "threshold", "gap", "leaf")
-        )
-        return cls(moved("root"), column, threshold, gap, moved("child"), leaf)
-
-    @classmethod
     def of(cls, trees: Sequence[Any], leaf, ranks: Ranks, order, turned) -> "Trees":
         """Return scikit-learn's trees (``tree_`` of estimators), which were fitted to ``ranks``.
 
@@ -134,11 +118,6 @@ class Trees(Record):
         gap = 1 - gap_left[inner].astype(np.int8)
         threshold = ranks.back(column, rank[inner], turn)
         return cls(place[first], column, threshold, np.where(turn, 1 - gap, gap), child, leaf[~inner])
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the arrays."""
-        return sum(getattr(self, field.name).nbytes for field in fields(self))
 
     @functools.cached_property
     def _steps(self) -> tuple[np.ndarray, ...]:
