@@ -23,6 +23,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from bayesgen.averaging.average import Average, Roster
+from bayesgen.averaging.families import worthwhile
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMembers, Member, Setting, adding, name_of
 from bayesgen.averaging.member_rows import HeldOut, Rows, weighted_back
@@ -178,7 +179,7 @@ def propose(sample: Rows, families: Sequence[type[Member]], setting: Setting) ->
     if not sample.x.shape[1] + len(sample.levels):
         return []  # no column is left to the members: the class prior, or the leaves, say all
     classify = not setting.evidence and sample.classes > 1  # members that are no densities
-    wanted = [family for family in families if family.blocks or classify]
+    wanted = [family for family in worthwhile(families, sample) if family.blocks or classify]
     every = (Proposal(family, family.propose(sample, setting)) for family in wanted)
     return [proposal for proposal in every if proposal.groups]
 
