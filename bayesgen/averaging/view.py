@@ -162,23 +162,10 @@ class Training:
         return Training(self.rows.take(places), self.summed, self.bend, seed, None, self.bends, key)
 
     def without(self, places) -> "Training":
-        """Return the training without the rows at some places and in their groups; of few rows the same each time.
-
-        Families that are fitted without the same rows then share what is derived from the rest.
-        """
-        key = np.asarray(places).tobytes()
-        if key in self._rests:
-            return self._rests[key]
+        """Return the training without the rows at some places and in their groups."""
         others = self.rows.without(places)
         rows, given = self.rows.take(others), None if self.given is None else self.given.rows(others)
-        result = Training(rows, rows, self.bend, self.seed, given, self.bends, (*self.places, others.tobytes()))
-        if (1 + len(self._rests)) * rows.x.size <= _KEPT:
-            self._rests[key] = result
-        return result
-
-    @functools.cached_property
-    def _rests(self) -> "dict[bytes, Training]":
-        return {}
+        return Training(rows, rows, self.bend, self.seed, given, self.bends, (*self.places, others.tobytes()))
 
     def narrowed(self, columns) -> "Training":
         """Return the training on some columns, without leaves; those of categories are counted from D."""
@@ -229,11 +216,6 @@ class Training:
             return self.bent
         return self.filling.complete(self.bent, ~np.isnan(self.rows.x), self.rows.codes)[0]
 
-    @functools.cached_property
-    def halves(self) -> dict:
-        """The halves of parts of the completed rows, which components of other numbers begin with."""
-        return {}
-
     @property
     def parts(self) -> Iterable[Bent]:
         """The rows to sum, bent, in pieces."""
@@ -275,8 +257,7 @@ class View(Record):
     def learn(cls, training: Training, count: int) -> "View":
         """Learn a view with ``count`` components per class."""
         rows = training.rows
-        labelled = training.complete, rows.codes, rows.classes, rows.weight
-        groups = fit_components(*labelled, count, training.halves)
+        groups = fit_components(training.complete, rows.codes, rows.classes, rows.weight, count)
         return cls(training.warp, training.filling, *groups, rows.x.shape[1] > WIDE)
 
     @property

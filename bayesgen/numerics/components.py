@@ -7,19 +7,16 @@ there are as many parts as asked for; then Lloyd's algorithm moves rows to the n
 import numpy as np
 
 
-def fit_components(
-    x, codes, classes: int, weight, count: int, halves: dict | None = None
-) -> tuple[np.ndarray, np.ndarray]:
+def fit_components(x, codes, classes: int, weight, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the centres (G, D) of the components of every class, and the class (G,) of each, in order.
 
     There are ``count`` of each of K ``classes``; fewer where it has fewer than three rows, or one distinct row, for
-    each. Rows ``x`` (n, D) are complete, in comparable units, of classes ``codes`` (n,) and of weights (n,). ``halves``
-    keeps the halves of parts that were found for other counts of the same rows; new ones are added.
+    each. Rows ``x`` (n, D) are complete, in comparable units, of classes ``codes`` (n,) and of weights (n,).
     """
-    centres, halves = [], {} if halves is None else halves
+    centres = []
     for k in range(classes):
-        of_class, known = codes == k, halves.setdefault(k, {})
-        centres.append(_centres(x[of_class], weight[of_class], max(1, min(count, int(of_class.sum()) // 3)), known))
+        of_class = codes == k
+        centres.append(_centres(x[of_class], weight[of_class], max(1, min(count, int(of_class.sum()) // 3))))
     return np.concatenate(centres), np.repeat(range(classes), [len(centres_of_class) for centres_of_class in centres])
 
 
@@ -48,11 +45,11 @@ def _nearest(x, centres):
     return result
 
 
-def _centres(x, weight, count, known, steps: int = 30):
+def _centres(x, weight, count, steps: int = 30):
     """Return the centres to which Lloyd's algorithm comes from the components of `_halved`."""
     if count == 1:
         return (weight @ x / weight.sum() if len(x) else np.zeros(x.shape[1]))[None]
-    near = _halved(x, weight, count, known)
+    near = _halved(x, weight, count)
     centres = np.zeros((near.max() + 1, x.shape[1]))
     for _ in range(steps):
         member = np.zeros((len(centres), len(x)))
@@ -65,24 +62,17 @@ def _centres(x, weight, count, known, steps: int = 30):
     return centres
 
 
-def _halved(x, weight, count, known):
+def _halved(x, weight, count):
     """Return the component of each row: the one of the largest sum of squares is cut in two until there are ``count``.
 
     Nothing is drawn, so folds, which share most rows, share the components too, where k-means from random starts would
-    end in others. (Su and Dy 2007, *Intelligent Data Analysis* 11, 319-338, cut at the mean.) More components begin
-    with the cuts of fewer, so the halves of a part are ``known`` from then.
+    end in others. (Su and Dy 2007, *Intelligent Data Analysis* 11, 319-338, cut at the mean.)
     """
-    near = np.zeros(len(x), np.intp)
+    near, halves = np.zeros(len(x), np.intp), {}
     for k in range(1, count):
-        halves = []
-        for j in range(k):
-            inside = near == j
-            key = inside.tobytes()
-            if key not in known:
-                known[key] = _halves(x[inside], weight[inside])
-            halves.append(known[key])
+        halves |= {j: _halves(x[near == j], weight[near == j]) for j in range(k) if j not in halves}
         widest = max(range(k), key=lambda j: halves[j][0])
-        squares, above = halves[widest]
+        squares, above = halves.pop(widest)
         if not squares > 0:
             break
         near[np.flatnonzero(near == widest)[above]] = k
