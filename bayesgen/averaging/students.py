@@ -41,7 +41,6 @@ of the row's group c, κ = kappa + n_c, and a weight r that leaves,
    z^\top A'^{-1} z = z^\top A^{-1} z + \frac{s}{h} (d^\top A^{-1} z)^2, \quad h = 1 - s\, d^\top A^{-1} d
 """
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from itertools import groupby
@@ -288,7 +287,7 @@ def _write_full(result, members, reference, u, delta, seen):
     place = 0
     for rho, alike in groupby(members, lambda m: m.rho):
         dof = rho + 2 + n
-        gamma = gamma_ratio(dof, width)
+        gamma = log_gamma_ratio(dof / 2, width / 2)
         for shrinkage, kappas in groupby(alike, lambda m: m.shrinkage):
             prior = (rho * (1 - shrinkage)) * V
             add_diagonal(prior, (rho * shrinkage) * diagonal)
@@ -316,7 +315,7 @@ def _write_shared(result, members, reference, u, delta, seen):
         bordered = Bordered(base[:, None], (u + b * delta).reshape(len(u), 1, many, -1), seen)
         log_det, white = bordered.whiten(prior[:, None])
         square = np.vecdot(white, white).reshape(u.shape[:3])
-        out[:] = log_student(square, log_det[..., None], dof, kappa + n, width, gamma_ratio(dof, width))
+        out[:] = log_student(square, log_det[..., None], dof, kappa + n, width, log_gamma_ratio(dof / 2, width / 2))
 
 
 def _write_diagonal(result, members, reference, u, delta, seen):
@@ -329,7 +328,7 @@ def _write_diagonal(result, members, reference, u, delta, seen):
         scale = scale + (more.sum(1, keepdims=True) if shared else more)
         z = u + b * delta
         with np.errstate(over="ignore"):
-            column = log_student(z * z / scale, np.log(scale), dof, member.kappa + n, 1, gamma_ratio(dof, 1))
+            column = log_student(z * z / scale, np.log(scale), dof, member.kappa + n, 1, log_gamma_ratio(dof / 2, 0.5))
         out[:] = (column if seen is None else np.where(seen[:, None, None], column, 0.0)).sum(3)
 
 
@@ -341,7 +340,7 @@ def _width(u, seen):
 def log_student(square, log_det, dof, kappa, width, gamma):
     """Return the log density of a Student-t of scale matrix A (kappa + 1)/(kappa dof), where z'A⁻¹z = square.
 
-    ``log_det`` is log|A|, and ``gamma`` is `gamma_ratio` of dof and width, the same for all kappas.
+    ``log_det`` is log|A|, and ``gamma`` is log Γ((dof + width)/2)/Γ(dof/2), the same for all kappas.
     """
     scale = kappa / (kappa + 1)
     level = gamma - 0.5 * width * np.log(np.pi / scale) - 0.5 * log_det
@@ -379,16 +378,3 @@ def log_density_without(posteriors, x, group, removed) -> np.ndarray:
         gamma = log_gamma_ratio(dof_left / 2, dim / 2)
         result[..., batch] = log_student(square, log_dets, dof_left, kappa_left, dim, gamma)
     return result.swapaxes(1, 2)
-
-
-def gamma_ratio(dof, width):
-    """Return log Γ((dof + width)/2)/Γ(dof/2); single values, which recur for each group and width, are cached."""
-    if np.size(dof) == np.size(width) == 1:
-        value = _one_gamma_ratio(float(np.ravel(dof)[0]), float(np.ravel(width)[0]))
-        return np.full(np.broadcast_shapes(np.shape(dof), np.shape(width)), value)
-    return log_gamma_ratio(dof / 2, width / 2)
-
-
-@functools.lru_cache(maxsize=1 << 12)
-def _one_gamma_ratio(dof: float, width: float) -> float:
-    return float(log_gamma_ratio(dof / 2, width / 2))

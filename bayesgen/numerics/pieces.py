@@ -27,11 +27,8 @@ _kept = threading.local()
 _lock = threading.Lock()
 _inside, _limits = 0, None
 
-
-@functools.cache
-def _libraries(api: str):
-    """Return the libraries of a kind that are loaded at the first call: finding them takes longer than small work."""
-    return ThreadpoolController().select(user_api=api)
+# the libraries of a kind that are loaded when they are first asked for: finding them takes longer than small work
+_libraries = functools.cache(lambda api: ThreadpoolController().select(user_api=api))
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:
