@@ -34,15 +34,8 @@ def nearest_group(x, codes, centres, owner) -> np.ndarray:
 
 
 def _nearest(x, centres):
-    """Return the nearest centre of each row, the first in a tie; for few centres, one by one is faster than argmin."""
-    result = np.zeros(len(x), np.intp)
-    if len(centres) > 1:
-        least, *others = (-2 * centres) @ x.T + (centres**2).sum(1)[:, None]
-        for j, square in enumerate(others, 1):
-            nearer = square < least
-            result[nearer] = j
-            np.minimum(least, square, out=least)
-    return result
+    """Return the nearest centre of each row, the first in a tie."""
+    return ((-2 * centres) @ x.T + (centres**2).sum(1)[:, None]).argmin(0)
 
 
 def _centres(x, weight, count, steps: int = 30):
