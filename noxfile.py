@@ -17,6 +17,15 @@ def tests(session):
     session.run("python", "-m", "pytest", "-n", "2", *session.posargs)
 
 
+@nox.session(default=False)
+def coverage(session):
+    """Run the default tests and say what they cover; less than the floor of pyproject.toml fails."""
+    session.install("-e", ".[dev]")
+    session.run("coverage", "run", "-m", "pytest", "-n", "2")
+    session.run("coverage", "combine")
+    session.run("coverage", "report")
+
+
 @nox.session
 def lint(session):
     """Check style, layout, spelling and the workflows."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 NAMES = (
     "fit",
+    "checks",
     "predict",
     "tables",
     "fused",

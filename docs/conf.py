@@ -215,12 +215,40 @@ def _essays(app, exception):
             shutil.copy(file, target)
 
 
+def _slides(app, exception):
+    """Put the slides of the first lecture beside its page."""
+    if exception is None and app.builder.name == "html":
+        import slides
+
+        slides.write(Path(app.outdir))
+
+
+def _for_language_models(app, exception):
+    """Write llms.txt: each page but those of single names, by folder, with its title and its first sentences."""
+    if exception is not None or app.builder.name != "html":
+        return
+    sections = {"": [], "howto": [], "mathematics": [], "tutorials": []}
+    for page in sorted(app.env.found_docs):
+        folder = page.rpartition("/")[0]
+        if folder in sections:
+            paragraphs = app.env.get_doctree(page).findall(nodes.paragraph)
+            first = next((text for one in paragraphs if len(text := " ".join(one.astext().split())) > 40), "")
+            words = first if len(first) <= 200 else f"{first[:200].rpartition('. ')[0] or first[:196] + ' ..'}."
+            sections[folder].append(f"- [{app.env.titles[page].astext()}]({page}.html): {words}".removesuffix(": "))
+    names = {"": "The site", "howto": "How-to", "mathematics": "Mathematics", "tutorials": "Lectures"}
+    summary = bayesgen.__doc__.splitlines()[0]
+    text = "\n\n".join(f"## {names[folder]}\n\n" + "\n".join(lines) for folder, lines in sections.items())
+    Path(app.outdir, "llms.txt").write_text(f"# bayesgen\n\n> {summary}\n\n{text}\n", encoding="utf-8")
+
+
 def setup(app):
     for handler in std_logging.getLogger("sphinx").handlers:
         handler.filters.insert(0, _cause_first)
     app.connect("build-finished", _notebooks)
     app.connect("build-finished", _calculators)
     app.connect("build-finished", _essays)
+    app.connect("build-finished", _slides)
+    app.connect("build-finished", _for_language_models)
     app.connect("doctree-read", _described)
     app.connect("doctree-read", _panels)
     app.connect("doctree-read", _warned)

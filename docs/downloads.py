@@ -80,11 +80,12 @@ _OUTPUT = re.compile(r"\n\n<!-- output -->\n.*?\n<!-- end of output -->", re.DOT
 WARNING = re.compile(r"^/\S+\.py:\d+: (.*\n)(?:  .*\n)?", re.MULTILINE)  # the file, and the line of code below
 
 
-def notebook(text: str, run=None, answers: dict | None = None):
+def notebook(text: str, run=None, answers: dict | None = None, slides: bool = False):
     """Return the notebook of a lecture in MyST Markdown: run, if it is given, makes the outputs of its cells.
 
     Links lead to the other notebooks and to the files of the site's pages. The first code cell says how to install
-    bayesgen where it is missing. The values of the answers that can be checked go into ``answers``, by number.
+    bayesgen where it is missing. The values of the answers that can be checked go into ``answers``, by number. With
+    ``slides`` the metadata of each cell say whether it begins a slide, as `jupyter nbconvert --to slides` reads them.
     """
     page = jupytext.reads(text, "md:myst")
     if run is not None:
@@ -108,9 +109,18 @@ def notebook(text: str, run=None, answers: dict | None = None):
         cell.metadata = {}
         if cell.cell_type == "code":
             cell.execution_count = None
+        if slides:
+            cell.metadata["slideshow"] = {"slide_type": _slide(cell.source, cell.cell_type == "code")}
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python", "file_extension": ".py"}}
     return nbformat.v4.new_notebook(cells=cells, metadata=metadata)
+
+
+def _slide(source: str, code: bool) -> str:
+    """Return the kind of slide of a cell: a heading begins one, code stands on one below it, answers are for later."""
+    if source == INSTALL or source.startswith(("<details>", "**Exercise", "## Exercises", "import matplotlib")):
+        return "skip"
+    return "slide" if source.startswith("#") and not code else "subslide" if code else "-"
 
 
 def ask(page) -> None:
@@ -263,7 +273,7 @@ def _small(picture: str) -> str:
 def write(source: Path) -> str:
     """Run a lecture and write its notebook; return a line that says how large it is."""
     text, answers = source.read_text(encoding="utf-8"), {}
-    made = notebook(text, execute, answers)
+    made = notebook(text, execute, answers, slides=source.stem == "1-coin")
     target = NOTEBOOKS / f"{source.stem}.ipynb"
     (target.parent / "student").mkdir(exist_ok=True)
     for_students = target.parent / "student" / target.name

@@ -30,11 +30,11 @@ class _Naive(bg.NaiveBayesClassifier):
         super().__init__(self.family, inference="map", unseen="error")
         vars(self).update(settings)
 
-    def template(self, schema):
+    def _template(self, schema):
         self.priors = self.class_prior
         if not self.fit_prior and self.class_prior is None:
             self.priors = np.full(len(self.classes_), 1 / len(self.classes_))
-        return super().template(schema)
+        return super()._template(schema)
 
     def _learn_schema(self, table):
         self.features = self._leaves(table)

@@ -69,7 +69,7 @@ def test_decay_is_a_weight_of_the_rows_before(case):
 @pytest.mark.parametrize("case", CASES)
 def test_statistics_without_some_rows_are_those_of_the_others(case):
     whole, X = learned(case), CASES[case][1]
-    gone, left = (whole.sum_rows(rows(X, own), Y[own], WEIGHT[own]) for own in (GONE, KEPT))
+    gone, left = (whole._sum_rows(rows(X, own), Y[own], WEIGHT[own]) for own in (GONE, KEPT))
     signed = [name for name, leaf in whole.model_.leaves.items() if leaf.density_kind == "density"]
     found = (gone + left).without(gone, signed)
     np.testing.assert_allclose(found.classes.sums, left.classes.sums)

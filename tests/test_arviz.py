@@ -237,7 +237,7 @@ def test_a_regressions_groups_are_its_predictive(line):
     mean, sd = regressor.predict(x, return_std=True)
     drawn = data.posterior_predictive["y"].values.reshape(-1, len(y))
     assert (np.abs(drawn.mean(0) - mean) < 5 * sd / np.sqrt(len(drawn))).all()
-    exact = regressor.posterior_.model.log_predictive((regressor.read(x), y))
+    exact = regressor.posterior_.model.log_predictive((regressor.fitted_.read(x), y))
     density = data.log_likelihood["y"].values.reshape(-1, len(y))
     ratio = np.exp(density - exact)  # has mean 1 over the posterior
     assert (np.abs(ratio.mean(0) - 1) < 5 * ratio.std(0) / np.sqrt(len(ratio))).all()

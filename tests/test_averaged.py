@@ -293,8 +293,10 @@ def test_a_gap_integrates_the_density(fitted):
     gap = row.copy()
     gap[0, 1] = np.nan
     grid = 3 + np.sinh(np.linspace(-8, 8, 3001))
-    joint = np.exp(fitted.average_.log_joint(*fitted.read(np.where(np.arange(4) == 1, grid[:, None], row)).values()))
-    marginal = np.exp(fitted.average_.log_joint(*fitted.read(gap).values()))[0]
+    joint = np.exp(
+        fitted.average_.log_joint(*fitted.fitted_.read(np.where(np.arange(4) == 1, grid[:, None], row)).values())
+    )
+    marginal = np.exp(fitted.average_.log_joint(*fitted.fitted_.read(gap).values()))[0]
     np.testing.assert_allclose(integrate.simpson(joint, grid, axis=0), marginal, rtol=1e-3)
 
 

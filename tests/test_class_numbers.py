@@ -96,7 +96,7 @@ def test_weights_make_the_draws_those_of_the_posterior():
     fitted = bg.LatentClassClassifier(features=leaves).fit(X, y)
     model, statistics = fitted.model_, fitted.statistics_
     draws = latent_classes.weighted_draws(model, statistics, rng, 20_000)
-    x = model.check(fitted.read(X))
+    x = model.check(fitted.fitted_.read(X))
     levels, means = [], []
     for code in range(2**8):
         t = np.array([0, *(code >> np.arange(8) & 1), 1])

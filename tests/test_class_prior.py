@@ -22,7 +22,8 @@ def fitted(make=bg.GaussianDiscriminantClassifier, classes=2, apart=1.0, **optio
 def on_a_grid(classifier, X):
     """Posterior mean and sd of the second class's share under a flat prior, and the mode, by quadrature."""
     density = (
-        np.exp(classifier.posterior_.log_predictive(classifier.read(X))) / classifier.posterior_.model.classes.mean
+        np.exp(classifier.posterior_.log_predictive(classifier.fitted_.read(X)))
+        / classifier.posterior_.model.classes.mean
     )
     p = np.linspace(0, 1, 4001)[1:-1]
     score = np.log(density[:, :1] * (1 - p) + density[:, 1:] * p).sum(0)

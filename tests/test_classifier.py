@@ -60,7 +60,7 @@ def test_what_predictions_have_in_common(inference):
     np.testing.assert_allclose(np.log(probability), classifier.predict_log_proba(X), atol=1e-12)
     np.testing.assert_array_equal(classifier.predict(X), classifier.classes_[probability.argmax(1)])
     np.testing.assert_allclose(
-        classifier.score_samples(X), logsumexp(classifier.posterior_.log_predictive(classifier.read(X)), axis=1)
+        classifier.score_samples(X), logsumexp(classifier.posterior_.log_predictive(classifier.fitted_.read(X)), axis=1)
     )
     assert classifier.score(X, y) > 0.6
 

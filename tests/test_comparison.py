@@ -50,10 +50,10 @@ def test_prepare_says_what_it_leaves_out_and_what_is_ambiguous():
     assert {*nb.notes, *nb.suspicions} == {
         "1 row left out: no t",
         "score ambiguous: numbers but for '?', taken as categories",
-        "level ambiguous: few distinct whole numbers; --categorical makes categories",
-        "row left out: a row number, it seems: it counts the rows; --number keeps it",
+        "level ambiguous: few distinct whole numbers; categorical= makes categories",
+        "row left out: a row number, it seems: it counts the rows; number= keeps it",
         "name left out: an identifier, it seems: 59 distinct values in 59 rows",
-        "day left out: dates; --date makes numbers of them",
+        "day left out: dates; date= makes numbers of them",
         "void left out: no observed value",
         "same left out: constant, always 7",
         "1 missing value integrated out",
@@ -220,7 +220,7 @@ def test_prepare_doubts_a_copy_of_the_classes():
     table = mixed().assign(code=lambda rows: rows["t"].map({"a": 1.5, "b": 2.5}), near=lambda rows: rows["code"])
     table.loc[7, "near"] = 1.5 if table.loc[7, "t"] == "b" else 2.5
     (note,) = [note for note in prepare(table, "t").suspicions if "copied" in note]
-    assert note == "code one value for each class, as if copied from t: --drop, if it was"
+    assert note == "code one value for each class, as if copied from t: drop=, if it was"
 
 
 def test_a_comparison_prints_its_table():

@@ -9,7 +9,7 @@ from py_mini_racer import MiniRacer
 from scipy import stats
 
 import bayesgen as bg
-from bayesgen.models import BetaBernoulli
+from bayesgen.models import BetaBernoulli, NormalInverseWishart, StudentT
 from bayesgen.plot.regions import agreement
 from docs import essays
 
@@ -73,6 +73,13 @@ def test_density_and_interval_are_those_of_scipy(ask, beta):
     assert ends == pytest.approx(stats.beta.ppf([0.05, 0.5, 0.95], *beta), abs=1e-10)
 
 
+@pytest.mark.parametrize("beta", [(4, 2), (0.5, 1.5), (57, 47), (0.1, 120)])
+def test_draws_that_fall_are_of_the_posterior(ask, beta):
+    values = "random = generator(2), drawn = Array.from({length: 4000}, () => coin.draw({a, b}, random))"
+    drawn = ask("drawn", f"const {values};", a=beta[0], b=beta[1])
+    assert stats.kstest(drawn, stats.beta(*beta).cdf).pvalue > 1e-4
+
+
 # -- two densities, one boundary -------------------------------------------------------------------------------------
 
 STRUCTURES = [(shape, shared) for shape in ("full", "diagonal", "isotropic") for shared in (False, True)]
@@ -132,6 +139,30 @@ def test_draws_have_the_posterior_of_the_classifier(ask, clouds, shape, shared):
             a, b = change(ours), change(theirs[site])
             error = np.sqrt((a.var(0) + b.var(0)) / count)
             assert (np.abs(a.mean(0) - b.mean(0)) < 5 * error + 1e-12).all(), site
+
+
+def test_students_t_is_the_mode_of_the_leaf_and_lets_an_outlier_go(ask, clouds):
+    *_, rows = clouds
+    rows = [[*rows[0], [40.0, -35.0]], *rows[1:]]
+    names = "({prior: {...prior, scale: prior.parts[0].scale, dof: prior.parts[0].dof}, known, at: score(1.5, -2)})"
+    found = ask(
+        names,
+        """const prior = gaussian.weak(rows.map(gaussian.moments), "full"), known = gaussian.student(rows, prior);
+        const score = (x, y) => gaussian.logStudent(known).map((one) => one(x, y));""",
+        rows=rows,
+    )
+    prior, (xx, xy, yy) = found["prior"], found["prior"]["scale"]
+    gaussian = NormalInverseWishart(prior["mean"], prior["kappa"], prior["dof"], [[xx, xy], [xy, yy]])
+    count = sum(map(len, rows))
+    for those, known, at in zip(rows, found["known"], found["at"], strict=True):
+        mode = bg.fit(StudentT(gaussian, dof=4.0), those, "map").params
+        np.testing.assert_allclose(known["mean"], mode["mean"], atol=1e-6)
+        covariance = np.asarray(mode["covariance"])[[0, 0, 1], [0, 1, 1]]
+        np.testing.assert_allclose(known["covariance"], covariance, rtol=1e-5)
+        (a, b, c), share = known["covariance"], len(those) / count
+        density = stats.multivariate_t(known["mean"], [[a, b], [b, c]], df=4).logpdf([1.5, -2.0])
+        assert at == pytest.approx(np.log(share) + density, abs=1e-10)
+    assert np.abs(np.array(found["known"][0]["mean"]) - np.mean(rows[0][:-1], axis=0)).max() < 0.5
 
 
 def test_the_band_is_that_of_the_picture_within_the_error_of_its_draws(ask, clouds):

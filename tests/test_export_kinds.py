@@ -2,16 +2,19 @@
 
 import re
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from scorers import assert_equal, counts, hard, records, scorer
 
 import bayesgen as bg
 from bayesgen.export import script
 from bayesgen.inspection import next_measurement
 from bayesgen.models import BetaBinomial, GammaPoisson, NormalInverseGamma, NormalKnownMean, NormalKnownVariance, Pooled
+from bayesgen.models.kinds import Counts, Density
 
 RNG = np.random.default_rng(0)
 Y = RNG.integers(0, 3, 200)
@@ -180,12 +183,55 @@ def test_classes_that_are_pooled_go_by_draws():
         assert_equal(classifier, made, hard(X, 10_000, np.random.default_rng(1), far=()))
 
 
-class Calls(GammaPoisson):
-    """A leaf of a user's, which says how it is written down."""
+@dataclass(frozen=True, eq=False)
+class Lomax(Density):
+    """A kind of a user's."""
 
-    def written(self, params=None):
-        facts = {"kind": "count", "words": "is no number of calls"}
-        return {"kind": "count", "mean": self.mean, "rate": self.rate, "columns": facts}
+    kind = "lomax"
+    axes = {"mean": 0, "rate": 0}
+
+    mean: object
+    rate: object
+
+
+@dataclass(frozen=True, eq=False)
+class Geometric(Lomax):
+    """A kind of a user's with its script: counts of failures of probability (1 - p)^x p, p = 1/(1 + mean)."""
+
+    kind = "geometric"
+    script = """{
+      fields: { mean: "entry", rate: "entry" },
+      density: (f, g, i, x) => x * Math.log(f.mean[g] / (1 + f.mean[g])) - Math.log1p(f.mean[g]),
+      values: () => 400,
+      drawn: () => {},
+    }"""
+
+
+def test_a_kind_of_a_user_brings_its_script():
+    """The leaf is the Poisson's for all but its density, which is that of the kind."""
+
+    class Failures(GammaPoisson):
+        @property
+        def predicted(self):
+            return Geometric(self.mean, self.rate)
+
+        def log_predictive(self, x):
+            p = 1 / (1 + self.mean)
+            return stats.geom(p, loc=-1).logpmf(np.reshape(x, (-1, 1)))
+
+    X = COUNTS[["c0"]].astype(float)
+    classifier = NB({"c0": Failures(2.0, 0.5)}).fit(X, LABELS)
+    with scorer(classifier) as made:
+        found = made.proba(X[:50].assign(c0=np.arange(50.0)))
+    np.testing.assert_allclose(found, classifier.predict_proba(X[:50].assign(c0=np.arange(50.0))), atol=1e-12)
+
+
+class Calls(GammaPoisson):
+    """A leaf of a user's, which says of which kind its density is."""
+
+    @property
+    def predicted(self):
+        return Counts(self.mean, self.rate, about={"kind": "count", "words": "is no number of calls"})
 
 
 @counts(100)
@@ -203,12 +249,13 @@ def test_a_leaf_of_a_user_that_says_too_little_is_refused_by_what_it_lacks():
         density_kind = "density"
 
     class Waiting(Calls):
-        def written(self, params=None):
-            return {"kind": "exponential", "mean": self.mean}
+        @property
+        def predicted(self):
+            return Lomax(self.mean, self.rate)
 
     for leaf, problem in {
-        Number: "['c0']: Number does not say how",
-        Waiting: "Waiting.written(): 'exponential' is",
+        Number: "['c0']: a density of the kind 'count' does not say how its columns",
+        Waiting: "Lomax: a program has no density of the kind 'lomax': write script",
     }.items():
         with pytest.raises(ValueError, match=re.escape(problem)):
             script(NB({"c0": leaf(2.0, 0.5)}).fit(COUNTS[["c0"]].astype(float), LABELS))

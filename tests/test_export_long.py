@@ -112,7 +112,7 @@ def test_full_covariances_are_as_near_to_sixty_digits_as_python(condition):
     X = z @ turn + 0.1 * y[:, None]
     classifier = bg.GaussianDiscriminantClassifier(prior="reference").fit(X, y)
     (leaf,) = classifier.posterior_.model.leaves.values()
-    said = {name: value for name, value in leaf.written().items() if isinstance(value, np.ndarray)}
+    said = leaf.predicted.arrays()
     assert np.linalg.cond(said["scale"][0]) > condition / 30
     rows = X[:20].copy()
     rows[rng.random(rows.shape) < 0.2] = np.nan

@@ -58,7 +58,7 @@ def check(classifier, count):
         if classifier.posterior_.kind == "point":
             assert between is None
         else:
-            drawn = classifier.model_.log_likelihood_rows(classifier.posterior_.flat, classifier.read(row))
+            drawn = classifier.model_.log_likelihood_rows(classifier.posterior_.flat, classifier.fitted_.read(row))
             p = classifier.predict_proba(row)
             expected = shortest(shifted(drawn.swapaxes(1, 2), p), p, 0.9)
             assert np.array(between) == pytest.approx(expected[0], abs=1e-9)

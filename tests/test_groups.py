@@ -130,8 +130,8 @@ def test_a_row_is_predicted_from_the_rows_of_all_other_groups(model):
     left = whole.leave_one_out(X, y, groups=patient)
     for one in range(9):
         own = patient == one
-        rest = whole.model_.update(whole.model_.statistics(whole.read(X[~own]), y[~own]))
-        np.testing.assert_allclose(left.log_joint[own], rest.log_predictive(whole.read(X[own])), rtol=1e-9)
+        rest = whole.model_.update(whole.model_.statistics(whole.fitted_.read(X[~own]), y[~own]))
+        np.testing.assert_allclose(left.log_joint[own], rest.log_predictive(whole.fitted_.read(X[own])), rtol=1e-9)
     assert left.conditional.sum() < whole.leave_one_out(X, y).conditional.sum() + 5
     assert left.se == pytest.approx(3 * np.bincount(patient, left.joint).std(ddof=1))
 

@@ -40,7 +40,7 @@ def by_integration(classifier, row, column, k=None, grid=GRID):
     """Mean of one missing entry from the joint density alone, by the trapezoid rule."""
     rows = np.repeat(row[None], len(grid), axis=0)
     rows[:, column] = grid
-    joint = classifier.posterior_.log_predictive(classifier.read(rows))
+    joint = classifier.posterior_.log_predictive(classifier.fitted_.read(rows))
     score = logsumexp(joint, axis=1) if k is None else joint[:, k]
     weight = np.exp(score - score.max())
     return (weight @ grid) / weight.sum()

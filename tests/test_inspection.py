@@ -57,7 +57,7 @@ def test_leave_one_out_of_mixed_features_with_gaps_and_weights():
     for i in range(0, 29, 4):
         keep = np.delete(np.arange(29), i)
         rest = bg.NaiveBayesClassifier(leaves | declared).fit(few.iloc[keep], y.iloc[keep], weight[keep])
-        expected = rest.posterior_.log_predictive(rest.read(few.iloc[[i]]))[0]
+        expected = rest.posterior_.log_predictive(rest.fitted_.read(few.iloc[[i]]))[0]
         np.testing.assert_allclose(left.log_joint[i], expected, rtol=1e-9)
 
 
@@ -117,7 +117,7 @@ def test_a_discriminative_model_averages_its_draws():
     classifier = bg.LogisticClassifier(inference=bg.Laplace(1000, 10_000), random_state=0).fit(X[50:], Y[50:])
     posterior = classifier.posterior_
     everything = {site: v.reshape(-1, *v.shape[2:]) for site, v in posterior.samples.items()}
-    rows = classifier.read(X[70:80])
+    rows = classifier.fitted_.read(X[70:80])
     average = np.exp(posterior.model.log_likelihood_rows(everything, rows)).mean(0).T
     np.testing.assert_allclose(classifier.predict_proba(X[70:80]), average, rtol=1e-9)
     assert np.abs(classifier.predict_proba_draws(X[70:80], 4000).mean(0) - average).max() < 0.02
@@ -210,7 +210,7 @@ def test_arviz_groups_with_rows():
     assert data.log_likelihood["joint"].dims == ("chain", "draw", "obs")
     draws = {site: v.values.reshape(-1, *v.shape[2:]) for site, v in data.posterior.data_vars.items()}
     model = classifier.posterior_.model
-    density = model.log_likelihood_rows(draws, model.check(classifier.read(TABLE[:40])))
+    density = model.log_likelihood_rows(draws, model.check(classifier.fitted_.read(TABLE[:40])))
     codes = np.searchsorted(classifier.classes_, SPECIES[:40])
     joint = np.stack([density[:, k, i] for i, k in enumerate(codes)], axis=1)
     np.testing.assert_allclose(data.log_likelihood["joint"].values.reshape(-1, 40), joint, rtol=1e-12)
@@ -354,8 +354,8 @@ def test_draws_say_where_they_are_few():
     assert error[~said.doubtful].max() < 0.02
     assert said.pareto_k[-1] > 0.7 > said.pareto_k[13]
     flat, model = nuts.posterior_.flat, nuts.posterior_.model
-    weight = softmax(model.log_likelihood_rows(flat, model.check(nuts.read(new[[13]])))[:, 1, 0])
-    own = nuts.posterior_.log_predictive_with_effective(nuts.read(new[[13]]))[1][0, 1]
+    weight = softmax(model.log_likelihood_rows(flat, model.check(nuts.fitted_.read(new[[13]])))[:, 1, 0])
+    own = nuts.posterior_.log_predictive_with_effective(nuts.fitted_.read(new[[13]]))[1][0, 1]
     assert own == pytest.approx(nuts.posterior_.efficiency / (weight**2).sum(), rel=1e-9)
 
 

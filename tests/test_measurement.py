@@ -37,7 +37,7 @@ def brute(classifier, row, column, values, loss, width=1.0):
     if hasattr(classifier, "average_"):
         density = classifier.score_samples(rows)
     else:
-        density = logsumexp(classifier.posterior_.log_predictive(classifier.read(rows)), axis=1)
+        density = logsumexp(classifier.posterior_.log_predictive(classifier.fitted_.read(rows)), axis=1)
     return saved(
         classifier.predict_proba(one)[0], classifier.predict_proba(rows), softmax(density + np.log(width)), loss
     )

@@ -99,7 +99,7 @@ def test_its_predictive_is_near_the_sum_over_all_labellings():
     settings = {"features": leaves, "classes": 2, "starts": 4, "order_by": "z", "random_state": 0}
     fitted = bg.LatentClassClassifier(**settings).fit(X)
     model = fitted.model_
-    x, rows = (model.check(fitted.read(frame)) for frame in (X, new))
+    x, rows = (model.check(fitted.fitted_.read(frame)) for frame in (X, new))
     exact = logsumexp(enumerated(model, x, rows), axis=1)
     np.testing.assert_allclose(fitted.score_samples(new), exact, atol=0.1)
     mode = bg.LatentClassClassifier(**settings, inference="map").fit(X)
@@ -115,7 +115,9 @@ def test_it_is_the_posterior_of_rows_that_count_by_their_memberships():
     model, statistics = mode.model_, mode.statistics_
     labels = UnknownClasses(model).labels(mode.posterior_.params, statistics)
     expected = model.update(statistics.expected(model, labels))
-    np.testing.assert_allclose(fitted.predict_proba(X), softmax(expected.log_predictive(fitted.read(X)), 1), rtol=1e-9)
+    np.testing.assert_allclose(
+        fitted.predict_proba(X), softmax(expected.log_predictive(fitted.fitted_.read(X)), 1), rtol=1e-9
+    )
     assert fitted.posterior_.kind == "memberships" and "given memberships" in str(fitted.summary())
     refuses(lambda: fitted.predict_proba_interval(X), "by memberships has no interval")
     apart = fitted.membership(X)  # draws whose weights know that memberships are not certain

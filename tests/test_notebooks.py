@@ -98,6 +98,18 @@ def test_the_notebook_is_that_of_its_source(path):
         assert (target.parent / link).exists(), link
 
 
+def test_the_first_notebook_says_what_begins_a_slide():
+    source = NOTEBOOKS[0]
+    made = downloads.notebook(source.read_text("utf-8"), slides=True)
+    kinds = [cell.metadata["slideshow"]["slide_type"] for cell in made.cells]
+    committed = nbformat.read(source.parent.parent / f"{source.stem}.ipynb", as_version=4)
+    assert [cell.metadata["slideshow"]["slide_type"] for cell in committed.cells] == kinds
+    headings = [cell.source.startswith("#") and "Exercises" not in cell.source for cell in made.cells]
+    of_code = [cell.cell_type == "code" for cell in made.cells]
+    assert [kind == "slide" for kind in kinds] == [h and not c for h, c in zip(headings, of_code, strict=True)]
+    assert all(kind == "skip" for cell, kind in zip(made.cells, kinds, strict=True) if "<summary>" in cell.source)
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_notebook_for_students_gives_nothing_away(path):
     text, made = path.read_text("utf-8"), downloads.notebook(path.read_text("utf-8"))

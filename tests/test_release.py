@@ -46,6 +46,13 @@ def test_links_lead_to_pages(page):
     assert not [link for link in links if not ((ROOT / page).parent / link).is_file()]
 
 
+def test_readme_is_short_and_says_for_whom_how_to_cite_and_where_to_ask_before_the_first_command():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 150
+    before = text.split("<!-- main command -->")[0]
+    assert all(word in before for word in ("**For**", "**Not for**", "LICENSE", "CITATION.cff", "To ask"))
+
+
 def test_the_gallery_draws_every_public_picture():
     gallery = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
     drawn = set(re.findall(r"\bbg\.plot\.(\w+)\(", gallery))

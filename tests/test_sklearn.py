@@ -347,7 +347,7 @@ def test_settings_within_parameters():
         ({"prior__kappa": 1.0}, "prior='weak' has no setting 'kappa'; give an inference, prior or leaf"),
         ({"inference__num_sample": 1}, "inference=Exact.* has no setting 'num_sample'"),
         ({"sampler__num_samples": 1}, "GaussianDiscriminantClassifier has no parameter 'sampler'"),
-        ({"inference": "nuts", "inference__num_samples": -1}, "num_samples must be an integer >= 1"),
+        ({"inference": "nuts", "inference__num_samples": -1}, "num_samples must be a whole number >= 1"),
         ({"inference": "nuts", "inference__draws": 1}, r"it has \['keep_warmup', 'num_chains'"),
     ],
 )

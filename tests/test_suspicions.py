@@ -53,12 +53,7 @@ def test_a_column_that_tells_the_class_alone_is_told(suspicions):
     almost = form.copy()
     almost[0] = "A" if Y[0] == "no" else "C"
     (text,) = suspicions({"z": Z, "form": form, "almost": almost, "y": Y})
-    assert (
-        text
-        == "form tells y alone, one class for each value: --drop, if that is known only after the class".replace(
-            "--drop", "drop="
-        )
-    )
+    assert text == "form tells y alone, one class for each value: drop=, if that is known only after the class"
     names = [f"{label}{i // 3}" for i, label in enumerate(Y)]  # hardly a value in several rows, each of one class
     assert suspicions({"z": Z, "name": names, "y": Y}) == ()
 

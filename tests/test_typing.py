@@ -1,4 +1,4 @@
-"""The code of users in `tests/typing/`, which type checkers read, is README's and runs."""
+"""The code of users in `tests/typing/`, which type checkers read, is README's and that of a page, and runs."""
 
 import re
 import runpy
@@ -16,11 +16,13 @@ def code(text: str) -> list[str]:
 
 
 def test_the_readme_that_is_checked_is_the_readme():
-    blocks = re.findall(r"```python\n(.*?)```", (HERE.parent / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    pages = [HERE.parent / "README.md", HERE.parent / "docs" / "howto" / "write-models.md"]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    blocks = re.findall(r"```(?:python|\{code-cell\})\n(.*?)```", text, re.DOTALL)
     checked = (
         (HERE / "typing" / "readme.py").read_text(encoding="utf-8").partition("# ruff: noqa")[2].partition("\n")[2]
     )
-    assert code("\n".join(blocks)) == code(checked), "copy README's blocks to tests/typing/readme.py"
+    assert code("\n".join(blocks)) == code(checked), "copy the blocks of both to tests/typing/readme.py"
 
 
 @pytest.mark.parametrize("name", ["own_leaf", "priors", "use"])

@@ -41,7 +41,7 @@ LEAST = {
     "2-gaussian-mean": 17,
     "3-spam": 20,
     "4-voters": 24,
-    "5-gda": 29,
+    "5-gda": 30,
     "6-generative-discriminative": 20,
     "7-workflow": 10,
     "8-own-leaf": 9,

@@ -126,7 +126,7 @@ def test_poisson_for_all_columns():
             joint[:, k] += np.nan_to_num(stats.nbinom(1 + own.sum(), b / (b + 1)).logpmf(X[:, j]))
     expected = softmax(joint, axis=1)
     np.testing.assert_allclose(classifier.predict_proba(X), expected, rtol=1e-10)
-    pieces = classifier.template(classifier.schema_)
+    pieces = classifier._template(classifier.schema_)
     codes = (y == "b").astype(int)
     whole = pieces.statistics({"poisson": X[:5]}, codes[:5]) + pieces.statistics({"poisson": X[5:]}, codes[5:])
     assert pieces.with_prior(whole) == classifier.model_

@@ -54,7 +54,7 @@ class FittedView(FittedFactors):
     def fit(cls, members, training: Training, count: int) -> "FittedView":
         """Learn the view and sum the rows."""
         view = View.learn(training, count)
-        result = cls(view, members, view.sum_rows(training.summed, training.parts))
+        result = cls(view, members, view.sum_rows(training.summed))
         if not result.near:
             raise DataError(
                 "numeric columns hold values that are too far from all others of their column to be squared"

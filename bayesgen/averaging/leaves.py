@@ -21,11 +21,7 @@ from bayesgen.core.statistics import all_but_one, departures
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.classifier import NaiveBayes
 from bayesgen.models.model import is_conjugate
-from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.sums import Grouping
-from bayesgen.posterior.posterior import ExactPosterior
-
-_CELLS = 1 << 20  # parameters drawn at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,11 +84,6 @@ class ColumnModels(Record):
         """Return the hyperparameters of all posteriors, in order."""
         posteriors = self.posterior.leaves.values()
         return [np.asarray(getattr(p, f.name)) for p in posteriors for f in fields(p) if "rank" in f.metadata]
-
-    @property
-    def exact(self) -> ExactPosterior:
-        """The posterior, for questions about these columns alone."""
-        return ExactPosterior(self.posterior, self.model, self.statistics)
 
     def blocks(self, e) -> dict[str, np.ndarray]:
         """Return rows by block, as the leaves take them."""
@@ -181,30 +172,6 @@ class ColumnModels(Record):
         leaves = model.leaves.items()
         each = (leaf.log_likelihood_rows(model.site(params, name), x[name]).swapaxes(1, 2) for name, leaf in leaves)
         return sum(each, np.zeros(1))
-
-    def draw(self, codes, rng) -> np.ndarray:
-        """Draw rows of given classes (n,), each under parameters of its own."""
-        parts = [np.empty((0, self.width))]
-        for piece in pieces(len(codes), self.width * len(self.model.class_names), _CELLS, len(codes)):
-            parts.append(self._draw(codes[piece], rng))
-        return np.concatenate(parts)
-
-    def _draw(self, codes, rng) -> np.ndarray:
-        params, site = self.draws(rng, (len(codes),)), self.posterior.site
-        drawn = self.posterior.leafwise(lambda name, leaf: leaf.draw(site(params, name), rng))
-        return _joined(np.asarray(v, float)[np.arange(len(codes)), codes] for v in drawn.values())
-
-    def fill(self, e, codes, rng, params=None) -> np.ndarray:
-        """Draw the missing entries of rows of given classes (n,).
-
-        Their parameters are integrated out, or the same for all rows where ``params`` (K, ...) by site are given.
-        """
-        result = self.blocks(e.copy())
-        for name, leaf in self.posterior.leaves.items():
-            drawn = None if params is None else self.posterior.site(params, name)
-            marked = leaf.marked_per_class()
-            result[name] = marked.fill(result[name], codes, rng, drawn)
-        return self.joined(result)
 
     def joined(self, blocks) -> np.ndarray:
         """Return the inverse of `blocks`."""

@@ -293,7 +293,7 @@ class FittedMembers(Record, abc.ABC):
         are given, or what is derived of one, such as {"of": entry, "bend": [location, scale, power]}, {"of": entry,
         "values": [...]}, the place among some values, {"of": entry, "level": l}, 1 at a category, or {"of": [...],
         "low": [...], "span": [...], "centre": [...], "weights": [...]}, a weighted sum of entries. Kinds are those of
-        `Leaf.written`, the arrays with an axis of alternatives in front, and
+        `bayesgen.models.kinds`, the arrays with an axis of alternatives in front, and
 
         - "vector" and "gaussian" with a "view", moments of groups, in place of location and scale: they follow from
           these and the "strengths" (rho, kappa, shrinkage) of each alternative, as `gaussians` says;

@@ -1,6 +1,6 @@
 r"""Training data of the members, and views of its numeric columns: bends, completion of gaps, and groups.
 
-A `Training` has rows to learn from and rows to sum, and keeps the bent and completed rows that families share. A `View`
+A `Training` has rows to learn from and rows to sum, and keeps the bent rows to learn from that families share. A `View`
 holds all that is learned from rows and cannot be subtracted: bends, centres of components, means and covariance to
 complete gaps. What can be subtracted is in `fitted_view.FittedView`.
 
@@ -24,7 +24,7 @@ completed entry of that row takes part.
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,7 +44,6 @@ from bayesgen.numerics.sums import finite
 from bayesgen.numerics.yeo_johnson import YeoJohnson, far_rows
 
 _COPIES, _BY_CLASS = 40, 60  # numbers that a fit holds at most, for each of a wide table, and of a mean of a class
-_KEPT = 1 << 24  # entries of bent rows that are kept for the next family
 _STEPS = 6
 WIDE = 100  # columns; of more each entry is completed by the mean of its class
 
@@ -216,16 +215,6 @@ class Training:
             return self.bent
         return self.filling.complete(self.bent, ~np.isnan(self.rows.x), self.rows.codes)[0]
 
-    @property
-    def parts(self) -> Iterable[Bent]:
-        """The rows to sum, bent, in pieces."""
-        small = len(self.summed) * _cells(self.summed, self.filling) <= _KEPT
-        return self._parts if small else bent(self.summed, self.warp, self.filling)
-
-    @functools.cached_property
-    def _parts(self) -> list[Bent]:
-        return list(bent(self.summed, self.warp, self.filling))
-
 
 def bent(rows: Rows, warp: YeoJohnson, filling: Filling | None) -> Iterator[Bent]:
     """Yield rows bent and completed, in pieces."""
@@ -270,29 +259,14 @@ class View(Record):
         """Largest number of components in a class."""
         return int(np.bincount(self.owner).max())
 
-    def sum_rows(self, rows: Rows, parts: Iterable[Bent] | None = None) -> Moments:
-        """Return the moments of the groups; ``parts`` holds the rows already bent, if at hand.
-
-        They are matrices, (G, D, D), or sums by column, (G, D).
-        """
-        groups = len(self.owner)
-        if self.filling is None and self.warp.straight and groups == self.classes:
-            weight = None if (rows.weight == 1).all() else rows.weight
-            return self._standardised(self._moments(rows.x, None, weight, rows.codes, groups))
+    def sum_rows(self, rows: Rows) -> Moments:
+        """Return the moments of the groups: matrices, (G, D, D), or sums by column, (G, D)."""
         result: Any = None
-        for batch in bent(rows, self.warp, self.filling) if parts is None else parts:
+        for batch in bent(rows, self.warp, self.filling):
             place = self.assign(batch.y, batch.codes)
-            more = self._moments(batch.y, batch.missing, batch.weight, place, groups)
+            more = self._moments(batch.y, batch.missing, batch.weight, place, len(self.owner))
             result = more if result is None else result + more
         return result
-
-    def _standardised(self, statistics: Moments) -> Moments:
-        """Return the moments of standardised columns, none of them bent, from the moments of the columns as given."""
-        warp, vector = self.warp, statistics.vector
-        scatter = statistics.scatter / (warp.scale[:, None] * warp.scale if vector else warp.scale**2)
-        n = statistics.n[:, None] if vector else statistics.n
-        mean = np.where(n > 0, (statistics.mean - warp.location) / warp.scale, 0.0)
-        return Moments(statistics.n, mean, scatter)
 
     def sum_departures(self, held: HeldOut, y, missing: Missing | None, group) -> Moments:
         """Return the moments of the rows that leave, completed and assigned, by departure and group, (B, G, D, D)."""

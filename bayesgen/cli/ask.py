@@ -212,10 +212,9 @@ def watch(
                 found.update(*rows, again=again)
         found.save(state)
         told = f"{file}: {counted(found.rows - before, 'row')}, {found.rows} so far; written to {state}"
-        terminal.say(
-            out, f"{told}. {'ALARM' if found.alarms else 'No alarm'}: {counted(len(found.parts), 'part')} watched"
-        )
-        for alarm in found.alarms:
-            terminal.say(out, f"{alarm.text} (found at row {alarm.row})", indent=2)
+        alarm = "ALARM" if found.alarms else "No alarm"
+        terminal.say(out, f"{told}. {alarm}: {counted(len(found.parts), 'part')} watched")
+        for one in found.alarms:
+            terminal.say(out, f"{one.text} (found at row {one.row})", indent=2)
     if found.alarms:
         raise typer.Exit(3)

@@ -7,7 +7,7 @@ import pandas as pd
 import typer
 
 from bayesgen.cli import folders, formats, inputs, shell
-from bayesgen.cli.report import terminal
+from bayesgen.cli.report import terminal, words
 from bayesgen.cli.report.elements import Html, bullets, document, image, section, tag, wide
 from bayesgen.cli.report.pictures import drawn, picture
 from bayesgen.cli.shell import said
@@ -72,7 +72,7 @@ def classes(
         best.save(output / "model.safetensors")
         disk.write_together({output / name: text.encode() for name, text in contents.items()})
         for note in (*read.notes, *prepared.notes, *prepared.suspicions):
-            terminal.say(out, note)
+            terminal.say(out, words.in_options(note))
         terminal.say(out, found.table.round(3).to_string())
         terminal.say(out, found.sentence)
         for number, remark in found.remarks.items():
@@ -92,9 +92,8 @@ def _page(file: str, found, best, profiles) -> str:
         _table(found.table),
         bullets(f"{number}: {remark}" for number, remark in found.remarks.items()),
     )
-    parts += section(
-        "What they are", tag("p", shares), _picture(class_profiles, best, "Profile of each class"), _table(profiles)
-    )
+    profile = _picture(class_profiles, best, "Profile of each class")
+    parts += section("What they are", tag("p", shares), profile, _table(profiles))
     return document(f"Classes in {file}", parts)
 
 

@@ -17,6 +17,7 @@ from bayesgen.cli import folders, inputs, shell
 from bayesgen.cli.learn import check_options, fit_command, takes
 from bayesgen.cli.report import page, run, terminal, words
 from bayesgen.cli.shell import command_line
+from bayesgen.comparison import candidates
 from bayesgen.core.errors import listed
 from bayesgen.estimators.linear_classifiers import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
@@ -37,14 +38,10 @@ class Options:
             "every inference."
         ),
     ] = "all"
-    inference: Annotated[str, typer.Option(help="Inferences to compare, with commas between; laplace too.")] = (
-        "ml,map,exact,nuts"
-    )
-    folds: Annotated[
-        int, typer.Option(help="Folds of the stratified cross-validation; blocks of times with --order.")
-    ] = 5
+    inference: Annotated[str, typer.Option(help="Inferences with commas between; laplace too.")] = "ml,map,exact,nuts"
+    folds: Annotated[int, typer.Option(help="Folds of stratified cross-validation; blocks of times with --order.")] = 5
     output: Annotated[
-        Path | None, typer.Option(help="Folder for report.html, its pictures, predictions.csv and posterior.nc.")
+        Path | None, typer.Option(help="Folder for report.html, pictures, predictions.csv; posterior.nc by h5netcdf.")
     ] = None
     group: shell.Group = None
     order: shell.Order = None
@@ -129,8 +126,6 @@ def compare(
 
 def _asked(options: Options, target: str | None, roles: shell.Roles, file: str) -> _Asked:
     """Return what is asked for, or raise where options contradict each other, before anything is read."""
-    from bayesgen.comparison import candidates  # here, since it takes a tenth of `import bayesgen`
-
     if options.model not in (known := ("all", *candidates.MODELS)):
         raise ValueError(f"--model must be one of {', '.join(known)}; got {options.model!r}")
     if options.output:
@@ -153,8 +148,6 @@ def _asked(options: Options, target: str | None, roles: shell.Roles, file: str) 
 
 def _rows(asked: _Asked, options: Options, roles: shell.Roles, csv: shell.Csv, file: str) -> _Rows:
     """Read the table, learn the model from all rows, which finds what it cannot take, and split the rows."""
-    from bayesgen.comparison import candidates
-
     said = vars(roles) | {name: [column] if (column := getattr(options, name)) else [] for name in ("group", "order")}
     read, prepared, _ = inputs.prepared(file, asked.target, asked.model, csv.first(), said, options.seed)
     classes = class_codes(prepared.y)[0].tolist()
@@ -174,9 +167,8 @@ def _rows(asked: _Asked, options: Options, roles: shell.Roles, csv: shell.Csv, f
 
 def _inferences(asked: _Asked, rows: _Rows, options: Options, tell) -> comparison.Comparison:
     """Cross-validate the model by every inference."""
-    result = comparison.compare(
-        rows.prepared.X, rows.prepared.y, asked.model, asked.inferences, *_how(rows, options, tell)
-    )
+    table, how = (rows.prepared.X, rows.prepared.y), _how(rows, options, tell)
+    result = comparison.compare(*table, asked.model, asked.inferences, *how)
     if not any(result.learned(name).any() for name in asked.inferences):
         raise ValueError(f"nothing could be learned in any fold: {words.in_options(result.notes[0].message)}")
     return result
@@ -184,8 +176,6 @@ def _inferences(asked: _Asked, rows: _Rows, options: Options, tell) -> compariso
 
 def _models(rows: _Rows, options: Options, tell, show) -> comparison.ModelComparison:
     """Cross-validate the models beside each other, those that take long after the others were shown."""
-    from bayesgen.comparison import candidates
-
     table, how = (rows.prepared.X, rows.prepared.y), _how(rows, options, tell)
     chosen, left_out = candidates.candidates(rows.prepared.X, None, options.seed, rows.prepared.features)
     averaged = {name: chosen.pop(name) for name in ("averaged",) if name in chosen}
@@ -243,7 +233,7 @@ def _of_all_rows(rows: _Rows, account: run.Account, inferences):
         return unfitted.fit(X, rows.prepared.y) if hasattr(unfitted, "to_arviz") else unfitted
 
 
-_NEXT = "Next the averaged classifier, whose fit takes some hundred times as long as that of one model."
+_NEXT = "Next the averaged classifier, a mean over many models, which takes longest."
 _QUIET = 20.0  # seconds after which a line is printed where no bar can be drawn
 
 

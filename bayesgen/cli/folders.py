@@ -3,12 +3,14 @@
 import functools
 import glob
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesgen.core.errors import counted
 from bayesgen.core.memory import available
@@ -17,12 +19,12 @@ from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import Source, located
 from bayesgen.tables.columns import check_named, is_number
 from bayesgen.tables.dates import days
-from bayesgen.tables.files import CSV, PARQUET, named_gaps
+from bayesgen.tables.files import CSV, PARQUET
 from bayesgen.tables.numerals import limits_in
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.rows import arrow_of
 from bayesgen.tables.sources import CsvFiles, expanded, kinds_of, source_of
-from bayesgen.tables.survey import Survey, kind_of_type
+from bayesgen.tables.survey import Survey, kind_of_type, kind_of_values
 
 _LARGE = 1 << 26  # bytes of files that are read whole on any machine
 _SUMMED = 1 << 24  # bytes of files that are read whole though sums or predictions alone are wanted, batch by batch
@@ -37,37 +39,25 @@ def several(file: str) -> bool:
     return path.is_dir() or (glob.has_magic(file) and not path.exists())
 
 
-def outgrows(file: str, summed: bool = False) -> bool:
-    """Return True if files are too large to be read whole, or to be ``summed`` or predicted but batch by batch."""
-    if several(file):
-        found = expanded(file)
-    else:
-        found = [file] if Path(file).is_file() and file.lower().endswith((*CSV, *PARQUET)) else []
-    most = max(_LARGE, (available() or 0) // _SHARE)
-    return sum(Path(one).stat().st_size for one in found) > (min(most, _SUMMED) if summed else most)
-
-
 def paths(file: str) -> Sequence[str]:
     """Return the files of a folder or a pattern; the path itself of anything else."""
     return expanded(file) if several(file) else [file]
+
+
+def outgrows(file: str, summed: bool = False) -> bool:
+    """Return True if files are too large to be read whole, or to be ``summed`` or predicted but batch by batch."""
+    found = paths(file) if several(file) or file.lower().endswith((*CSV, *PARQUET)) else []
+    most = max(_LARGE, (available() or 0) // _SHARE)
+    size = sum(Path(one).stat().st_size for one in found if Path(one).is_file())
+    return size > (min(most, _SUMMED) if summed else most)
 
 
 def joined(file: str, reading: Reading) -> bytes | None:
     """Return the rows of a folder or a pattern as the content of one file; None for anything else."""
     if not several(file):
         return None
-    source = _as_written(file, reading)
-    return _content(source, [_arrow(batch) for job in source.jobs() for batch in _read(job)])
-
-
-def _as_written(file: str, reading: Reading) -> Source:
-    """Return the source of files whose content is to be kept, with the words for gaps and limits that stand there."""
-    return source_of(file, replace(reading, missing=()))
-
-
-def _read(job) -> Iterator[Any]:
-    with located(job.place):
-        yield from job.read()
+    source = source_of(file, replace(reading, missing=()))  # words for gaps stay as they stand there, and limits
+    return _content(source, [table for job in source.jobs() for table in job.each(_arrow)])
 
 
 def _arrow(batch):
@@ -75,31 +65,25 @@ def _arrow(batch):
     return arrow_of(batch) if isinstance(batch, pa.RecordBatch) else pa.Table.from_pandas(batch, preserve_index=False)
 
 
+def _without_gaps(table, missing: Sequence[str]):
+    """Return a table of pyarrow without what ``missing`` names, and without empty text."""
+    words, numbers = pa.array(missing, pa.string()), [float(word) for word in missing if is_number(word)]
+    for place, (name, values) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        kind, looked, among = kind_of_type(values.type), values, words
+        if kind == "O":
+            among = pa.array(["", *missing])
+        elif kind == "f" and not pa.types.is_duration(values.type):
+            looked, among = values.cast(pa.float64()) if numbers else values, pa.array(numbers, pa.float64())
+        elif missing:
+            looked = pa.array(map(str, values.to_pylist()))
+        if len(among) and compute.any(found := compute.is_in(looked, value_set=among)).as_py():
+            table = table.set_column(place, name, compute.if_else(found, None, values))
+    return table
+
+
 def _frame(batch, missing: Sequence[str]):
     """Return a batch as a DataFrame, missing where the entry is one of the words ``missing``."""
-    if hasattr(batch, "iloc"):  # fields of CSV, which have their gaps
-        return batch
-    frame = _arrow(batch).to_pandas()
-    texts = {name for name in frame if _kind(frame[name]) == "O"}
-    gaps = {n: named_gaps(frame[n], ["", *missing] if n in texts else missing) for n in frame if missing or n in texts}
-    return frame.assign(**{name: frame[name].mask(gap) for name, gap in gaps.items() if gap.any()})
-
-
-def _without_gaps(values, missing: Sequence[str]):
-    """Return an Arrow column without what ``missing`` names, and without empty text."""
-    text = kind_of_type(values.type) == "O"
-    words: Any = ["", *missing] if text else [float(word) for word in missing if is_number(word)]
-    if pa.types.is_boolean(values.type) or not words:
-        return values
-    found = compute.is_in(values if text else values.cast(pa.float64()), value_set=pa.array(words))
-    return compute.if_else(found, None, values) if compute.any(found).as_py() else values
-
-
-def _kind(values) -> str:
-    """Return the kind of a column of a table that was cleaned, as in `Survey.kinds`."""
-    if hasattr(values, "cat"):
-        return "O"
-    return "b" if str(values.dtype) in ("bool", "boolean") else "f" if values.dtype.kind in "iuf" else "O"
+    return batch if hasattr(batch, "iloc") else _without_gaps(_arrow(batch), missing).to_pandas()
 
 
 def _content(source: Source, tables) -> bytes:
@@ -150,20 +134,18 @@ def sample(file: str, target: str, reading: Reading, seed: int) -> Sample:
     smallest numbers of each class are kept. Where limits of detection are read, the first row with a limit in a column
     is kept too, so that the sample shows which columns hold some.
     """
-    source, rng = _as_written(file, reading), np.random.default_rng(seed)
+    source, rng = source_of(file, replace(reading, missing=())), np.random.default_rng(seed)
     unlimited = set(source.columns) if reading.limits and isinstance(source, CsvFiles) else set()
-    names: dict[Any, int] = {}
-    counts, without, pool, most = np.zeros(0, np.int64), 0, [], 2 * _SAMPLED
+    names, counts = dict[Any, int](), np.zeros(0, int)
+    found, pool, most = Counter[int](), [], 2 * _SAMPLED  # rows by the code of their class, -1 without one
     largest = np.zeros(0)  # key of each class above which no row is kept
     for job in source.jobs():
-        for batch in _read(job):
-            table = _arrow(batch)
+        for table in job.each(_arrow):
             check_named(target, table.column_names)
             codes = _codes(table.column(target), names, reading.missing)
-            without += int((codes < 0).sum())
-            counts = np.pad(counts, (0, len(names) - len(counts))) + np.bincount(
-                codes[codes >= 0], minlength=len(names)
-            )
+            there, many = np.unique(codes, return_counts=True)
+            found.update(dict(zip(there.tolist(), many.tolist(), strict=True)))
+            counts = np.array([found[code] for code in range(len(names))])
             largest = np.pad(largest, (0, len(names) - len(largest)), constant_values=np.inf)
             keys = rng.random(len(codes))
             for column in unlimited.copy():
@@ -179,11 +161,11 @@ def sample(file: str, target: str, reading: Reading, seed: int) -> Sample:
                 most = 2 * len(pool[0][1]) + 2 * _SAMPLED
                 np.maximum.at(key := np.zeros(len(names)), pool[0][1], pool[0][2])
                 largest = np.where(np.bincount(pool[0][1], minlength=len(names)) == enough, key, largest)
-    if not len(counts):
+    if not names:
         raise ValueError(f"no row is left: all lack {target}")
     share = np.round(_SAMPLED * counts / counts.sum()).astype(int)
     table, codes, _ = _fewest(pool, np.maximum(share, np.minimum(counts, _FEWEST)))
-    return Sample(_content(source, [table]), tuple(names), codes, counts, without)
+    return Sample(_content(source, [table]), tuple(names), codes, counts, found[-1])
 
 
 def _codes(labels, names: dict[Any, int], missing: Sequence[str]) -> np.ndarray:
@@ -203,10 +185,7 @@ def _fewest(pool, most):
     """Return the rows of a pool with the smallest numbers of each class, at most so many, in their order."""
     table = pa.concat_tables([table for table, _, _ in pool], promote_options="permissive")
     codes, keys = (np.concatenate([kept[place] for kept in pool]) for place in (1, 2))
-    order = np.lexsort((keys, codes))
-    begin = np.searchsorted(codes[order], np.arange(len(most)))
-    rank = np.arange(len(order)) - begin[codes[order]]
-    kept = np.sort(order[(codes[order] >= 0) & (rank < most[codes[order]])])
+    kept = np.flatnonzero(pd.Series(keys).groupby(codes).rank("first").to_numpy() <= most[codes])
     return table.take(kept), codes[kept], keys[kept]
 
 
@@ -217,9 +196,8 @@ def batches(file: str, estimator, others: Sequence[str], reading: Reading, work:
     source = source_of(file, reading, used)
     source.declare(kinds_of(schema) | dict.fromkeys(others, "O"))
     for job in source.jobs(list(dict.fromkeys([*used, *others]))):  # a file may be all of the rows
-        with located(job.place):
-            for batch in job.read():
-                frame = _frame(batch, reading.missing)
+        for frame in job.each(functools.partial(_frame, missing=reading.missing)):
+            with located(job.place):
                 yield work(redated(frame.reindex(columns=list(schema.columns)), schema, reading), frame)
 
 
@@ -234,14 +212,13 @@ class Cleaned(Source):
         self.reading = Reading.of(X)
         self._source, self._target, self._X = source_of(file, replace(self.reading, fractions={}), X.columns), target, X
         self._dates, self._missing = self.reading.dates, self.reading.missing
-        text = [column for column in X if column in self._dates or X[column].dtype.kind not in "biuf"]
-        numeric = [c for c in text if hasattr(X[c], "cat") and X[c].cat.categories.dtype.kind in "iuf"]
-        kinds = {c: "b" if X[c].dtype.kind == "b" else "f" for c in X}
-        self._source.declare(kinds | dict.fromkeys([*set(text).difference(numeric), target], "O"))
+        known = {c: X[c].cat.categories if hasattr(X[c], "cat") else X[c] for c in X}
+        kinds = {c: "O" if c in self._dates else kind_of_values(values) for c, values in known.items()}
+        self._source.declare(kinds | {target: "O"})
         self.paths = self._source.paths
 
     def types(self, target, weight):
-        return Survey({column: "f" if column in self._dates else _kind(values) for column, values in self._X.items()})
+        return Survey({c: "f" if c in self._dates else kind_of_values(values) for c, values in self._X.items()})
 
     def jobs(self, columns=None):
         """Yield the parts of the files, with the columns of the classifier and the classes."""
@@ -251,38 +228,30 @@ class Cleaned(Source):
 
     def _cleaned(self, job):
         for batch in job.read():
-            if isinstance(batch, pa.RecordBatch) and (table := self._as_it_is(batch)) is not None:
-                yield table
+            if isinstance(batch, pa.RecordBatch) and all(map(self._is_alike, batch.schema)):
+                table = _without_gaps(_arrow(batch), self._missing)
+                lost = compute.is_null(table.column(self._target), nan_is_null=True)
+                yield table.filter(compute.invert(lost)) if compute.any(lost).as_py() else table
                 continue
             frame = _frame(batch, self._missing)
             frame = frame[frame[self._target].notna().to_numpy()]
-            X = frame[[column for column in self._X if column in frame]]
-            X = X.assign(**{column: self._typed(X[column], column) for column in X})
-            yield X.assign(**{self._target: frame[self._target]})
+            X = {column: self._typed(frame[column], column) for column in self._X if column in frame}
+            yield frame.assign(**X)
 
-    def _as_it_is(self, batch) -> "pa.Table | None":
-        """Return the rows of a batch of Parquet whose columns have the types of the sample, gaps aside; else None."""
-        for name in batch.schema.names:
-            kind = batch.schema.field(name).type
-            same = name == self._target or (name not in self._dates and kind_of_type(kind) == _kind(self._X[name]))
-            other = pa.types.is_decimal(kind) or pa.types.is_dictionary(kind) or hasattr(self._X.get(name), "cat")
-            if not same or other:
-                return None
-        table: Any = arrow_of(batch)
-        for place, (name, values) in enumerate(zip(table.column_names, table.columns, strict=True)):
-            if (known := _without_gaps(values, self._missing)) is not values:
-                table = table.set_column(place, name, known)
-        lost = compute.is_null(table.column(self._target), nan_is_null=True)
-        return table.filter(compute.invert(lost)) if compute.any(lost).as_py() else table
+    def _is_alike(self, field) -> bool:
+        """Return True for a column of Parquet that has the type of the sample's, and is no category."""
+        values, kind = self._X.get(field.name), field.type
+        if pa.types.is_decimal(kind) or pa.types.is_dictionary(kind) or hasattr(values, "cat"):
+            return False
+        same = values is not None and field.name not in self._dates and kind_of_type(kind) == kind_of_values(values)
+        return same or field.name == self._target
 
     def _typed(self, values, column):
         if column in self._dates:
             return days(values.to_numpy(dtype=object), column, self._dates[column])
-        kind = self._X[column].dtype
-        if kind.kind == "b" or str(kind) == "boolean":
+        known = self._X[column]
+        if kind_of_values(known) == "b":
             return values.astype("boolean")
-        if hasattr(self._X[column], "cat") and values.dtype.kind in "iuf":
-            return values.convert_dtypes().astype("category")  # whole numbers stay whole beside a gap
-        if hasattr(values, "cat") or hasattr(self._X[column], "cat") or kind.kind in "iuf":
+        if hasattr(values, "cat") or hasattr(known, "cat") or known.dtype.kind in "iuf":
             return values
         return values.astype(object).where(values.isna(), values.astype(str))

@@ -13,6 +13,7 @@ import typer
 from bayesgen.cli import folders, inputs, shell
 from bayesgen.cli.report import terminal
 from bayesgen.cli.shell import said
+from bayesgen.comparison import candidates
 from bayesgen.core.errors import counted
 from bayesgen.estimators.additive import refuse_equal
 from bayesgen.estimators.averaged import AveragedClassifier
@@ -43,8 +44,6 @@ def _unfitted(model: str, X, inference, seed, features) -> Any:
         return AveragedClassifier(features=features or "auto", random_state=seed)
     if model == "logistic":
         return LogisticClassifier(inference=inference, missing="mean", unseen="missing", random_state=seed)
-    from bayesgen.comparison import candidates  # here, since it takes a tenth of `import bayesgen`
-
     return candidates.estimator(X, model, inference, seed, features)
 
 
@@ -158,20 +157,12 @@ def fit(
         batched = model != "averaged"
         read, prepared, sample = inputs.prepared(file, of, model, csv.first(), said_roles, seed, batched)
         if model in ("full", "shared") and not inference and prepared.X.isna().to_numpy().any():
-            from bayesgen.comparison.candidates import GAPS
-
-            usual, prepared = "map", replace(prepared, notes=(*prepared.notes, GAPS))
+            usual, prepared = "map", replace(prepared, notes=(*prepared.notes, candidates.GAPS))
         how = None if usual is None else inputs.inference((inference or usual).strip().lower())
         with said(out):
-            for words in (
-                "as if copied from y",
-                "rows repeat another",
-                "holds numbers as text",
-                "differ only by",
-                "seems to name people",
-                "holds no number twice",
-            ):
-                warnings.filterwarnings("ignore", f".*{words}")  # the account of the table tells it
+            told = "as if copied from y|rows repeat another|holds numbers as text|differ only by"
+            told += "|seems to name people|holds no number twice"
+            warnings.filterwarnings("ignore", f".*({told})")  # the account of the table tells it
             rows = functools.partial(folders.Cleaned, file, str(of), prepared.X)
             large = None if sample is None else Large(sample, str(of), rows)
             classifier = _learn(model, prepared, how, seed, group, large)
@@ -221,9 +212,7 @@ def merge(
         inputs.keep_inputs(output, *files)
         loaded = [storage.load(path) for path in files]
         if any(not hasattr(one, "forget") for one in loaded):
-            raise ValueError(
-                "only naive Bayes, Gaussian discriminants and linear regressions merge: their statistics add"
-            )
+            raise ValueError("only naive Bayes, Gaussian discriminants and linear regressions merge: their sums add")
         if len({type(one) for one in loaded}) > 1:
             raise ValueError("these models are of several kinds; merge those of one")
         refuse_equal([(str(path), one) for path, one in zip(files, loaded, strict=True)])

@@ -33,18 +33,17 @@ Rows = Annotated[
         "standard input. Large files are read in batches."
     ),
 ]
+Several = list[str] | None  # values of an option that may be given more than once
 Target = Annotated[str, typer.Option(help="Column of the classes.")]
 Labels = Annotated[str | None, typer.Option("--target", help="Column of the classes.", show_default=False)]
 Shares = Annotated[
-    list[str] | None,
+    Several,
     typer.Option(
         help="In place of --target: a column a class, with commas between, of its share of each row, as of raters.",
         show_default=False,
     ),
 ]
-Id = Annotated[
-    list[str] | None, typer.Option(help="Columns that name the rows: left out, and carried into predictions.csv.")
-]
+Id = Annotated[Several, typer.Option(help="Columns that name the rows: left out, and carried into predictions.csv.")]
 Group = Annotated[
     str | None,
     typer.Option(
@@ -62,12 +61,8 @@ Order = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the folds and of NUTS.")]
 Unseen = Annotated[str, typer.Option(help="How to take a category that was not there at the fit: missing, or error.")]
-Loss = Annotated[
-    str | None, typer.Option(help="A CSV file of costs: the classes in its first column, the actions in its header.")
-]
-RejectCost = Annotated[
-    float | None, typer.Option(help="What it costs to ask somebody instead; then the action is ask.")
-]
+Loss = Annotated[str | None, typer.Option(help="A CSV of costs: classes in its first column, actions in its header.")]
+RejectCost = Annotated[float | None, typer.Option(help="What it costs to ask somebody; then the action is ask.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for programs.")]
 
 
@@ -75,23 +70,16 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON, fo
 class Roles:
     """Options that tell what columns are, for commands that learn from a table."""
 
-    drop: Annotated[list[str] | None, typer.Option(help="Columns to leave out, with commas between.")] = None
+    drop: Annotated[Several, typer.Option(help="Columns to leave out, with commas between.")] = None
     id: Id = None
-    number: Annotated[
-        list[str] | None, typer.Option(help="Columns of numbers to keep, though they seem to number the rows.")
-    ] = None
-    categorical: Annotated[list[str] | None, typer.Option(help="Columns of numbers that are categories.")] = None
-    count: Annotated[
-        list[str] | None, typer.Option(help="Columns of counts 0, 1, 2, ..., which get a Poisson model.")
-    ] = None
-    bernoulli: Annotated[list[str] | None, typer.Option(help="Columns of 0 and 1.")] = None
+    number: Annotated[Several, typer.Option(help="Columns of numbers to keep, though they seem to number rows.")] = None
+    categorical: Annotated[Several, typer.Option(help="Columns of numbers that are categories.")] = None
+    count: Annotated[Several, typer.Option(help="Columns of counts 0, 1, 2, ..., which get a Poisson model.")] = None
+    bernoulli: Annotated[Several, typer.Option(help="Columns of 0 and 1.")] = None
     log: Annotated[
-        list[str] | None,
-        typer.Option(help="Columns of skewed numbers >= 0, such as incomes: their logarithm is described."),
+        Several, typer.Option(help="Columns of skewed numbers >= 0, such as incomes: their logarithm is described.")
     ] = None
-    date: Annotated[
-        list[str] | None, typer.Option(help="Columns of dates to use as numbers of days; others are left out.")
-    ] = None
+    date: Annotated[Several, typer.Option(help="Columns of dates to use as numbers of days; else left out.")] = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +87,7 @@ class Csv:
     """Options that tell how a CSV file is written: each stands for the field of its name of a `Reading`."""
 
     missing: Annotated[
-        list[str] | None,
+        Several,
         typer.Option(
             help="What is missing beside an empty field, with commas between: NA,?,-999. In a column of numbers NA, "
             "NaN and null are missing anyway."
@@ -124,15 +112,12 @@ class Csv:
         ),
     ] = False
     unit: Annotated[
-        list[str] | None,
-        typer.Option(help="What stands beside the numbers of a column, such as price=€, and is taken away."),
+        Several, typer.Option(help="What stands beside the numbers of a column, such as price=€, and is taken away.")
     ] = None
     date_order: Annotated[
         str | None, typer.Option(help="Order of day, month and year in dates, where nothing tells it: dmy, mdy or ymd.")
     ] = None
-    sheet: Annotated[str | None, typer.Option(help="Sheet of an Excel file; by default the one that is not empty.")] = (
-        None
-    )
+    sheet: Annotated[str | None, typer.Option(help="Sheet of an Excel file; by default the one not empty.")] = None
 
     def first(self) -> Reading:
         """Return how a file is written to learn from."""

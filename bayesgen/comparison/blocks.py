@@ -47,10 +47,8 @@ def blocks_in_order(y, order, count: Any, group) -> list[tuple[np.ndarray, np.nd
     wanted = np.linspace(root[0], np.sqrt(len(rank)), count, endpoint=False)
     chosen = np.unique(np.abs(root[:, None] - wanted).argmin(0))
     ends = [*starts[chosen[1:]], len(moments)]
-    return [
-        (np.flatnonzero(rank < first), np.flatnonzero((begin >= first) & (begin < end)))
-        for first, end in zip(starts[chosen], ends, strict=True)
-    ]
+    spans = zip(starts[chosen], ends, strict=True)
+    return [(np.flatnonzero(rank < first), np.flatnonzero((begin >= first) & (begin < end))) for first, end in spans]
 
 
 def two_classes(y) -> tuple[np.ndarray, np.ndarray]:
@@ -125,16 +123,6 @@ def over_time(result, name: str, periods: int = 10) -> pd.DataFrame:
     begin, members = np.searchsorted(period, np.arange(count)), [period == j for j in range(count)]
     end = np.append(begin[1:], len(rows)) - 1
     scores, errors = np.transpose([mean_of_rows(loss[within], taken(group, within)) for within in members])
-    return pd.DataFrame(
-        {
-            "begin": time[begin],
-            "end": time[end],
-            "rows": size.astype(int),
-            "log_loss": scores,
-            "standard_error": errors,
-            "probability": np.bincount(period, p.max(1)) / size,
-            "frequency": frequency,
-            "lower": lower,
-            "upper": upper,
-        }
-    )
+    table = {"begin": time[begin], "end": time[end], "rows": size.astype(int)}
+    table |= {"log_loss": scores, "standard_error": errors, "probability": np.bincount(period, p.max(1)) / size}
+    return pd.DataFrame(table | {"frequency": frequency, "lower": lower, "upper": upper})

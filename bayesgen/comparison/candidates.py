@@ -4,6 +4,7 @@ A note records each change of the rows: columns that a Gaussian cannot describe 
 cannot handle are imputed from the rows of fit. The levels of categories come from all rows, since a fold may lack some.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -83,23 +84,20 @@ def _naive_bayes(parts: _Parts, seed) -> Candidate:
     return Candidate(naive_bayes(parts.X, seed=seed, features=parts.features), parts.X)
 
 
-def _discriminant(shared: bool) -> Callable[[_Parts, Any], Candidate]:
-    def candidate(parts: _Parts, seed) -> Candidate:
-        if not parts.numeric:
-            raise ValueError("it takes numbers only, and there are none")
-        rows, notes = parts.frame[parts.numeric], []
-        model: Any = GaussianDiscriminantClassifier(shared=shared, random_state=seed)
-        if parts.other:
-            notes.append(f"numbers only, {named(parts.other)} left out")
-        if rows.isna().to_numpy().any() and len(parts.numeric) <= _WIDEST:
-            notes.append(GAPS)
-            model.set_params(inference="map")
-        elif rows.isna().to_numpy().any():
-            notes.append(f"gaps filled with the means of the columns, of which there are more than {_WIDEST}")
-            model = make_pipeline(SimpleImputer(keep_empty_features=True), model)
-        return Candidate(model, rows, "; ".join(notes))
-
-    return candidate
+def _discriminant(parts: _Parts, seed, shared: bool) -> Candidate:
+    if not parts.numeric:
+        raise ValueError("it takes numbers only, and there are none")
+    rows, notes = parts.frame[parts.numeric], []
+    model: Any = GaussianDiscriminantClassifier(shared=shared, random_state=seed)
+    if parts.other:
+        notes.append(f"numbers only, {named(parts.other)} left out")
+    if rows.isna().to_numpy().any() and len(parts.numeric) <= _WIDEST:
+        notes.append(GAPS)
+        model.set_params(inference="map")
+    elif rows.isna().to_numpy().any():
+        notes.append(f"gaps filled with the means of the columns, of which there are more than {_WIDEST}")
+        model = make_pipeline(SimpleImputer(keep_empty_features=True), model)
+    return Candidate(model, rows, "; ".join(notes))
 
 
 GAPS = "gaps integrated out at the mode of the posterior (map): with gaps the exact one has no closed form"
@@ -118,8 +116,8 @@ def _logistic(parts: _Parts, seed) -> Candidate:
 CANDIDATES: dict[str, Callable[[_Parts, Any], Candidate]] = {
     "base rate": _base_rate,
     "naive Bayes": _naive_bayes,
-    "shared": _discriminant(shared=True),
-    "full": _discriminant(shared=False),
+    "shared": functools.partial(_discriminant, shared=True),
+    "full": functools.partial(_discriminant, shared=False),
     "averaged": _averaged,
     "logistic": _logistic,
 }

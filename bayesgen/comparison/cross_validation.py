@@ -26,7 +26,7 @@ from bayesgen.numerics.pieces import taken
 from bayesgen.tables.dates import taken_out, times_of
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import NUMBERS
-from bayesgen.tables.repeats import REPEATS, columns_of, repeats
+from bayesgen.tables.repeats import columns_of, repeats
 from bayesgen.tables.shares import Shares, labels_or_shares, stacked
 from bayesgen.tables.text import numbers
 
@@ -311,7 +311,7 @@ def _cross_validate(result: _Result, chosen, y, places, progress, keep: bool, in
         for warning in few:
             result.doubtful[name][test[warning.rows]] = True
         told = [w for w in caught if w.message not in few and issubclass(w.category, UserWarning | RuntimeWarning)]
-        told = [w for w in told if getattr(w.message, "kind", None) != REPEATS]  # `_planned` looked at all rows
+        told = [w for w in told if getattr(w.message, "kind", None) != "repeats"]  # `_planned` looked at all rows
         said = {str(message): message for message in (_of_table(w.message, learned) for w in told)}
         before = set().union(*(_entries(note.message) for note in result.notes if note.inference == name))
         said = {text: m for text, m in said.items() if not (found := _entries(m)) or not found <= before}
@@ -372,7 +372,7 @@ def _planned(X, y, folds, seed: int, groups, order):
         found = repeats(columns_of(X), np.unique(truth, return_inverse=True)[1])
         groups = found.copies
         if found.unlikely:
-            warn(found.told("groups="))
+            warn(found.told())
     time = None if order is None else times_of(order, len(y))
     return X, y, group_codes(groups, len(y)), time, splits(y, folds, seed, groups, order)
 

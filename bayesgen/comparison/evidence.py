@@ -71,13 +71,9 @@ def compare_evidence(classifiers: Mapping[Any, Any], prior: ArrayLike | None = N
     return table.assign(log_bayes_factor=table["log_evidence"] - table["log_evidence"].iloc[0])
 
 
-def _generative(classifier) -> bool:
-    return hasattr(classifier, "score_samples")
-
-
 def _different_rows(one, other) -> str | None:
     """Return a text that shows that two classifiers were fitted to different rows, or None."""
-    if _generative(one):
+    if hasattr(one, "score_samples"):
         return different_rows(*(by_column(c.schema_, c.model_, c.statistics_) for c in (one, other)))
     same_classes = np.array_equal(one.statistics_.data["t"], other.statistics_.data["t"])
     return None if same_classes else "their classes come in another order"
@@ -86,7 +82,7 @@ def _different_rows(one, other) -> str | None:
 def _description(classifier) -> dict[str, Any]:
     """Return the properties that must agree between classifiers whose evidences are compared."""
     modelled = "the modelled variables"
-    if not _generative(classifier):
+    if not hasattr(classifier, "score_samples"):
         rows = classifier.statistics_.data
         counts = np.bincount(rows["t"], rows["weight"], len(classifier.classes_))
         by_class = dict(zip(classifier.classes_.tolist(), counts.tolist(), strict=True))

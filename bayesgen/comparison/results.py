@@ -198,11 +198,8 @@ class ModelComparison(Comparison):
         if not (np.array_equal(self.y_true, other.y_true) and np.array_equal(self.fold, other.fold)):
             raise ValueError("the comparisons are of different rows or folds")
         names = ("probability", "seconds", "doubtful", "estimators", "remarks")
-        return replace(
-            self,
-            notes=[*self.notes, *other.notes],
-            **{name: getattr(self, name) | getattr(other, name) for name in names},
-        )
+        both = {name: getattr(self, name) | getattr(other, name) for name in names}
+        return replace(self, notes=[*self.notes, *other.notes], **both)
 
     def __repr__(self) -> str:
         held = f"{(self.fold > 0).sum()} held-out rows in {self.folds}"
@@ -241,17 +238,9 @@ class ModelComparison(Comparison):
             scores, losses = self.scores(name), self.log_losses(name)
             loss, error = self._mean(losses)
             difference, apart = self._mean(losses - best)
-            rows[name] = {
-                "log_loss": loss,
-                "standard_error": error,
-                "difference": difference,
-                "difference_error": apart,
-                "brier_score": scores.brier_score,
-                "calibration_error": scores.calibration_error,
-                "accuracy": scores.accuracy,
-                "seconds": self.seconds[name],
-                "folds": scores.folds,
-            }
+            told = {"log_loss": loss, "standard_error": error, "difference": difference, "difference_error": apart}
+            told |= {kind: getattr(scores, kind) for kind in ("brier_score", "calibration_error", "accuracy")}
+            rows[name] = told | {"seconds": self.seconds[name], "folds": scores.folds}
         frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis("model")
         return frame.sort_values(["log_loss"], kind="stable")
 

@@ -20,14 +20,27 @@ class NoClosedForm(Exception):
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument that a message advises, such as ``inference='map'``."""
+    """An argument that a message advises, such as ``inference='map'``, or without a value ``inference=``."""
 
     name: str  # name, value: the argument
-    value: Any
+    value: Any = None
     words: str = ""  # its wording in the message; default: as Python writes it
 
     def __str__(self):
-        return self.words or f"{self.name}={self.value!r}"
+        return self.words or f"{self.name}={'' if self.value is None else repr(self.value)}"
+
+
+class Note(str):
+    """A text in pieces, as Python words the arguments that it advises; in ``parts`` these stand for themselves."""
+
+    parts: tuple[str | Argument, ...]
+
+    def __new__(cls, *parts: str | Argument, between: str = "") -> "Note":
+        """Join the pieces, and those of notes among them, with a text ``between`` each two."""
+        result = super().__new__(cls, between.join(map(str, parts)))
+        apart = [(between,) * bool(between) + tuple(getattr(part, "parts", (part,))) for part in parts]
+        result.parts = sum(apart, ())[bool(between) :]
+        return result
 
 
 class Informed(Exception):
@@ -38,8 +51,9 @@ class Informed(Exception):
     """
 
     def __init__(self, *parts: str | Argument, column=None, row=None, value=None, kind=None):
-        self.parts, self.column, self.row, self.value, self.kind = parts, column, row, value, kind
-        super().__init__("".join(map(str, parts)))
+        text = Note(*parts)
+        self.parts, self.column, self.row, self.value, self.kind = text.parts, column, row, value, kind
+        super().__init__(str(text))
 
 
 class InputError(Informed, ValueError):
@@ -65,14 +79,7 @@ def warn(warning: str | Warning, category: type[Warning] = UserWarning) -> None:
 class DataError(InputError):
     """A value that a model cannot take, with the indices of its class and column; `with_names` gives their names.
 
-    Parameters
-    ----------
-    *problem : str or Argument
-        The text in pieces, without the place.
-    group, feature : int, optional
-        Indices of the class and of the column.
-    **facts
-        Further facts, see `Informed`.
+    The ``problem`` is the text in pieces, without the place; ``facts`` are those of `Informed`.
     """
 
     def __init__(self, *problem: str | Argument, group: int | None = None, feature: int | None = None, **facts):

@@ -3,7 +3,7 @@
 Each class registers where it is defined. Records need not: `bayesgen.core.program.Record` knows its subclasses.
 """
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bayesgen.core.program import Record, records
 
@@ -28,6 +28,13 @@ def estimator(cls: _Class) -> _Class:
 def estimators() -> dict[str, type]:
     """Return the estimators by name."""
     return _estimators
+
+
+def fitted_of(given) -> Any:
+    """Return the record of what an estimator of this package has learned, its ``fitted_``; a record is its own."""
+    if not hasattr(type(given), "fitted_"):
+        raise TypeError(f"expected a fitted estimator of bayesgen, got a {type(given).__name__}")
+    return given.fitted_
 
 
 def classes() -> dict[str, type]:

@@ -14,35 +14,24 @@ Arguments are checked everywhere: a wrong kind of value is a TypeError, a wrong 
 message names the argument.
 """
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from bayesgen.decision import outcomes
 from bayesgen.decision.outcomes import (
-    CODE_NAMES,
     NONE_OF_THESE,
     REJECT,
     Floats,
     Labels,
-    action_codes,
-    aligned_loss,
-    both_columns,
     column_classes,
-    finite,
-    is_table,
-    mean,
-    named_loss,
-    numbers,
     probabilities,
-    truth_and_loss,
     truth_and_probability,
 )
 from bayesgen.numerics.checks import check_level
 from bayesgen.tables.shares import Shares, labels_or_shares
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def zero_one(n_classes: int) -> Floats:
@@ -57,11 +46,11 @@ def zero_one(n_classes: int) -> Floats:
 
 @overload
 def expected_loss(  # pyright: ignore[reportOverlappingOverload]  # a DataFrame is array-like, too
-    y_proba: ArrayLike, loss: "pd.DataFrame", *, labels: Labels | None = None
-) -> "pd.DataFrame": ...
+    y_proba: ArrayLike, loss: pd.DataFrame, *, labels: Labels | None = None
+) -> pd.DataFrame: ...
 @overload
 def expected_loss(y_proba: ArrayLike, loss: ArrayLike, *, labels: Labels | None = None) -> Floats: ...
-def expected_loss(y_proba: ArrayLike, loss: Any, *, labels: Labels | None = None) -> "Floats | pd.DataFrame":
+def expected_loss(y_proba: ArrayLike, loss: Any, *, labels: Labels | None = None) -> Floats | pd.DataFrame:
     """Compute the expected loss of every action, sum_i p(t = i | x) loss[i, j].
 
     Parameters
@@ -88,23 +77,21 @@ def expected_loss(y_proba: ArrayLike, loss: Any, *, labels: Labels | None = None
     array([[2.5 , 0.75]])
     """
     losses, actions = _expected(y_proba, loss, labels)
-    if not is_table(loss):
+    if not outcomes.is_table(loss):
         return losses
-    import pandas as pd
-
     return pd.DataFrame(losses, columns=actions, index=y_proba.index if isinstance(y_proba, pd.DataFrame) else None)
 
 
 def _expected(y_proba, loss, labels):
     """Return the expected losses (n, A), and the names of the actions, if any."""
     p = probabilities(y_proba)
-    matrix, actions = aligned_loss(loss, column_classes(y_proba, labels), p.shape[1])
+    matrix, actions = outcomes.aligned_loss(loss, column_classes(y_proba, labels), p.shape[1])
     return p @ matrix, actions
 
 
 def decide(
     y_proba: ArrayLike,
-    loss: "ArrayLike | pd.DataFrame | None" = None,
+    loss: ArrayLike | pd.DataFrame | None = None,
     *,
     reject_cost: float | None = None,
     typicality: ArrayLike | None = None,
@@ -163,20 +150,18 @@ def decide(
         losses, actions = _expected(y_proba, loss, labels)
         action, least = losses.argmin(axis=1), losses.min(axis=1)
     if reject_cost is not None:
-        action = np.where(finite(reject_cost) < least, REJECT, action)
+        action = np.where(outcomes.finite(reject_cost) < least, REJECT, action)
     if typicality is not None or none_of_these is not None:
         action = np.where(_unlike(typicality, none_of_these, len(action)), NONE_OF_THESE, action)
     if actions is None:
         return action
-    names = np.array([*actions, *CODE_NAMES], dtype=object)
+    names = np.array([*actions, *outcomes.CODE_NAMES], dtype=object)
     if clash := set(names[action[action < 0]]) & set(actions):
         raise ValueError(f"loss has the action {clash.pop()!r}, as rows without an action are called: rename it.")
     return names[action]
 
 
-def act(
-    y_proba: ArrayLike, loss: "pd.DataFrame", classes: Labels, *, reject_cost: float | None = None
-) -> "pd.DataFrame":
+def act(y_proba: ArrayLike, loss: pd.DataFrame, classes: Labels, *, reject_cost: float | None = None) -> pd.DataFrame:
     """Take the action of least expected loss in every row as `decide`, and return it with that loss.
 
     Parameters
@@ -205,9 +190,7 @@ def act(
     1    ask            0.5
     2    ask            0.5
     """
-    import pandas as pd
-
-    if not is_table(loss):
+    if not outcomes.is_table(loss):
         raise TypeError("loss must be a DataFrame, whose columns name the actions; decide takes an array.")
     least = expected_loss(y_proba, loss, labels=classes).min(axis=1)
     action = decide(y_proba, loss, reject_cost=reject_cost, labels=classes)
@@ -220,7 +203,7 @@ def _unlike(typicality: ArrayLike | None, level: float | None, n_rows: int):
         raise ValueError("typicality and none_of_these go together: the tail probability of each row, and a level.")
     if hasattr(typicality, "overall"):
         raise TypeError("typicality: of what bayesgen.inspection.typicality returns give .overall")
-    tail = numbers("typicality", typicality)
+    tail = outcomes.numbers("typicality", typicality)
     if tail.shape != (n_rows,) or not ((tail >= 0) & (tail <= 1)).all():
         raise ValueError(
             f"typicality must hold one number in [0, 1] for each of the {n_rows} rows; got shape {tail.shape}. Of what "
@@ -230,7 +213,7 @@ def _unlike(typicality: ArrayLike | None, level: float | None, n_rows: int):
     return tail < level
 
 
-def threshold(loss: "ArrayLike | pd.DataFrame", *, labels: Labels | None = None) -> float:
+def threshold(loss: ArrayLike | pd.DataFrame, *, labels: Labels | None = None) -> float:
     """Return the probability of class 1 above which to decide for class 1, where there are two classes.
 
     With p = p(t = 1 | x), p loss[1, 1] + (1 - p) loss[0, 1] < p loss[1, 0] + (1 - p) loss[0, 0] if
@@ -245,7 +228,7 @@ def threshold(loss: "ArrayLike | pd.DataFrame", *, labels: Labels | None = None)
     >>> threshold([[0, 1], [9, 0]])
     0.1
     """
-    matrix, rows, actions = named_loss(loss, labels, labels)
+    matrix, rows, actions = outcomes.named_loss(loss, labels, labels)
     if matrix.shape != (2, 2):
         raise ValueError(f"loss must have shape (2, 2); got {matrix.shape}. Use decide instead.")
     if labels is None and (rows or actions):
@@ -262,7 +245,7 @@ def threshold(loss: "ArrayLike | pd.DataFrame", *, labels: Labels | None = None)
 def risk(
     y_true: ArrayLike,
     action: ArrayLike,
-    loss: "ArrayLike | pd.DataFrame",
+    loss: ArrayLike | pd.DataFrame,
     *,
     reject_cost: float | None = None,
     labels: Labels | None = None,
@@ -295,14 +278,14 @@ def risk(
     >>> risk(["ill", "well"], ["wait", "treat"], [[9, 0], [0, 1]], labels=["ill", "well"], actions=["wait", "treat"])
     5.0
     """
-    t, matrix, _, actions = truth_and_loss(y_true, loss, labels, actions)
-    a = action_codes(action, actions, matrix.shape[1], len(t))
+    t, matrix, _, actions = outcomes.truth_and_loss(y_true, loss, labels, actions)
+    a = outcomes.action_codes(action, actions, matrix.shape[1], len(t))
     realised, rejected = matrix[t, a], a == REJECT
     if reject_cost is not None:
-        realised[rejected] = finite(reject_cost)
+        realised[rejected] = outcomes.finite(reject_cost)
     elif rejected.any():
         raise ValueError(f"reject_cost is needed: {rejected.sum()} rows of action are rejected.")
-    return mean(realised, sample_weight)
+    return outcomes.mean(realised, sample_weight)
 
 
 def squared_loss(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None = None) -> Floats:
@@ -387,7 +370,7 @@ def cross_entropy(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | Non
     """
     known = column_classes(y_proba, labels)
     if isinstance(y_true := labels_or_shares(y_true, default=known, argument="labels="), Shares):
-        q = both_columns(y_proba)
+        q = outcomes.both_columns(y_proba)
         shares = y_true.among(range(q.shape[1]) if known is None else known)
         if len(shares) != len(q):
             raise ValueError(f"y_true holds shares of {len(shares)} rows, and y_proba has {len(q)}")

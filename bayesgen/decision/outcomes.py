@@ -249,9 +249,8 @@ def loss_matrix(values: ArrayLike, n_classes: int | None = None) -> Floats:
     """Return losses (K, actions); raise if their shape is wrong or one is not finite."""
     loss = numbers("loss", values)
     if loss.ndim != 2 or loss.size == 0 or n_classes not in (None, len(loss)):
-        raise ValueError(
-            f"loss must have shape ({n_classes or 'classes'}, actions), a row for each true class; got {loss.shape}."
-        )
+        wanted = f"({n_classes or 'classes'}, actions), a row for each true class"
+        raise ValueError(f"loss must have shape {wanted}; got {loss.shape}.")
     if not np.isfinite(loss).all():
         raise ValueError("loss must be finite; for a forbidden action use a large number.")
     return loss
@@ -275,9 +274,7 @@ def costs_of(names, cost) -> np.ndarray:
     try:
         costs = np.asarray(0.0 if cost is None else cost, float)
     except (TypeError, ValueError):
-        raise TypeError(
-            f"cost must be a number, one a column, or a mapping from column to number; got {cost!r}"
-        ) from None
+        raise TypeError(f"cost must be a number, one a column, or numbers by column; got {cost!r}") from None
     if costs.shape not in ((), (len(names),)):
         raise ValueError(f"cost must be a number, or one for each of the {len(names)} columns; got shape {costs.shape}")
     if not (np.isfinite(costs) & (costs >= 0)).all():

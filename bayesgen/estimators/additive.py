@@ -12,7 +12,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import listed, shortened
 from bayesgen.core.program import same
@@ -22,7 +21,7 @@ from bayesgen.estimators.estimator import Estimator
 class Additive(Estimator, abc.ABC):
     """An estimator that needs no more of the rows than statistics that add.
 
-    Subclasses write ``_sums``, ``sum_rows``, ``_learn_sums``, ``_check_columns`` and ``total_weight_``, and
+    Subclasses write ``_sums``, ``_sum_rows``, ``_learn_sums``, ``_check_columns`` and ``total_weight_``, and
     ``partial_fit`` and ``fit_batches`` with the arguments of their kind.
     """
 
@@ -38,7 +37,7 @@ class Additive(Estimator, abc.ABC):
         """Return the statistics of all rows so far, of the columns as given, or raise if the fit is not of sums."""
 
     @abc.abstractmethod
-    def sum_rows(self, X, y, sample_weight) -> Any:
+    def _sum_rows(self, X, y, sample_weight) -> Any:
         """Return the statistics of rows under the columns of the fit, to be added to `_sums`."""
 
     @abc.abstractmethod
@@ -61,12 +60,11 @@ class Additive(Estimator, abc.ABC):
         """
         if type(self) is not type(other):
             return NotImplemented
-        for one in (self, other):
-            check_is_fitted(one)
+        mine, theirs = self._sums(), other._sums()
         self._check_columns(other)
         result = _clone_of_both(self, other)
         refuse_equal([("the first", self), ("the second", other)])
-        result._learn_sums(self._sums() + other._sums(), self)
+        result._learn_sums(mine + theirs, self)
         return result
 
     def __radd__(self, other):
@@ -98,9 +96,8 @@ class Additive(Estimator, abc.ABC):
         >>> LinearRegressor().fit(X, y).forget(X[3:], y[3:]).predict([[3.0]]).round(1)
         array([6.7])
         """
-        check_is_fitted(self)
         with self._whole():
-            remaining = self._sums().without(self.sum_rows(X, y, sample_weight), self._signed())
+            remaining = self._sums().without(self._sum_rows(X, y, sample_weight), self._signed())
             if not remaining.squares.any():
                 raise ValueError("no row would be left; an estimator that forgets all has nothing to stand on")
             self._learn_sums(remaining, self)
@@ -127,7 +124,6 @@ class Additive(Estimator, abc.ABC):
         >>> line.decay(0.5).partial_fit([[0.0], [1.0]], [3.0, 4.0]).total_weight_
         3.0
         """
-        check_is_fitted(self)
         if isinstance(factor, bool) or not isinstance(factor, int | float | np.number) or not 0 < factor <= 1:
             raise ValueError(f"factor must be a number > 0 and <= 1, got {shortened(repr(factor))}")
         with self._whole():

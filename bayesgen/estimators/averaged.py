@@ -10,32 +10,21 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.averaging import completion, families
-from bayesgen.averaging.average import Average
 from bayesgen.averaging.learning import fit_average
-from bayesgen.averaging.member_rows import Rows
-from bayesgen.averaging.outside import Given, refuse_changed, refuse_long
-from bayesgen.averaging.view import refuse_large
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
-from bayesgen.estimators import averaged_settings, consistency
-from bayesgen.estimators.estimator import Estimator, sample, score, score_samples
-from bayesgen.estimators.settings import known_classes
+from bayesgen.estimators import averaged_settings
+from bayesgen.estimators.estimator import Estimator, Held, asks, held, score
+from bayesgen.estimators.settings import class_prior
 from bayesgen.estimators.workers import stages
 from bayesgen.inspection.explain import explain
-from bayesgen.inspection.fitted import FittedDensity
-from bayesgen.inspection.joint_of_average import JointOfAverage, refuse_far
-from bayesgen.inspection.members import averaged_terms, summary, to_arviz
+from bayesgen.inspection.members import FittedAverage, summary, to_arviz
 from bayesgen.models.column_families import sparse_families
-from bayesgen.numerics import folds
 from bayesgen.numerics.draws import generator
-from bayesgen.numerics.pieces import taken
-from bayesgen.tables import arrays, wild
-from bayesgen.tables.groups import group_codes
-from bayesgen.tables.labels import class_codes, class_labels, counted_rows, existing, warn_of_labels, warn_of_weightless
-from bayesgen.tables.schema import warn_of_two
-from bayesgen.tables.shares import Shares, check_all_shared, for_fit, most, stacked
+from bayesgen.tables import arrays
+from bayesgen.tables.findings import Finding, tell
+from bayesgen.tables.learned_rows import LearnedRows
 
-_WRITTEN = 1_000_000  # rows by their weights up to which they are written out
 _FROM_ROWS = (
     "bends, components, exponents and weights are learned from rows, not from sums. Of rows that no memory holds give "
     "fit a sample of thousands, stratified by class, and priors=, the frequencies of the classes"
@@ -48,7 +37,7 @@ _ABSENT = {  # attributes of other classifiers, and why this one lacks them
 
 @registry.estimator
 @dataclass(eq=False, repr=False)
-class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
+class AveragedClassifier(ClassifierMixin, Estimator):
     """The average of conjugate generative and other classifiers, tempered, weighted by stacking on rows left out.
 
     The members model the classes differently: as Gaussians with full, shared, diagonal or shared diagonal covariances
@@ -186,7 +175,7 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
     0.9
     """
 
-    fitted_names = ("n_features_in_", "classes_", "schema_", "constant_", "average_", "scores_")
+    fitted_ = Held(FittedAverage, ())
 
     weights: str = "stacking"
     members: str | Sequence[Any] = "all"
@@ -205,6 +194,8 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
         def __getattr__(self, name):
             if name in _ABSENT:
                 raise AttributeError(f"{type(self).__name__} has no {name}: {_ABSENT[name]}")
+            if name[0] != "_" and name[-1] == "_":
+                check_is_fitted(self)
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def fit(self, X, y, sample_weight=None, groups=None, *, classes=None, label_weight=None) -> Self:
@@ -228,137 +219,49 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
             leaves with all its shares and their weight, so that none predicts its own other half.
         """
         averaged_settings.check_settings(self)
-        return self._learn(X, *for_fit(y, classes, sample_weight, label_weight), groups)
-
-    def _learn(self, X, y, sample_weight, groups):
         with self._whole():
-            table, y = self.table(X, reset=True), class_labels(y)
-            group = group_codes(groups, len(y), sample_weight)
-            labels, (table, y, weight) = y, existing(table, y, sample_weight)
-            places = counted_rows(len(labels), sample_weight)
-            times = None if weight is None or isinstance(y, Shares) else folds.times(weight)
-            leaving = "rows" if weight is None else "whole rows" if times is None else "rows that weights count"
-            counted = times is not None and times.sum() > _WRITTEN
-            if times is not None and not counted:
-                written = np.repeat(np.arange(len(y)), times)
-                table, y, weight, group = table.rows(written), y[written], None, taken(group, written)
-                places = places[written]
-            self.classes_, codes = class_codes(y)
-            check_all_shared(codes, self.classes_, weight)
-            warn_of_weightless(labels, self.classes_, sample_weight)
-            concentration = averaged_settings.concentration_of(self)
-            warn_of_two(table, self.features)
-            self.schema_, blocks = arrays.learned(table, self.features)
-            self.constant_ = arrays.constant(self.schema_, blocks)
-            pairs = families.pairs(self.members)
-            given = Given(table, y, self.classes_, weight, self.schema_, tuple(self.constant_)) if pairs else None
-            numeric = len(arrays.numbers(self.schema_, self.constant_))
-            if codes.ndim == 2 and pairs:
-                raise ValueError("members of your own take one label a row, and y has shares: give no such members")
-            row, code, votes = stacked(codes, weight)
-            refuse_large(len(code), numeric, len(self.classes_))
-            rows = Rows(
-                *arrays.numbers_and_codes(self.schema_, blocks, self.constant_, arrays.LARGEST),
-                most(codes),
-                np.ones(len(codes)) if weight is None else weight,
-                tuple(arrays.levels(self.schema_, self.constant_)),
-                len(self.classes_),
-                np.arange(len(codes)) if group is None and codes.ndim == 2 else group,
-                arrays.entries(self.schema_, blocks),
-                shared=group is None and codes.ndim == 2,
-                counted=counted,
-            )
-            names = arrays.numbers(self.schema_, self.constant_)
-            if len((far := wild.find(rows.x, rows.codes)).row):
-                said = averaged_settings.of_wild(self.wild, [name for name, _ in pairs])
-                wild.tell(far, rows.x, names, places, self.schema_.dates, *said)
-                rows = rows if self.wild == "keep" else completion.completed(rows, far, self.bend)
-            found = averaged_settings.repeats_of(rows)
-            copies = found.copies if groups is None else None
-            if copies is not None:
-                rows = replace(rows, group=copies, shared=False)
-            if codes.ndim == 2:
-                rows, places = replace(rows.take(row, votes), codes=code), places[row]
-            worth = folds.effective(rows.weight, rows.group if rows.shared or copies is not None else None)
-            rows = rows if counted else replace(rows, each=worth / len(rows))
-            leaves = averaged_settings.learn_leaves(self, rows)
-            if leaves is not None and pairs:
-                raise ValueError(
-                    f"members={listed(name for name, _ in pairs)} are classifiers of your own, which see no columns "
-                    f"with leaves ({listed(leaves.names)}): give either these members, or features"
-                )
-            if pairs:
-                refuse_changed([name for name, _ in pairs], table, self.schema_)
-            try:
-                overflow = np.errstate(over="ignore", invalid="ignore")  # of far values, which are refused below
-                with overflow, stages("averaging", self.progress) as stage:
-                    self.average_, self.scores_ = fit_average(
-                        rows,
-                        method=self.weights,
-                        bend=self.bend,
-                        families=families.chosen(self.members),
-                        pairs=pairs,
-                        given=given,
-                        concentration=concentration,
-                        seed=int(generator(self.random_state).integers(1 << 31)),
-                        leaves=leaves,
-                        jobs=None if self.n_jobs is None else int(self.n_jobs),
-                        stage=stage,
-                    )
-                    self.scores_ |= {"repeats": found.count / found.rows, "leaving": leaving}
-            except (np.linalg.LinAlgError, DataError):
-                completion.refuse_far(rows.x, names, places)
-                raise
-        warn_of_labels(self.classes_, most(codes), self.schema_, blocks)
-        averaged_settings.warn_of_fit(self, rows, found if groups is None else None)
+            rows = LearnedRows.read(self.table(X, reset=True), y, sample_weight, groups, classes, label_weight)
+            found = self._learn(rows)
+        tell(found)
         return self
 
-    def check_parts(self):
-        consistency.check_average(self)
+    def _learn(self, learned: LearnedRows) -> list[Finding]:
+        learned, leaving, counted = averaged_settings.written_out(learned)
+        self.classes_ = learned.classes
+        class_prior(self, self.priors)  # or raise
+        concentration = np.array(class_prior(self, None).alpha)
+        self.schema_, blocks = arrays.learned(learned.table, self.features)
+        learned, self.constant_ = replace(learned, blocks=blocks), arrays.constant(self.schema_, blocks)
+        given = averaged_settings.given_members(self, learned)
+        rows, wild = averaged_settings.member_rows(self, learned, counted)
+        rows, places, repeats = averaged_settings.leaving_together(learned, rows)
+        leaves = averaged_settings.learn_leaves(self, rows)
+        try:
+            overflow = np.errstate(over="ignore", invalid="ignore")  # of far values, which are refused below
+            with overflow, stages("averaging", self.progress) as stage:
+                self.average_, self.scores_ = fit_average(
+                    rows,
+                    method=self.weights,
+                    bend=self.bend,
+                    families=families.chosen(self.members),
+                    pairs=families.pairs(self.members),
+                    given=given,
+                    concentration=concentration,
+                    seed=int(generator(self.random_state).integers(1 << 31)),
+                    leaves=leaves,
+                    jobs=None if self.n_jobs is None else int(self.n_jobs),
+                    stage=stage,
+                )
+        except (np.linalg.LinAlgError, DataError):
+            completion.refuse_far(rows.x, arrays.numbers(self.schema_, self.constant_), places)
+            raise
+        self.scores_ |= {"repeats": repeats.count / repeats.rows, "leaving": leaving}
+        return [*wild, *averaged_settings.findings_of_fit(self, learned, rows, repeats)]
 
-    def read(self, X):
-        check_is_fitted(self)
-        table = self.table(X)
-        if pairs := families.pairs(self.members):
-            refuse_long([name for name, _ in pairs], table.renamed(self.schema_.columns), self.schema_)
-        blocks = self.schema_.read(table, self.unseen)
-        x, c = arrays.numbers_and_codes(self.schema_, blocks, self.constant_)
-        rows, e = {"numbers": x, "categories": c}, arrays.entries(self.schema_, blocks)
-        if self.average_.leaves is None or e is None:
-            return rows
-        self.average_.leaves.check(e)
-        return rows | {"leaves": e}
-
-    @property
-    def members_(self):
-        """The members: products of numbers and categories, and members of the whole table."""
-        return self._fitted.members
-
-    @property
-    def weights_(self):
-        """Weight of each member."""
-        return self._fitted.weights
-
-    @property
-    def exponents_(self):
-        """Exponent of each member."""
-        return self._fitted.exponents
-
-    @property
-    def _fitted(self):
-        check_is_fitted(self)
-        return self.average_
-
-    @property
-    def posterior_(self) -> Average:
-        """The average under ``priors``, or under the learned class probabilities."""
-        check_is_fitted(self)
-        return self._under(self.priors)
-
-    def _under(self, priors) -> Average:
-        if priors is None:
-            return self.average_
-        return replace(self.average_, given=known_classes(priors, self.classes_).probability)
+    members_ = held("average_.members", "The members: products of numbers and categories, and of the whole table.")
+    weights_ = held("average_.weights", "Weight of each member.")
+    exponents_ = held("average_.exponents", "Exponent of each member.")
+    posterior_ = held("posterior_", "The average under ``priors``, or under the learned class probabilities.")
 
     def get_params(self, deep: bool = True) -> dict:
         """Return parameters by name; with ``deep`` the user's own members, and their settings: ``name__setting``."""
@@ -399,62 +302,9 @@ class AveragedClassifier(ClassifierMixin, Estimator, FittedDensity):
             )
         super().save(path)
 
-    def read_for_draws(self, X):
-        rows = self.read(X)
-        refuse_far(self, rows["numbers"], "draws of class probabilities")
-        return rows
-
-    def joint(self):
-        self._with_density()
-        return JointOfAverage(self)
-
-    def _with_density(self) -> Average:
-        """Return the average, or raise an error where no member has a density of a row."""
-        if not self._fitted.density_weights.any():
-            raise ValueError(
-                f"no member has a density of all columns, which this question needs: members={self.members!r:.100} has "
-                "no generative ones for them; add 'generative'"
-            )
-        return self._fitted
-
-    def terms(self, X):
-        return averaged_terms(self, X)
-
-    def predict_proba(self, X, priors=None) -> np.ndarray:
-        """Return the probability of each class, (n, K), columns in the order of ``classes_``.
-
-        Parameters
-        ----------
-        X : DataFrame or array, shape (n, columns)
-            Rows; missing entries are integrated out.
-        priors : array, shape (K,), or mapping or Series from class to float, optional
-            Class probabilities of the population to decide for; the averaged probability is multiplied by their ratio
-            to the learned ones.
-        """
-        rows = self.read(X)
-        return self._under(self.priors if priors is None else priors).probability(*rows.values())
-
-    def predict_log_proba(self, X, priors=None) -> np.ndarray:
-        """Return the log probability of each class, (n, K); see `predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X, priors))
-
-    def predict(self, X) -> np.ndarray:
-        """Return the most probable class of each row; ties go to the first."""
-        best = self.predict_proba(X).argmax(1)
-        return self.classes_[best]
-
-    def predict_joint_log_proba(self, X) -> np.ndarray:
-        """Return log p(x, t = k), (n, K), under the untempered members, weighted by stacking on rows left out."""
-        return self._with_density().log_joint(*self.read(X).values())
-
-    def _draw(self, count, rng):
-        density = self.joint()
-        classes = np.exp(density.log_prior)
-        codes = rng.choice(len(classes), count, p=classes / classes.sum())
-        return density.blocks(density.components().draw(density.nothing(), codes, rng)), codes
-
-    sample, score, score_samples = sample, score, score_samples
+    predict_proba, predict_log_proba = asks(FittedAverage.predict_proba), asks(FittedAverage.predict_log_proba)
+    predict, predict_joint_log_proba = asks(FittedAverage.predict), asks(FittedAverage.predict_joint_log_proba)
+    sample, score, score_samples = asks(FittedAverage.sample), score, asks(FittedAverage.score_samples)
     explain, summary, to_arviz = explain, summary, to_arviz  # documented in `bayesgen.inspection`
 
     def __sklearn_tags__(self):

@@ -1,21 +1,29 @@
-"""Settings of the averaged classifier, checked, the leaves of its columns, and the warnings of its fit."""
+"""Settings of the averaged classifier, checked, the leaves of its columns, and what is found in its fit."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
-from bayesgen.averaging import families
+from bayesgen.averaging import completion, families
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member_rows import Rows
-from bayesgen.core.errors import InputTypeError, listed, warn
-from bayesgen.core.names import by_name
-from bayesgen.estimators.settings import known_classes, leaf_of, warn_of_constant_columns
+from bayesgen.averaging.outside import Given, refuse_changed
+from bayesgen.averaging.view import refuse_large
+from bayesgen.core.errors import Argument, InputTypeError, listed
+from bayesgen.estimators.settings import check_scale, leaf_of
 from bayesgen.models import DirichletCategorical, MarkovChain, NaiveBayes
+from bayesgen.numerics import folds
 from bayesgen.numerics.checks import check_flag
-from bayesgen.tables import arrays
-from bayesgen.tables.groups import warn_of_names, warn_of_undivided
+from bayesgen.tables import arrays, wild
+from bayesgen.tables.findings import ANSWERS, Finding, findings, of_wild
+from bayesgen.tables.groups import naming, undivided
+from bayesgen.tables.learned_rows import LearnedRows
 from bayesgen.tables.repeats import Repeats, repeats
+
+_WRITTEN = 1_000_000  # rows by their weights up to which they are written out
 
 
 def check_settings(classifier) -> None:
@@ -30,26 +38,69 @@ def check_settings(classifier) -> None:
     families.chosen(classifier.members, classifier.get_params(deep=False))
 
 
-def concentration_of(classifier) -> np.ndarray:
-    """Return the Dirichlet concentration of each class, (K,); raise where it, or ``priors``, do not fit the classes."""
-    classes, expected = classifier.classes_, "a number > 0 for each of the classes"
-    value = _numbers(by_name("class_concentration", classifier.class_concentration, classes, expected=expected))
-    if value.shape not in ((), classes.shape) or not (value > 0).all():
+def written_out(learned: LearnedRows) -> tuple[LearnedRows, str, bool]:
+    """Return the rows as often as they count, what leaves with a row, and True if weights count too many to write."""
+    weight = learned.weight
+    times = None if weight is None or learned.shared else folds.times(weight)
+    if times is None:
+        return learned, "rows" if weight is None else "whole rows", False
+    counted = bool(times.sum() > _WRITTEN)
+    return learned if counted else learned.repeated(times), "rows that weights count", counted
+
+
+def given_members(classifier, learned: LearnedRows) -> Given | None:
+    """Return what members of the user's learn from, the rows as they came, or None; raise where they cannot."""
+    schema, names = classifier.schema_, [name for name, _ in families.pairs(classifier.members)]
+    if not names:
+        return None
+    if learned.shared:
+        raise ValueError("members of your own take one label a row, and y has shares: give no such members")
+    if leaves := [column for block in arrays.leaves(schema) for column in block.columns]:
         raise ValueError(
-            f"class_concentration must be a number > 0, or one for each of the {len(classes)} classes "
-            f"{listed(classes)}; got {classifier.class_concentration!r}"
+            f"members={listed(names)} are classifiers of your own, which see no columns with leaves "
+            f"({listed(leaves)}): give either these members, or features"
         )
-    if classifier.priors is not None:
-        known_classes(classifier.priors, classes)  # or raise
-    return np.broadcast_to(value, classes.shape).copy()
+    refuse_changed(names, learned.table, schema)
+    labels = learned.classes[learned.codes]
+    return Given(learned.table, labels, learned.classes, learned.weight, schema, tuple(classifier.constant_))
 
 
-def _numbers(value) -> np.ndarray:
-    """Return a setting as an array of floats; NaN, which no check lets pass, where it holds no numbers."""
-    try:
-        return np.asarray(value, float)
-    except (TypeError, ValueError):
-        return np.array(np.nan)
+def member_rows(classifier, learned: LearnedRows, counted: bool) -> tuple[Rows, list[Finding]]:
+    """Return the rows as members take them, each under the class of its largest share, and their wild entries.
+
+    Expected values stand for these, where the user does not ask to keep them.
+    """
+    schema, constant, n = classifier.schema_, classifier.constant_, len(learned.codes)
+    names, alone = arrays.numbers(schema, constant), learned.group is None and learned.shared
+    refuse_large(len(learned.stacked()[1]), len(names), len(learned.classes))
+    rows = Rows(
+        *arrays.numbers_and_codes(schema, learned.blocks, constant, arrays.LARGEST),
+        learned.likely,
+        np.ones(n) if learned.weight is None else learned.weight,
+        tuple(arrays.levels(schema, constant)),
+        len(learned.classes),
+        np.arange(n) if alone else learned.group,
+        arrays.entries(schema, learned.blocks),
+        shared=alone,
+        counted=counted,
+    )
+    far, keep = wild.find(rows.x, rows.codes), classifier.wild == "keep"
+    kind, given = "wild kept" if keep else "wild completed", [name for name, _ in families.pairs(classifier.members)]
+    found = [*of_wild(far, rows.x, names, learned.places, schema.dates, kind, given)]
+    return completion.completed(rows, far, classifier.bend) if found and not keep else rows, found
+
+
+def leaving_together(learned: LearnedRows, rows: Rows) -> tuple[Rows, Any, Repeats]:
+    """Return the rows, one for each share, with what leaves together and is worth; their places; and repeats."""
+    found = repeats((*rows.x.T, *rows.c.T, *(() if rows.e is None else rows.e.T)), rows.codes)
+    copies, together, places = found.copies is not None and learned.group is None, rows.shared, learned.places
+    if copies:
+        rows = replace(rows, group=found.copies, shared=False)
+    if learned.shared:
+        row, code, votes = learned.stacked()
+        rows, places = replace(rows.take(row, votes), codes=code), np.asarray(places)[row]
+    worth = folds.effective(rows.weight, rows.group if together or copies else None)
+    return rows if rows.counted else replace(rows, each=worth / len(rows)), places, found
 
 
 def learn_leaves(classifier, rows: Rows) -> ColumnModels | None:
@@ -70,52 +121,31 @@ def learn_leaves(classifier, rows: Rows) -> ColumnModels | None:
     single = [block.name for block in blocks if block.single]
     leaves = ColumnModels.of(model, single, rows.e, rows.codes, rows.weight)
     leaves.settled()  # or raise, before anything is learned
-    warn_of_constant_columns(replace(classifier.schema_, blocks=blocks), leaves.statistics)
+    check_scale(replace(classifier.schema_, blocks=blocks), leaves.statistics)
     return leaves
 
 
-def of_wild(setting: str, given) -> tuple[str, str]:
-    """Return what becomes of wild entries, and the cure, in words; ``given`` are names of classifiers of the user's."""
-    if setting == "keep":
-        return "it is learned from as it is, as wild='keep' asks", ""
-    done = "it is taken as missing, and what its class and row let expect stands for it"
-    done += f" (members={listed(given)}, classifiers of your own, learn from it as it is)" if given else ""
-    return (
-        f"{done}. Mend it or give NaN",
-        "; if it is right, give wild='keep', or the logarithm or the ranks of the column",
-    )
-
-
-def repeats_of(rows: Rows) -> Repeats:
-    """Return the rows that repeat another."""
-    leaves = () if rows.e is None else rows.e.T
-    return repeats((*rows.x.T, *rows.c.T, *leaves), rows.codes)
-
-
-def warn_of_fit(classifier, rows: Rows, found: Repeats | None) -> None:
-    """Warn of columns that say nothing, gaps that are filled, scores that gain nothing, copies, and lost groups."""
-    scores, classes = classifier.scores_, classifier.classes_
-    if classifier.constant_:
-        warn(
-            f"columns {listed(classifier.constant_)} hold one value or none: they are no sign of the class, and left "
-            "out"
-        )
+def findings_of_fit(classifier, learned: LearnedRows, rows: Rows, found: Repeats) -> Iterator[Finding]:
+    """Find columns that say nothing, gaps that are filled, scores that gain nothing, copies, and lost groups."""
+    schema, scores, constant = classifier.schema_, classifier.scores_, classifier.constant_
+    numbers = ("answers",) if hasattr(classifier, "feature_names_in_") and classifier.features == "auto" else ANSWERS
+    sums = getattr(classifier.average_.leaves, "statistics", None)
+    yield from findings(schema, sums, learned, classifier.classes_, {*numbers, "wild", "repeats"})
+    if constant:
+        yield Finding("constant", tuple(constant))
     numeric = classifier.average_.modelling("numbers")
     if any(members.keeps_rows and members.view.filling is not None for members in numeric):
-        warn(
-            "numeric columns are many and have gaps: for the full and shared covariances these are filled by the "
-            "means of their class. At prediction they are integrated out"
-        )
-    if len(classes) > 1 and scores["nested"] <= scores["base_rate"]:
-        warn(
-            "no member predicts rows left out better than the class prior alone: the columns may say nothing of "
-            "the class, or there are too few rows to tell"
-        )
-    if found is not None and found.unlikely:
-        warn(found.told("groups="))
-    if rows.group is None:
-        schema = classifier.schema_
-        names = arrays.numbers(schema, classifier.constant_) + arrays.categories(schema, classifier.constant_)
-        warn_of_names(names, (*rows.x.T, *rows.c.T), rows.codes)
-    else:
-        warn_of_undivided(classes, rows.codes, rows.group)
+        yield Finding("filled")
+    if len(classifier.classes_) > 1 and scores["nested"] <= scores["base_rate"]:
+        yield Finding("nothing gained")
+    if learned.group is None and found.unlikely:
+        yield Finding("repeats left out", value=found, cure=found.told())
+    if rows.group is not None:
+        if len(alone := undivided(classifier.classes_, rows.codes, rows.group)):
+            yield Finding("undivided", value=alone.tolist())
+        return
+    names = arrays.numbers(schema, constant) + arrays.categories(schema, constant)
+    for name, values in zip(names, (*rows.x.T, *rows.c.T), strict=True):
+        if count := naming(name, values, rows.codes):
+            cure = Argument("groups", name, f"groups=X[{name!r}]")
+            yield Finding("naming", (name,), cure=cure, facts={"rows": len(values), "count": count})

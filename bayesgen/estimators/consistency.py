@@ -21,8 +21,8 @@ from bayesgen.tables import arrays, design
 from bayesgen.tables.schema import Schema
 
 
-def _check_columns(estimator) -> None:
-    """Check columns, classes and schema."""
+def check_parts(estimator, models: tuple[type, ...]) -> None:
+    """Raise where the parts of an estimator do not fit each other; its model is one of ``models``."""
     width = estimator.n_features_in_
     require_fit(type(width) is int and width > 0, "n_features_in_ is no number of columns")
     if hasattr(estimator, "feature_names_in_"):
@@ -39,6 +39,10 @@ def _check_columns(estimator) -> None:
     taken = [column for block in schema.blocks for column in block.columns]
     require_fit(len({*schema.columns}) == len(schema.columns) == width, f"schema_ has not {width} columns")
     require_fit({*taken} <= {*schema.columns} and len({*taken}) == len(taken), "schema_ names a column twice, or none")
+    if not models:
+        return _check_average(estimator)
+    _check_posterior(estimator, models)
+    return _check_regression(estimator) if hasattr(estimator, "centre_") else _check_generative(estimator)
 
 
 def _check_posterior(estimator, models: tuple[type, ...]) -> None:
@@ -65,10 +69,7 @@ def _check_draws(posterior) -> None:
         _check_draws(posterior.warmup)
 
 
-def check_generative(estimator, models: tuple[type, ...]) -> None:
-    """Raise where the parts of a generative classifier do not fit each other; its model is one of ``models``."""
-    _check_columns(estimator)
-    _check_posterior(estimator, models)
+def _check_generative(estimator) -> None:
     schema, model, posterior = estimator.schema_, estimator.model_, estimator.posterior_
     labels = estimator.classes_.tolist()
     require_fit(getattr(estimator, "unseen", "error") in ("error", "missing"), "unseen is no setting")
@@ -83,7 +84,7 @@ def check_generative(estimator, models: tuple[type, ...]) -> None:
             same = prior == learned if leaf.proper else prior[1] == learned[1]
             require_fit(same, f"the shapes of prior and posterior of {name!r}")
     rows = {name: _possible(model.leaves[name], empty) for name, empty in schema.nothing().items()}
-    _check_prediction(posterior, estimator.as_model_takes(rows), (1, len(labels)))
+    _check_prediction(posterior, rows, (1, len(labels)))
 
 
 def _check_leaves(model, statistics, blocks, labels) -> None:
@@ -107,11 +108,8 @@ def _shapes(leaf, groups=()) -> tuple:
     return type(leaf), (*groups, *leaf.batch_shape), of_feature
 
 
-def check_regression(estimator, models: tuple[type, ...]) -> None:
-    """Raise where the parts of a linear estimator do not fit each other; its model is one of ``models``."""
-    _check_columns(estimator)
+def _check_regression(estimator) -> None:
     estimator._check_settings()
-    _check_posterior(estimator, models)
     labels, names = getattr(estimator, "classes_", None), design.names(estimator.schema_)
     width = len(names)
     for each in (estimator.model_, estimator.posterior_.model):
@@ -119,8 +117,13 @@ def check_regression(estimator, models: tuple[type, ...]) -> None:
         require_fit(
             labels is None or list(each.classes) == labels.tolist(), "the model has other classes than classes_"
         )
-    sizes = {"columns": width, "line": width + 1}
-    for name, axes in ({"centre_": "columns", "scale_": "columns"} | estimator._axes(sizes)).items():
+    sizes, told = {"columns": width, "line": width + 1}, {"coef_": "columns", "intercept_": ""}
+    if hasattr(estimator, "cuts_"):
+        sizes["cuts"], told = len(estimator.classes_) - 1, {"coef_": "columns", "cuts_": "cuts"}
+    elif labels is not None:
+        sizes["scores"] = 1 if len(labels) == 2 else len(labels)
+        told = {"coef_": "scores columns", "intercept_": "scores"}
+    for name, axes in ({"centre_": "columns", "scale_": "columns"} | told).items():
         check_array(name, getattr(estimator, name), axes, sizes)
     require_fit((estimator.scale_ > 0).all(), "scale_ is not positive")
     row, statistics = np.zeros((1, width)), estimator.statistics_
@@ -146,9 +149,7 @@ def _check_prediction(posterior, row, shape) -> None:
     require_fit(density.shape == shape, "the posterior predicts no such classes")
 
 
-def check_average(estimator) -> None:
-    """Raise where the parts of an averaged classifier do not fit its columns and classes, or one another."""
-    _check_columns(estimator)
+def _check_average(estimator) -> None:
     schema, fitted, left_out = estimator.schema_, estimator.average_, estimator.constant_
     numeric = isinstance(left_out, dict) and {*left_out} <= {*arrays.numbers(schema), *arrays.categories(schema)}
     require_fit(numeric and all(isinstance(v, float) for v in left_out.values()), "constant_ are no numbers")

@@ -1,16 +1,16 @@
 """The estimator of Gaussian discriminant analysis: each row is one vector, with a covariance of some structure."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import registry
+from bayesgen.estimators.estimator import Held, decision_function
 from bayesgen.estimators.labelled import LabelledClassifier
 from bayesgen.estimators.settings import class_prior
 from bayesgen.inference import Exact, named
 from bayesgen.inspection.boundary import mean_scores
+from bayesgen.inspection.one_model import FittedModel
 from bayesgen.models import GaussianDiscriminant, SeparationPrior
 from bayesgen.models.model import Hyperparameters
 from bayesgen.models.structures import structure
@@ -56,38 +56,24 @@ class GaussianDiscriminantClassifier(LabelledClassifier):
     0.98
     """
 
-    _models = (GaussianDiscriminant,)
+    fitted_ = Held(FittedModel, (GaussianDiscriminant,))
 
     covariance: str = "full"
     shared: bool = False
     prior: str | Hyperparameters = "weak"
 
-    @property
-    def coef_(self) -> np.ndarray:
-        """Mean weights of the linear scores."""
-        return self._linear[0]
-
-    @property
-    def intercept_(self) -> np.ndarray:
-        """Mean intercepts of the linear scores."""
-        return self._linear[1]
+    coef_ = property(lambda self: self._linear[0], doc="Mean weights of the linear scores.")
+    intercept_ = property(lambda self: self._linear[1], doc="Mean intercepts of the linear scores.")
 
     @property
     def _linear(self):
-        check_is_fitted(self)
-        model: Any = self.model_
-        if not model.linear:
+        held = self.fitted_
+        if not held.model_.linear:
             raise AttributeError("coef_ and intercept_ are those of linear scores: of Gaussians with shared=True")
-        scores = mean_scores(self.posterior_, seed=self.random_state)
+        scores = mean_scores(held.posterior_, seed=self.random_state)
         return [of_class[1:] - of_class[:1] if len(of_class) == 2 else of_class for of_class in scores]
 
-    def decision_function(self, X) -> np.ndarray:
-        """Return scores whose largest marks the predicted class, in the shapes of scikit-learn's linear classifiers.
-
-        For two classes the log odds of the second, (n,); else log probabilities, (n, K).
-        """
-        log_p = self.predict_log_proba(X)
-        return log_p[:, 1] - log_p[:, 0] if log_p.shape[1] == 2 else log_p
+    decision_function = decision_function
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -106,14 +92,11 @@ class GaussianDiscriminantClassifier(LabelledClassifier):
         blocks = (Block("gaussian", table.columns, False, "gaussian"),)
         return Schema(table.columns, blocks, library=table.library).as_written(table)
 
-    def as_model_takes(self, blocks):
-        return blocks["gaussian"]
-
     @property
     def _weak(self):
         return isinstance(self.prior, str) and self.prior != "reference"
 
-    def template(self, schema):
+    def _template(self, schema):
         columns, prior, form = schema.columns, self.prior, structure(self.covariance)
         if isinstance(prior, Hyperparameters):
             prior = prior.for_columns(columns)
@@ -123,5 +106,5 @@ class GaussianDiscriminantClassifier(LabelledClassifier):
             prior = form.reference_leaf(bool(self.shared))
         elif self._weak:
             prior = form.template(bool(self.shared))
-        classes = class_prior(self)
+        classes = class_prior(self, self.priors)
         return GaussianDiscriminant(classes, prior, self.covariance, self.shared, columns={"gaussian": columns})

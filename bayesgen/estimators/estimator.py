@@ -4,12 +4,12 @@ import abc
 import contextlib
 import dataclasses
 import functools
+import operator
 import threading
-from collections.abc import Mapping
-from typing import Any, Self, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
-from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -21,11 +21,7 @@ from bayesgen.files.container import VERSION
 from bayesgen.inference import named
 from bayesgen.inspection.fitted import Fitted
 from bayesgen.inspection.probabilities import predict_proba_draws, predict_proba_interval
-from bayesgen.numerics.checks import check_count
-from bayesgen.numerics.draws import generator
-from bayesgen.tables.labels import class_codes, class_labels
-from bayesgen.tables.schema import side_by_side
-from bayesgen.tables.shares import Shares, labels_or_shares
+from bayesgen.tables.learned_rows import labels_of
 from bayesgen.tables.table import Table
 
 
@@ -64,15 +60,61 @@ def _parts(value) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if not field.kw_only}
 
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 _FORMAT = "_bayesgen_format"
 _learning: dict[int, int] = {}  # the thread in which an estimator learns, by the estimator's `id`
 _lock = threading.Lock()
 
 
+class Held:
+    """The attribute ``fitted_`` of estimators of one class: the record of what one has learned, which questions take.
+
+    Its model is one of ``models``. Fitting sets what the record needs, and ``names``, which a file holds; what is
+    ``optional`` at times.
+    """
+
+    def __init__(self, kind: type[Fitted], models: tuple[type, ...], *names: str, optional: tuple[str, ...] = ()):
+        self._kind, self._models, fields = kind, models, dataclasses.fields(kind)
+        needed = [field.name for field in fields if field.default is dataclasses.MISSING]
+        self._fields, self.names = [field.name for field in fields], ("n_features_in_", *needed, *names)
+        self.optional = ("feature_names_in_", *optional)
+
+    def __get__(self, estimator, owner=None) -> Any:
+        if estimator is None:
+            return self
+        known = vars(estimator)
+        if "schema_" not in known:
+            check_is_fitted(estimator, "schema_")
+        known = {name: known[name] for name in self._fields if name in known}
+        return self._kind(**known, estimator=type(estimator).__name__)
+
+    def check(self, estimator) -> None:
+        """Raise if parts of an estimator that were read from a file do not fit each other."""
+        from bayesgen.estimators import consistency  # with all of the average, which only files need
+
+        consistency.check_parts(estimator, self._models)
+
+
+def held(name: str, doc: str) -> Any:
+    """Return a property of estimators that is one of their record."""
+    return property(operator.attrgetter(f"fitted_.{name}"), doc=doc)
+
+
+def asks(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[Any, _P], _R]:
+    """Return a method of records as a method of the estimators that hold them."""
+
+    @functools.wraps(method)
+    def ask(self, *args: _P.args, **options: _P.kwargs) -> _R:
+        return getattr(self.fitted_, method.__name__)(*args, **options)
+
+    return ask
+
+
 _has_probabilities = available_if(lambda estimator: hasattr(estimator, "predict_proba"))  # regressions have none
 
 
-class Estimator(BaseEstimator, Fitted, abc.ABC):
+class Estimator(BaseEstimator, abc.ABC):
     """An estimator that reads tables."""
 
     def save(self, path) -> None:
@@ -165,24 +207,19 @@ class Estimator(BaseEstimator, Fitted, abc.ABC):
             if (value := getattr(self, name)) not in allowed:
                 raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")
 
-    def table(self, X, reset=False):
-        table = Table(X)
-        if not self._knows(table, reset):
-            validate_data(self, table.native, reset=reset, skip_check_array=True)  # pyright: ignore[reportArgumentType]  # no stubs
-        return table
+    fitted_: Held  # the record of what was learned
+    classes_: np.ndarray  # of classifiers
 
-    def _knows(self, table, reset: bool) -> bool:
-        """Return True if the columns are those of fit, or are learned here; scikit-learn checks the other cases."""
-        names = table.names
-        if names is not None and set(map(type, names)) != {str}:
-            return False
-        if reset:
-            self._expect(table.columns, names is not None)
-            return True
-        known = getattr(self, "feature_names_in_", None)
-        if names is None or known is None:
-            return names is None and known is None and self.n_features_in_ == len(table.columns)
-        return known.tolist() == names
+    def table(self, X, reset=False) -> Table:
+        """Return rows as a `Table` of the columns of the fit; with ``reset`` its columns are expected from now on."""
+        if not reset:
+            return self.fitted_.table(X)
+        table = Table(X)
+        if table.names is None or set(map(type, table.names)) == {str}:
+            self._expect(table.columns, table.names is not None)
+        else:  # scikit-learn has the words
+            validate_data(self, table.native, reset=True, skip_check_array=True)  # pyright: ignore[reportArgumentType]  # no stubs
+        return table
 
     def _expect(self, columns, named: bool) -> None:
         """Expect these columns from now on: keep their number and, where the rows have them, their names."""
@@ -198,54 +235,18 @@ class Estimator(BaseEstimator, Fitted, abc.ABC):
         The data are the rows and their classes, as a sequence; for a regression the target given the columns, as they
         are standardised. Priors that follow the data make it an empirical Bayes quantity.
         """
-        check_is_fitted(self)
-        if "model_" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no log_evidence_: it is not one model")
-        model, statistics, posterior = (vars(self)[name] for name in ("model_", "statistics_", "posterior_"))
-        if getattr(statistics, "decayed", False):
-            raise AttributeError(
-                "log_evidence_ is that of whole rows, each of one class, and some were made to count less by decay(), "
-                "or have shares of the classes as labels"
-            )
-        problem = "not every part of the model is conjugate"
-        if model.conjugate:
-            try:
-                return float(model.log_evidence(statistics))
-            except ValueError as error:  # such as gaps in a full covariance; hasattr() then answers
-                problem = str(error)
-        if posterior.kind != "exact" and hasattr(posterior, "log_evidence"):  # an exact one has been asked
-            return posterior.log_evidence
-        estimated = "; inference='laplace' estimates it" if model.proper else ""
-        raise AttributeError(f"log_evidence_ has no closed form here: {problem}{estimated}")
-
-    def read_for_draws(self, X):
-        return cast(Any, self).posterior_.check(self.read(X))
+        return self.fitted_.log_evidence_
 
     predict_proba_draws = _has_probabilities(predict_proba_draws)
     predict_proba_interval = _has_probabilities(predict_proba_interval)
     export = _has_probabilities(export)
     to_page = _has_probabilities(to_page)
 
-    def like_fit(self, columns):
-        if not hasattr(self, "feature_names_in_"):
-            return side_by_side(columns.values())
-        library: Any = self.schema_.library
-        if library != "pandas":
-            import narwhals as nw
-
-            return nw.from_dict({name: c.tolist() for name, c in columns.items()}, backend=library).to_native()
-        import pandas as pd
-
-        return pd.DataFrame(columns)
-
 
 @functools.cache
 def _parameters(of: type[Estimator]) -> list[str]:
     """Return the names of an estimator's parameters, read from the signature; clones need them often."""
     return of._get_param_names()
-
-
-# Methods of the classifiers that have a density of a row, which write ``predict_joint_log_proba`` and ``_draw``.
 
 
 def score(self, X, y, sample_weight=None) -> float:
@@ -262,39 +263,17 @@ def score(self, X, y, sample_weight=None) -> float:
     """
     from sklearn.metrics import accuracy_score
 
-    y = labels_or_shares(y, default=self.classes_)
-    if isinstance(y, Shares):
-        _, predicted = class_codes(self.predict(X), self.classes_)
-        shares = y.among(self.classes_.tolist())
-        return float(np.average(shares[np.arange(len(y)), predicted], weights=sample_weight))
-    return float(accuracy_score(class_labels(y), self.predict(X), sample_weight=sample_weight))
+    y, predicted = labels_of(y, self.classes_), self.predict(X)
+    if y.ndim == 2:
+        return float(np.average(y[predicted[:, None] == self.classes_], weights=sample_weight))
+    return float(accuracy_score(y, predicted, sample_weight=sample_weight))
 
 
-@np.errstate(under="ignore")
-def score_samples(classifier, X):
-    """Return the log density log p(x) of each row, (n,), summed over classes: low where nothing like it was seen."""
-    return logsumexp(classifier.predict_joint_log_proba(X), axis=1)
+def decision_function(self, X) -> np.ndarray:
+    """Return scores, the largest for the predicted class: two classes (n,), positive for the second; else (n, K).
 
-
-def sample(classifier, n_samples: int = 1):
-    """Draw rows with their classes from the posterior predictive, each from a draw of the posterior of its own.
-
-    An averaged classifier draws from its untempered members, stacked on log p(x, t) of rows left out.
-
-    Parameters
-    ----------
-    n_samples : int, default 1
-        Number of rows.
-
-    Returns
-    -------
-    X : DataFrame or array, shape (n_samples, columns)
-        A DataFrame where the fit had column names; dates are of the type datetime64, in UTC. A column that was constant
-        at the fit has this value.
-    y : array, shape (n_samples,)
-        Class labels.
+    They are the log odds of two classes, which for a logistic point estimate are intercept + x coefficients, and log
+    probabilities of more.
     """
-    check_is_fitted(classifier)
-    check_count("n_samples", n_samples)
-    blocks, codes = classifier._draw(n_samples, generator(classifier.random_state))
-    return classifier.like_fit(classifier.schema_.write(blocks)), classifier.classes_[codes]
+    log_p = self.predict_log_proba(X)
+    return log_p[:, 1] - log_p[:, 0] if log_p.shape[1] == 2 else log_p

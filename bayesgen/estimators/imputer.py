@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.inspection.missing import draw_table, impute
 from bayesgen.numerics.checks import check_flag
-from bayesgen.tables.labels import class_codes, some_labels
+from bayesgen.tables.learned_rows import codes_or_none
 from bayesgen.tables.table import Table
 
 
@@ -75,9 +75,8 @@ class Imputer(TransformerMixin, BaseEstimator):
                 warnings.filterwarnings("ignore", "y holds one class only")
                 y = np.zeros(len(Table(X)), int)
             self.classifier_.set_params(random_state=self.random_state).fit(X, y)
-        labels, place = some_labels(y, 0)
-        labelled = (place >= 0).all()  # else the classes are drawn too
-        self._codes = class_codes(labels, self.classifier_.classes_)[1] if labelled else None
+        codes = codes_or_none(y, self.classifier_.classes_, 0)
+        self._codes = codes if (codes >= 0).all() else None  # the classes are drawn too
         self.n_features_in_ = self.classifier_.n_features_in_
         if hasattr(self.classifier_, "feature_names_in_"):
             self.feature_names_in_ = self.classifier_.feature_names_in_

@@ -1,33 +1,21 @@
 """The generative classifiers whose rows all have a class: fits of a table, of its pieces, and of sums."""
 
 import abc
-from typing import ClassVar, Literal, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputError, listed
 from bayesgen.estimators import settings, streaming
 from bayesgen.estimators.additive import Additive
-from bayesgen.estimators.generative import GenerativeClassifier
+from bayesgen.estimators.generative import TOLD, GenerativeClassifier
 from bayesgen.models.class_program import ClassStatistics
-from bayesgen.tables.groups import group_codes
-from bayesgen.tables.labels import (
-    class_codes,
-    class_labels,
-    counted_rows,
-    declared_classes,
-    existing,
-    warn_of_labels,
-    warn_of_weightless,
-)
-from bayesgen.tables.repeats import warn_of_repeats
+from bayesgen.tables.learned_rows import LearnedRows, declared_classes
 from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Schema
-from bayesgen.tables.shares import Shares, check_all_shared, for_fit, labels_or_shares, most, vote_weight
 from bayesgen.tables.table import numbered
-from bayesgen.tables.wild import warn_of_wild
 
 _UNKNOWN = "LatentClassClassifier(model=...) learns from rows without a label, and from labels that may be wrong"
 
@@ -60,20 +48,12 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
             How many votes the shares of a row are worth; default 1. With the number of raters it is one row a vote.
         """
         with self._whole():
-            y, sample_weight = for_fit(y, classes, sample_weight, label_weight)
-            labels = class_labels(y)
-            group_codes(groups, len(labels), sample_weight)  # or raise
-            table, chosen, weight = existing(self.table(X, reset=True), labels, sample_weight)
-            schema = self._learn_schema(table)
-            self.classes_, codes = class_codes(chosen)
-            check_all_shared(codes, self.classes_, weight)
-            warn_of_weightless(labels, self.classes_, sample_weight)
-            blocks = schema.read(table)
-            self._learn(schema, *self._summarise(schema, blocks, codes, weight))
-            self._temper(X, labels, sample_weight, groups)
-        warn_of_labels(self.classes_, most(codes), schema, blocks)
-        warn_of_wild(schema, blocks, most(codes), counted_rows(len(labels), sample_weight))
-        warn_of_repeats(schema, blocks, most(codes))
+            rows = LearnedRows.read(self.table(X, reset=True), y, sample_weight, groups, classes, label_weight)
+            schema, self.classes_ = self._learn_schema(rows.table), rows.classes
+            rows = replace(rows, blocks=schema.read(rows.table))
+            self._learn(schema, *self._summarise(schema, rows))
+            self._temper(rows)
+        self._tell_findings(rows)
         return self
 
     @available_if(settings.sums_suffice)
@@ -106,22 +86,21 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         """
         with self._whole():
             first = not hasattr(self, "statistics_")
-            y = labels_or_shares(y, classes, None if first else self.classes_)
-            sample_weight = vote_weight(y, sample_weight, label_weight)
-            table, y, weight = existing(self.table(X, reset=first), class_labels(y), sample_weight)
-            if first and classes is None and isinstance(y, Shares):
-                classes = y.names
-            if first and classes is None:
+            names = getattr(self, "classes_", None) if classes is None else classes
+            given: dict[str, Any] = {"votes": label_weight, "default": names, "whole": False}
+            rows = LearnedRows.read(self.table(X, reset=first), y, sample_weight, **given)
+            if first and classes is None and not rows.shared:
                 raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
-            if first:
-                self.classes_ = declared_classes(classes)
-            elif classes is not None and not np.array_equal(declared_classes(classes), self.classes_):
-                raise ValueError(f"classes are {listed(self.classes_)} since the first call; got {listed(classes)}")
-            _, codes = class_codes(y, self.classes_)
-            schema = self._learn_schema(table) if first else self.schema_.of_more()
-            template, statistics = self._summarise(schema, schema.read(table), codes, weight)
+            declared = declared_classes(rows.classes if names is None else names)
+            if not first and not np.array_equal(declared, self.classes_):
+                raise ValueError(f"classes are {listed(self.classes_)} since the first call; got {listed(declared)}")
+            self.classes_, rows = declared, rows.among(declared)
+            schema = self._learn_schema(rows.table) if first else self.schema_.of_more()
+            rows = replace(rows, blocks=schema.read(rows.table))
+            template, statistics = self._summarise(schema, rows)
             self._learn(schema, template, statistics if first else self.statistics_ + statistics)
             self._temper()
+        self._tell_findings(rows, () if first else TOLD.get(self, ()))
         return self
 
     def fit_statistics(self, schema: Schema, statistics: ClassStatistics | Literal[0], classes) -> Self:
@@ -156,17 +135,15 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
 
     @property
     def total_weight_(self):
-        check_is_fitted(self)
-        return float(self.statistics_.classes.sums.sum())
+        return float(self.fitted_.statistics_.classes.sums.sum())
 
     def _sums(self):
-        return self.statistics_
+        return self.fitted_.statistics_
 
-    def sum_rows(self, X, y, sample_weight):
-        labels = class_labels(labels_or_shares(y, default=self.classes_))
-        table, y, weight = existing(self.table(X), labels, sample_weight)
-        _, codes = class_codes(y, self.classes_)
-        return self._summarise(self.schema_, self.schema_.read(table), codes, weight)[1]
+    def _sum_rows(self, X, y, sample_weight):
+        rows = LearnedRows.read(self.table(X), y, sample_weight, default=self.classes_, whole=False)
+        rows = replace(rows.among(self.classes_), blocks=self.schema_.read(rows.table))
+        return self._summarise(self.schema_, rows)[1]
 
     def _signed(self):
         return {name for name, leaf in self.model_.leaves.items() if leaf.density_kind == "density"}
@@ -181,19 +158,21 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
             )
 
     def _learn_sums(self, sums, like):
-        self._learn_statistics(like.schema_.of_more(), sums, like.classes_, hasattr(like, "feature_names_in_"))
+        named = hasattr(like, "feature_names_in_")
+        self._learn_statistics(like.schema_.of_more(), sums, like.classes_, named, TOLD.get(like, ()))
 
-    def _learn_statistics(self, schema, statistics, classes, named: bool | None = None) -> None:
+    def _learn_statistics(self, schema, statistics, classes, named: bool | None = None, told=()) -> None:
         """Learn from sums under a schema; columns x0, x1, ... had no names where ``named`` does not tell."""
         self.classes_ = declared_classes(classes)
         if not np.array_equal(self.classes_, np.asarray(classes)):
             raise ValueError(f"classes must be distinct labels in order, got {listed(classes)}")
-        template = self.template(schema)
+        template = self._template(schema)
         settings.check_statistics(schema, statistics, self.classes_, template)
         unnamed = schema.columns == numbered(len(schema.columns))
         self._expect(schema.columns, not unnamed if named is None else named)
         self._learn(schema, template, statistics)
         self._temper()
+        self._tell_findings(told=told)
 
-    def _temper(self, *rows) -> None:
+    def _temper(self, rows: LearnedRows | None = None) -> None:
         """Learn the exponent of the features from the rows of fit, where there are any."""

@@ -1,21 +1,21 @@
 """The estimator of rows whose class is not known: mixtures, latent classes, few labels, wrong labels, raters."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import registry
-from bayesgen.core.errors import Argument, InputError, InputTypeError, InputWarning, listed, warn
+from bayesgen.core.errors import Argument, InputError, InputTypeError, listed
 from bayesgen.estimators.class_numbers import judged
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
+from bayesgen.estimators.estimator import Held, held
 from bayesgen.estimators.generative import GenerativeClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.inference import ML, Exact, Inference, resolve
 from bayesgen.inspection.class_profiles import class_profiles, left_out, membership, separating_columns, typical_rows
+from bayesgen.inspection.one_model import FittedLatent
 from bayesgen.inspection.summary import Summary
 from bayesgen.models import GaussianDiscriminant, LabelNoise, NaiveBayes, UnknownClasses, latent_classes
 from bayesgen.models.model import Hyperparameters
@@ -25,10 +25,9 @@ from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.draws import generator
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.posterior.arviz import tree
-from bayesgen.posterior.posterior import Posterior
-from bayesgen.tables.labels import counted_rows, existing, some_labels, warn_of_labels, warn_of_weightless
+from bayesgen.tables.findings import ANSWERS, Finding, tell
+from bayesgen.tables.learned_rows import LearnedRows, codes_or_none
 from bayesgen.tables.rows import fingerprint
-from bayesgen.tables.schema import warn_of_answers
 
 _TRIED = range(1, 8)  # numbers of classes that "auto" compares
 
@@ -104,10 +103,8 @@ class LatentClassClassifier(GenerativeClassifier):
     ['low', 'high']
     """
 
-    _models = (NaiveBayes, GaussianDiscriminant)
     _narrow = True  # False where numbers of classes are compared, under the weak prior of one class for each
-    fitted_names = (*GenerativeClassifier.fitted_names, "confusion_")
-    optional_names = (*GenerativeClassifier.optional_names, "class_numbers_")
+    fitted_ = Held(FittedLatent, (NaiveBayes, GaussianDiscriminant), "confusion_", optional=("class_numbers_",))
 
     model: str = "naive bayes"
     features: str | Mapping[Any, Any] = "auto"
@@ -139,33 +136,27 @@ class LatentClassClassifier(GenerativeClassifier):
         if match_to is not None and not hasattr(match_to, "predict_proba"):
             raise TypeError(f"match_to must be a fitted classifier, got {type(match_to).__name__}")
         with self._whole():
-            table = self.table(X, reset=True)
-            labels, place = some_labels(y, len(table))
-            table, place, weight = existing(table, place, sample_weight)
-            self.classes_ = self._named(labels[place[place >= 0]], X, sample_weight)
-            warn_of_weightless(labels, self.classes_, sample_weight)
-            codes = self._code(labels, place)
-            schema, known = self._learn_schema(table), codes >= 0
+            rows = LearnedRows.partly(self.table(X, reset=True), y, sample_weight)
+            self.classes_ = self._named(rows.classes, X, sample_weight)
+            rows = rows.among(self.classes_)
+            codes, known = rows.codes, rows.codes >= 0
+            schema = self._learn_schema(rows.table)
             if self.label_noise is not None and len(np.unique(codes[known])) < len(self.classes_):
                 raise ValueError("label_noise needs labels of every class, at which the search begins")
-            blocks = schema.read(table)
+            rows = replace(rows, blocks=schema.read(rows.table))
             if known.all() and self.label_noise is None:
-                template, statistics = self._summarise(schema, blocks, codes, weight)
+                template, statistics = self._summarise(schema, rows)
             else:
                 unsure = "have no label" if self.label_noise is None else "have labels that may be wrong"
                 self._refuse_exact(f"{len(codes) if self.label_noise else (~known).sum()} rows {unsure}")
-                template, rows = self.template(schema), self.as_model_takes(blocks)
-                statistics = UnknownClasses(template, self._confusion).statistics(
-                    rows, codes, weight, fingerprint(schema, self.classes_), self._narrow
-                )
-                other = None if match_to is None else match_to.predict_proba(X)
-                values = self._order(table) if other is None else other[counted_rows(len(other), sample_weight)]
+                template = self._template(schema)
+                given = rows.blocks, codes, rows.weight, fingerprint(schema, self.classes_)
+                statistics = UnknownClasses(template, self._confusion).statistics(*given, self._narrow)
+                values = self._order(rows.table) if match_to is None else match_to.predict_proba(X)[rows.places]
                 statistics = self._begun(template.with_prior(statistics), statistics, values, ~known)
             self._learn(schema, template, statistics)
             self._match()
-        if known.any() and len(self.classes_) > 1:
-            labelled = {name: values[known] for name, values in blocks.items()}
-            warn_of_labels(self.classes_, codes[known], schema, labelled)
+        self._tell_findings(rows)
         return self
 
     def _named(self, labels, X, sample_weight) -> np.ndarray:
@@ -182,17 +173,7 @@ class LatentClassClassifier(GenerativeClassifier):
             return named_classes(self.classes)
         if not len(labels):
             raise ValueError("y holds no label: give classes=, the number of the classes or their names")
-        return np.unique(labels)
-
-    def _code(self, labels, place) -> np.ndarray:
-        """Return the code of each row's label, -1 where there is none."""
-        position = {label: code for code, label in enumerate(self.classes_.tolist())}
-        if strange := sorted({label for label in labels.tolist() if label not in position}, key=str):
-            raise ValueError(
-                f"y holds the labels {listed(strange)}, which are not among classes, {listed(self.classes_)}"
-            )
-        codes = np.array([*map(position.get, labels.tolist()), -1])[place]
-        return np.zeros_like(codes) if len(position) == 1 else codes
+        return labels
 
     def _refuse_exact(self, rows: str) -> None:
         if isinstance(resolve(self.inference), Exact):
@@ -202,6 +183,10 @@ class LatentClassClassifier(GenerativeClassifier):
                 Argument("inference", "memberships"),
                 ", 'map', 'ml' or 'nuts'",
             )
+
+    @property
+    def _answers(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return ANSWERS if self.model == "naive bayes" else ()
 
     @property
     def _labelled(self) -> Any:
@@ -220,17 +205,12 @@ class LatentClassClassifier(GenerativeClassifier):
             value = getattr(self, name)
             if not isinstance(value, type(default)) or value != default:
                 raise ValueError(f"{name}={value!r:.100} is no setting of model={self.model!r}")
-        if self.model == "naive bayes":
-            warn_of_answers(table, self.features)
         return self._labelled._learn_schema(table)
 
-    def template(self, schema):
+    def _template(self, schema):
         labelled = self._labelled
         labelled.classes_ = self.classes_
-        return labelled.template(schema)
-
-    def as_model_takes(self, blocks):
-        return self._labelled.as_model_takes(blocks)
+        return labelled._template(schema)
 
     @property
     def _weak(self):
@@ -273,7 +253,7 @@ class LatentClassClassifier(GenerativeClassifier):
         found: Any = super()._infer(inference, UnknownClasses(model, self._confusion), statistics)
         if isinstance(resolve(inference), ML):
             _require_spread(model, found.params)
-            _warn_of_shrunk(statistics.heights)
+            _tell_of_shrunk(statistics.heights)
         if self.label_noise is not None:
             self.confusion_ = found.mean()[CONFUSION][None, None]
             if found.kind == "draws":
@@ -287,13 +267,7 @@ class LatentClassClassifier(GenerativeClassifier):
             samples = latent_classes.matched(self.model_, self.statistics_, posterior.samples)
             self.posterior_ = replace(posterior, samples=samples)
 
-    @property
-    def free_(self) -> np.ndarray:
-        """Classes that neither a label nor the prior tells apart, which are named by an order."""
-        check_is_fitted(self)
-        if not isinstance(self.statistics_, PartlyLabelled):
-            return self.classes_[:0]
-        return self.classes_[latent_classes.free(self.model_, self.statistics_)]
+    free_ = held("free_", "Classes that neither a label nor the prior tells apart, which are named by an order.")
 
     @property
     def starts_reached_(self) -> int | None:
@@ -301,8 +275,7 @@ class LatentClassClassifier(GenerativeClassifier):
 
         One of many says that others may find a better mode: give more ``starts``.
         """
-        check_is_fitted(self)
-        heights = getattr(self.statistics_, "heights", None)
+        heights = getattr(self.fitted_.statistics_, "heights", None)
         return None if heights is None else latent_classes.reached(heights)
 
     @property
@@ -313,18 +286,7 @@ class LatentClassClassifier(GenerativeClassifier):
         ``inference="laplace"`` estimates at one mode, times the number of ways to rename the `free_` classes, as many
         modes as there are: too small where the posterior has others that are worth as much. With one class it is exact.
         """
-        check_is_fitted(self)
-        if not isinstance(self.statistics_, PartlyLabelled):
-            return super().log_evidence_
-        exact = latent_classes.log_evidence(self.model_, self.statistics_)
-        if exact is not None:
-            return exact
-        estimated = getattr(self.posterior_, "log_evidence", None)
-        if estimated is None:
-            raise AttributeError(
-                "log_evidence_ is a sum over all labellings of the rows: inference='laplace' estimates it"
-            )
-        return float(estimated + math.lgamma(len(self.free_) + 1))
+        return self.fitted_.log_evidence_
 
     class_profiles, membership, separating_columns = class_profiles, membership, separating_columns
     typical_rows = typical_rows
@@ -338,16 +300,7 @@ class LatentClassClassifier(GenerativeClassifier):
             return left_out(self)
         return super().leave_one_out(X, y, sample_weight, groups)
 
-    @property
-    def posterior_with_labels_(self) -> Posterior:
-        """Posterior of the parameters of an `UnknownClasses`: with ``label_noise`` those of the labels too."""
-        check_is_fitted(self)
-        draws = self.posterior_.as_draws(generator(self.random_state))
-        samples = dict(draws.samples)
-        if self.confusion_ is not None:
-            lead = next(iter(samples.values())).shape[:2]
-            samples[CONFUSION] = np.broadcast_to(self.confusion_, (*lead, *self.confusion_.shape[2:]))
-        return replace(draws, model=UnknownClasses(self.model_, self._confusion), samples=samples)
+    posterior_with_labels_ = held("posterior_with_labels_", "Posterior of classes, and with ``label_noise`` of labels.")
 
     def to_arviz(self, X=None, y=None, draws: int | None = None):
         """Return the posterior as an ArviZ `xarray.DataTree`.
@@ -362,12 +315,11 @@ class LatentClassClassifier(GenerativeClassifier):
         draws : int, optional
             Number of draws, evenly apart in each chain; default: all.
         """
-        posterior: Any = self.posterior_with_labels_
-        posterior = posterior.thinned(draws)
+        posterior = self.posterior_with_labels_.thinned(draws)
         if X is None:
             return tree(posterior)
-        rows, lead = self.model_.check(self.read(X)), next(iter(posterior.samples.values())).shape[:2]
-        codes = self._code(*some_labels(y, count_rows(rows)))
+        rows, lead = self.model_.check(self.fitted_.read(X)), next(iter(posterior.samples.values())).shape[:2]
+        codes = codes_or_none(y, self.classes_, count_rows(rows))
         density = posterior.model.log_likelihood_rows(posterior.flat, posterior.model.beside(rows, codes))
         total = np.logaddexp.reduce(density, axis=1)
         if self.confusion_ is None:
@@ -432,14 +384,11 @@ def _require_spread(model, params) -> None:
         )
 
 
-def _warn_of_shrunk(heights) -> None:
-    """Warn where starts ended higher than the fit, at a variance of 0, so that the likelihood has no maximum."""
+def _tell_of_shrunk(heights) -> None:
+    """Tell where starts ended higher than the fit, at a variance of 0, so that the likelihood has no maximum."""
     if heights is not None and (count := int(np.isneginf(heights).sum())):
-        told = (
-            f"in {count} of {len(heights)} starts a class shrank onto rows of nearly one value, where the likelihood "
-            "grows without bound. This is the best of the other starts, and another random_state may give another: use "
-        )
-        warn(InputWarning(told, Argument("inference", "map"), ", whose prior keeps variances from 0"))
+        facts = {"shrunk": count, "starts": len(heights)}
+        tell([Finding("shrunk", cure=Argument("inference", "map"), facts=facts)])
 
 
 def _require_conjugate(model) -> None:

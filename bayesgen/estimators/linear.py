@@ -8,10 +8,9 @@ import abc
 import functools
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import DataError
 from bayesgen.core.statistics import DistantRows
@@ -28,10 +27,10 @@ from bayesgen.posterior.arviz import add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.posterior import ParameterDraws
 from bayesgen.tables import design
 from bayesgen.tables.batches import Source
-from bayesgen.tables.labels import existing
-from bayesgen.tables.rows import codes_among, split
+from bayesgen.tables.findings import ANSWERS, Finding, findings, tell
+from bayesgen.tables.learned_rows import LearnedRows
+from bayesgen.tables.rows import codes_among, split, stacked
 from bayesgen.tables.schema import Schema
-from bayesgen.tables.shares import stacked
 from bayesgen.tables.sources import source_like
 from bayesgen.tables.table import Table
 
@@ -55,28 +54,10 @@ class LinearEstimator(Estimator):
     inference: str | Inference = "nuts"
     random_state: Any = None
 
-    fitted_names = (
-        "n_features_in_",
-        "schema_",
-        "model_",
-        "statistics_",
-        "posterior_",
-        "centre_",
-        "scale_",
-        "coef_",
-        "intercept_",
-    )
-    _models: ClassVar[tuple[type, ...]]  # that it may have
-
-    def check_parts(self):
-        from bayesgen.estimators import consistency  # with all of the average, which only files need
-
-        consistency.check_regression(self, self._models)
-
-    def _rows(self, X, y, sample_weight):
-        """Return names of the columns, and rows of weight > 0, standardised, with target and weights (None: all 1)."""
+    def _standardised(self, rows: LearnedRows) -> tuple[tuple[str, ...], np.ndarray]:
+        """Return names of the columns of the score, and the rows, standardised (n, D)."""
         self._check_settings()
-        table, y, weight = existing(self.table(X, reset=True), y, sample_weight)
+        table, weight = rows.table, rows.weight
         self.schema_ = design.learn(table)
         x = design.read(self.schema_, table)
         x = design.filled(self.schema_, x, _means(x, weight) if self._fills else None)
@@ -84,7 +65,14 @@ class LinearEstimator(Estimator):
         if self.standardize:
             self.centre_, self.scale_ = self._centre_and_scale(x, weight)
         z = (x - self.centre_) / self.scale_
-        return design.names(self.schema_), z, y.copy(), weight  # rows are kept: not those the user may change
+        return design.names(self.schema_), z
+
+    def _tell_findings(self, rows: LearnedRows, z) -> None:
+        """Tell what the rows, also standardised (n, D), hold that may not be as meant."""
+        rows, classes = replace(rows, blocks=self.schema_.read(rows.table)), getattr(self, "classes_", ())
+        tell(findings(self.schema_, None, rows, classes, ANSWERS))
+        if self.standardize and len(classes) and (same := np.flatnonzero((z == z[0]).all(0))).size:
+            tell([Finding("constant", tuple(self.model_.columns[j] for j in same))])
 
     _fills = False  # True: a missing entry becomes the mean of its column
     _through_zero = False  # True: the score has no intercept
@@ -102,32 +90,10 @@ class LinearEstimator(Estimator):
             varies = (deviation > 8 * np.finfo(float).eps * np.abs(mean)) & ~np.asarray(unscaled)
             self.centre_, self.scale_ = mean, np.where(varies, deviation, 1.0)
 
-    def _axes(self, sizes) -> dict[str, str]:
-        """Return the axes of what is told of scores, by attribute, and note the number of scores."""
-        if (labels := getattr(self, "classes_", None)) is None:
-            return {"coef_": "columns", "intercept_": ""}
-        sizes["scores"] = 1 if len(labels) == 2 else len(labels)
-        return {"coef_": "scores columns", "intercept_": "scores"}
-
     def _check_settings(self):
         for name in ("prior_scale", "intercept_scale"):
             check_positive(name, getattr(self, name))
         check_flag("standardize", self.standardize)
-
-    def read(self, X):
-        if "posterior_" not in vars(self):
-            check_is_fitted(self)
-        x = design.read(self.schema_, self.table(X), getattr(self, "unseen", "error"))
-        x = design.filled(self.schema_, x, self.centre_ if self._fills else None)
-        with np.errstate(over="ignore"):
-            z = (x - self.centre_) / self.scale_
-        if not np.isfinite(z).all():
-            row, j = np.argwhere(~np.isfinite(z))[0]
-            raise ValueError(
-                f"column {self.model_.columns[j]!r}: the value {x[row, j]:g} in row {row} is too far from the rows of "
-                "the fit for float64"
-            )
-        return z
 
     def _learn(self, inference, model, z, y, weight):
         self.model_ = model
@@ -158,14 +124,13 @@ class LinearEstimator(Estimator):
             The groups to make among those as large as draws times rows: "log_likelihood", "posterior_predictive" and
             "prior_predictive"; default: all.
         """
-        check_is_fitted(self)
-        wanted = chosen(X, y, groups)
-        rng, model = generator(self.random_state), self.model_
-        kept = self.posterior_.as_draws(rng).thinned(draws)
+        held, wanted = self.fitted_, chosen(X, y, groups)
+        rng, model = generator(self.random_state), held.model_
+        kept = held.posterior_.as_draws(rng).thinned(draws)
         if X is None:
             return tree(replace(kept, samples=self._undo(kept.samples)))
         made, obs = self._groups(kept, X, y, rng, wanted), row_labels(X)
-        given = self.read(X) * self.scale_ + self.centre_
+        given = held.read(X) * self.scale_ + self.centre_
         columns = {f"x.{c}" if c == "obs" else c: given[:, j] for j, c in enumerate(model.columns)}
         more = {"log_prior": log_prior(model, kept), "constant_data": columns}
         result = tree(replace(kept, samples=self._undo(kept.samples)), made | more, obs=obs)
@@ -291,8 +256,8 @@ def fit_classes(estimator, data, target, sample_weight, schema, classes, missing
 
     def read(function, add):
         def work(x, y, w):
-            codes, x = codes_among(y, labels), design.filled(batches.schema, x, centre if fills else None)
-            row, code, votes = stacked(codes, w)
+            x = design.filled(batches.schema, x, centre if fills else None)
+            row, code, votes = stacked(codes_among(y, labels), w)
             return function({"x": (x[row] - centre) / scale, "t": code, "weight": votes})
 
         return batches.total(work, progress, workers, functools.partial(added, add=add))

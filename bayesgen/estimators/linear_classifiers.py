@@ -11,29 +11,25 @@ from sklearn.base import ClassifierMixin
 from bayesgen.core import registry
 from bayesgen.core.errors import listed, warn
 from bayesgen.core.statistics import Rows
-from bayesgen.estimators.estimator import score
+from bayesgen.estimators.estimator import Held, asks, decision_function, score
 from bayesgen.estimators.linear import LinearEstimator, fit_classes
 from bayesgen.inference import NUTS, resolve
 from bayesgen.inspection.data_tree import row_groups
-from bayesgen.inspection.explain import explain, terms_of_score
-from bayesgen.inspection.fitted import FittedClassifier
+from bayesgen.inspection.explain import explain
+from bayesgen.inspection.fitted import FittedScores
 from bayesgen.models.logistic_regression import LogisticRegression, ProbitRegression
 from bayesgen.models.row_classifier import RowClassifier
 from bayesgen.numerics.checks import check_flag
 from bayesgen.tables import design
-from bayesgen.tables.labels import class_codes, class_labels, counted_rows, declared_classes, warn_of_weightless
-from bayesgen.tables.repeats import warn_of_repeats
-from bayesgen.tables.shares import Shares, check_all_shared, labels_or_shares, most, stacked, vote_weight
-from bayesgen.tables.wild import find, tell
+from bayesgen.tables.findings import findings, tell
+from bayesgen.tables.learned_rows import LearnedRows, declared_classes
 
 _LONG = 500_000  # entries of the rows, of which every step of NUTS reads all
 
 
 @dataclass(eq=False, repr=False)
-class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
+class RowsClassifier(ClassifierMixin, LinearEstimator, abc.ABC):
     """The base of the classifiers of a linear score: logistic, probit and ordered."""
-
-    fitted_names = (*LinearEstimator.fitted_names, "classes_")
 
     missing: str = "error"
     unseen: str = "error"
@@ -66,28 +62,24 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
             How many votes the shares of a row are worth; default 1. With the number of raters it is one row a vote.
         """
         with self._whole():
-            inference, y = resolve(self.inference), labels_or_shares(y, classes, getattr(self, "order", None))
-            sample_weight = vote_weight(y, sample_weight, label_weight)
-            classes = self._declared(classes, y, sample_weight)
-            labels = class_labels(y)
-            columns, z, present, weight = self._rows(X, labels, sample_weight)
-            self.classes_, codes = class_codes(present, classes)
+            inference, order = resolve(self.inference), getattr(self, "order", None) if classes is None else classes
+            rows = LearnedRows.read(self.table(X, reset=True), y, sample_weight, votes=label_weight, default=order)
+            classes = self._declared(classes, y, sample_weight, () if rows.shared else rows.classes)
+            rows = rows if classes is None else rows.among(classes)
+            columns, z = self._standardised(rows)
+            self.classes_ = rows.classes
             self._check_classes(classes)
-            check_all_shared(codes, self.classes_, weight)
-            warn_of_weightless(labels, self.classes_, sample_weight)
-            if len((far := find(z, most(codes))).row):
-                places = counted_rows(len(labels), sample_weight)
-                tell(far, z * self.scale_ + self.centre_, columns, places, self.schema_.dates)
-            warn_of_repeats(self.schema_, {"design": z}, most(codes))
             if isinstance(inference, NUTS) and z.size > _LONG:
                 warn(
                     f"NUTS over {z.shape[0]} rows of {z.shape[1]} columns may take minutes; inference='map' takes "
                     "seconds, and with so many rows its probabilities are close"
                 )
-            row, code, votes = stacked(codes, weight)
-            self._tell(self._learn(inference, self._model_of(columns), z[row], code, votes))
-            if codes.ndim == 2:
+            row, code, votes = rows.stacked()
+            kept = z[row], code.copy(), votes  # not what the user may change
+            self._tell(self._learn(inference, self._model_of(columns), *kept))
+            if rows.shared:
                 self.statistics_ = replace(self.statistics_, decayed=True)
+        self._tell_findings(rows, z)
         return self
 
     def fit_batches(
@@ -125,16 +117,16 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
             none = {"x": np.zeros((0, len(columns))), "t": np.zeros(0, np.intp), "weight": np.zeros(0)}
             self.statistics_ = Rows(none)
             self._tell(self._undo(self.posterior_.mean()))
+        tell(findings(self.schema_, None, classes=self.classes_))
         return self
 
     def _model_of(self, columns) -> RowClassifier:
         """Return the model with its prior, of columns (D,) and the classes of the fit."""
         return self._model(np.full(len(columns), float(self.prior_scale)), tuple(self.classes_.tolist()), columns)
 
-    def _declared(self, classes, y=None, sample_weight=None) -> np.ndarray | None:
-        """Return the classes that the user declares, or shares name; None where the labels ``y`` say which."""
-        named = y.names if classes is None and isinstance(y, Shares) else classes
-        return None if named is None else declared_classes(named)
+    def _declared(self, classes, y=None, sample_weight=None, found=()) -> np.ndarray | None:
+        """Return the classes that the user declares; None where the labels ``y``, or names of shares, say which."""
+        return None if classes is None else declared_classes(classes)
 
     def _check_classes(self, classes):
         if len(self.classes_) < 2:
@@ -162,44 +154,15 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, FittedClassifier):
     def _model(self, scales, classes, columns) -> RowClassifier:
         """Build the model of some classes and columns."""
 
-    def terms(self, X):
-        return terms_of_score(self, X)
-
     explain = explain  # documented in `bayesgen.inspection`
 
     def _groups(self, draws, X, y, rng, wanted):
-        return row_groups(self, draws, X, y, rng, wanted)
+        return row_groups(self.fitted_, draws, X, y, rng, wanted)
 
-    def predict_log_proba(self, X) -> np.ndarray:
-        """Return the log probability of each class, (n, K): p(t = k | x, θ) averaged over the posterior of θ."""
-        z = self.read(X)
-        with np.errstate(under="ignore"):
-            return self.posterior_.log_predictive(z)
+    predict_proba, predict_log_proba = asks(FittedScores.predict_proba), asks(FittedScores.predict_log_proba)
 
-    def predict_proba(self, X) -> np.ndarray:
-        """Return the probability of each class, (n, K), columns in the order of ``classes_``."""
-        log_p = self.predict_log_proba(X)
-        with np.errstate(under="ignore"):
-            return np.exp(log_p)
-
-    def decision_function(self, X) -> np.ndarray:
-        """Return scores, the largest for the predicted class: two classes (n,), positive for the second; else (n, K).
-
-        They give the averaged probability by the link: log odds of two classes, log probabilities of more, and Φ⁻¹(p)
-        of a probit classifier. For a point estimate and two classes this is intercept + x coefficients.
-        """
-        log_p = self.predict_log_proba(X)
-        return self._score_of_two(log_p) if log_p.shape[1] == 2 else log_p
-
-    def _score_of_two(self, log_p) -> np.ndarray:
-        return log_p[:, 1] - log_p[:, 0]
-
-    def predict(self, X) -> np.ndarray:
-        """Return the most probable class of each row; ties go to the first."""
-        best = self.predict_log_proba(X).argmax(1)
-        return self.classes_[best]
-
-    score = score
+    decision_function = decision_function
+    predict, score = asks(FittedScores.predict), score
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -266,7 +229,7 @@ class LogisticClassifier(RowsClassifier):
            [0.117, 0.883]])
     """
 
-    _models = (LogisticRegression,)
+    fitted_ = Held(FittedScores, (LogisticRegression,), "intercept_")
 
     symmetric: bool = True
 
@@ -304,7 +267,7 @@ class ProbitClassifier(RowsClassifier):
            [0.036, 0.964]])
     """
 
-    _models = (ProbitRegression,)
+    fitted_ = Held(FittedScores, (ProbitRegression,), "intercept_")
 
     def _model(self, scales, classes, columns):
         if len(classes) > 2:
@@ -314,7 +277,12 @@ class ProbitClassifier(RowsClassifier):
             )
         return ProbitRegression(scales, self.intercept_scale, classes=classes, columns=columns)
 
-    def _score_of_two(self, log_p):
+    def decision_function(self, X) -> np.ndarray:
+        """Return the score Φ⁻¹(p) of the averaged probability of the second class, (n,): positive where it is likelier.
+
+        For a point estimate this is intercept + x coefficients.
+        """
+        log_p = self.predict_log_proba(X)
         first = log_p[:, 0] < log_p[:, 1]  # the smaller of the two has the digits
         score = ndtri_exp(np.where(first, log_p[:, 0], log_p[:, 1]))
         return np.where(first, -score, score)

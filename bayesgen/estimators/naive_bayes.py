@@ -8,9 +8,11 @@ import numpy as np
 
 from bayesgen.core import registry
 from bayesgen.core.statistics import all_but_one, departures
+from bayesgen.estimators.estimator import Held
 from bayesgen.estimators.labelled import LabelledClassifier
 from bayesgen.estimators.settings import class_prior, leaf_of
-from bayesgen.inspection.leave_one_out import rows_of_fit
+from bayesgen.inspection.leave_one_out import check_exact
+from bayesgen.inspection.one_model import FittedModel
 from bayesgen.models import NaiveBayes
 from bayesgen.models.beside_constants import varying
 from bayesgen.models.column_families import sparse_families
@@ -18,10 +20,7 @@ from bayesgen.numerics import tempering
 from bayesgen.numerics.checks import check_positive
 from bayesgen.numerics.folds import effective, sample, times
 from bayesgen.numerics.pieces import select_rows
-from bayesgen.tables.groups import group_codes
-from bayesgen.tables.labels import class_labels
-from bayesgen.tables.schema import Schema, warn_of_two
-from bayesgen.tables.shares import Shares
+from bayesgen.tables.schema import Schema
 
 _MOST = 1000  # rows that are left out to choose an exponent
 
@@ -91,8 +90,7 @@ class NaiveBayesClassifier(LabelledClassifier):
     array(['b'], dtype='<U1')
     """
 
-    fitted_names = (*LabelledClassifier.fitted_names, "exponent_")
-    _models = (NaiveBayes,)
+    fitted_ = Held(FittedModel, (NaiveBayes,), "exponent_")
 
     features: str | Mapping[Any, Any] = "auto"
     prior: str = "weak"
@@ -105,30 +103,31 @@ class NaiveBayesClassifier(LabelledClassifier):
             raise ValueError(
                 f"prior must be 'weak' or 'reference' (a prior of a column is given by features=), got {self.prior!r}"
             )
-        warn_of_two(table, self.features)
         return Schema.learn(table, self.features)
 
     @property
     def _weak(self):
         return self.prior == "weak"
 
-    def template(self, schema):
+    _answers = ("bits",)
+
+    def _template(self, schema):
         if isinstance(self.exponent, str) and self.exponent != "loo":
             raise ValueError(f"exponent must be a number > 0 or 'loo', got {self.exponent!r}")
-        if self.exponent != "loo":
+        if self.exponent != "loo" and not (type(self.exponent) is float and 0 < self.exponent < np.inf):
             check_positive("exponent", self.exponent)
         leaves = {block.name: leaf_of(block, self.prior) for block in schema.blocks}
-        return NaiveBayes(class_prior(self), leaves, columns={b.name: b.columns for b in schema.blocks})
+        return NaiveBayes(class_prior(self, self.priors), leaves, columns={b.name: b.columns for b in schema.blocks})
 
-    def _temper(self, *rows):
+    def _temper(self, rows=None):
         if self.exponent != "loo":
             self.exponent_ = float(self.exponent)
-        elif not rows or isinstance(rows[1], Shares):
+        elif rows is None or rows.shared:
             raise ValueError(
                 "exponent='loo' is chosen by leaving out rows of one class: give all of them to fit, or a number"
             )
         else:
-            self.exponent_ = best_exponent(self, *rows)
+            self.exponent_ = best_exponent(self, rows)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -139,7 +138,7 @@ class NaiveBayesClassifier(LabelledClassifier):
         return tags
 
 
-def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
+def best_exponent(classifier, learned) -> float:
     """Return the exponent τ of the features that maximises the log score of rows left out, under a prior.
 
     It makes up for columns that say the same; see `bayesgen.inspection.probabilities`, and the objective in
@@ -147,13 +146,12 @@ def best_exponent(classifier, X, y, sample_weight=None, groups=None) -> float:
     else it leaves with all its weight, or with its whole group. "Weak" priors follow the rows that are left. If there
     are more than 1,000 rows a stratified sample is left out, each class weighted back to its part.
     """
-    y = class_labels(y)
-    group = group_codes(groups, len(y), sample_weight)
-    rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "an exponent is chosen by exact leave-one-out")
+    check_exact(classifier.fitted_, "an exponent is chosen by exact leave-one-out")
+    codes, weight, group, rows = learned.codes, learned.weight, learned.group, learned.blocks
     weight = np.ones(len(codes)) if weight is None else weight
     counted = times(weight) is not None
-    template = classifier.template(classifier.schema_)
-    nothing = classifier.as_model_takes(classifier.schema_.nothing())
+    template = classifier._template(classifier.schema_)
+    nothing = classifier.schema_.nothing()
 
     def summed(held, weight=weight):
         return template.statistics(select_rows(rows, held), codes[held], weight[held])

@@ -7,10 +7,11 @@ import numpy as np
 
 from bayesgen.core import registry
 from bayesgen.core.errors import listed, warn
+from bayesgen.estimators.estimator import Held
 from bayesgen.estimators.linear_classifiers import RowsClassifier
+from bayesgen.inspection.fitted import FittedScores
 from bayesgen.models.ordered_regression import OrderedRegression
-from bayesgen.tables.labels import class_labels
-from bayesgen.tables.shares import Shares
+from bayesgen.tables.learned_rows import ordered_classes
 
 
 @registry.estimator
@@ -68,27 +69,15 @@ class OrderedClassifier(RowsClassifier):
     (array([1.06]), array([2.63, 4.96]))
     """
 
-    fitted_names = (*(name for name in RowsClassifier.fitted_names if name != "intercept_"), "cuts_")
-    _models = (OrderedRegression,)
+    fitted_ = Held(FittedScores, (OrderedRegression,), "cuts_")
 
     link: str = "logistic"
     order: Any = None
 
-    def _declared(self, classes, y=None, sample_weight=None):
+    def _declared(self, classes, y=None, sample_weight=None, found=()):
         given = self.order if classes is None else classes
         given = _categories(y, sample_weight) if given is None else given
-        if given is None:
-            return None
-        labels = class_labels(list(given), "the order of the classes")
-        if len(set(labels.tolist())) < len(labels):
-            raise ValueError(f"the order of the classes names a label twice: {listed(labels)}")
-        said = not isinstance(y, Shares | None)
-        if labels.dtype.kind not in "biuf" and said and (found := class_labels(y)).dtype.kind in "biuf":
-            raise ValueError(
-                f"y holds the numbers {listed(np.unique(found))}, and the order names {listed(labels)}: labels were "
-                "encoded by the alphabet, as ensembles of scikit-learn do; give y as numbers in order, and no order"
-            )
-        return labels
+        return None if given is None else ordered_classes(given, found)
 
     def _check_classes(self, classes):
         super()._check_classes(classes)
@@ -106,10 +95,6 @@ class OrderedClassifier(RowsClassifier):
     def _undo(self, sites):
         coefficients = sites["coefficients"] / self.scale_
         return {"cuts": sites["cuts"] + (coefficients @ self.centre_)[..., None], "coefficients": coefficients}
-
-    def _axes(self, sizes):
-        sizes["cuts"] = len(self.classes_) - 1
-        return {"coef_": "columns", "cuts_": "cuts"}
 
     def _tell(self, sites):
         self.coef_, self.cuts_ = sites["coefficients"], sites["cuts"]

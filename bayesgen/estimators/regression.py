@@ -7,13 +7,15 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils import check_array
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed, warn
 from bayesgen.estimators.additive import Additive
+from bayesgen.estimators.estimator import Held
 from bayesgen.estimators.linear import LinearEstimator, sum_line
 from bayesgen.inference import Inference, resolve
+from bayesgen.inspection.fitted import FittedRegression
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
 from bayesgen.models.linear_model import LineStatistics, scores
 from bayesgen.models.linear_regression import LinearRegression, SemiConjugateLinearRegression
@@ -21,7 +23,7 @@ from bayesgen.models.moments import moments
 from bayesgen.numerics.checks import check_flag
 from bayesgen.posterior.likelihoods import check_likelihoods
 from bayesgen.tables import design
-from bayesgen.tables.labels import existing
+from bayesgen.tables.learned_rows import LearnedRows
 
 
 def scale_of_noise(variance, mean, intercept: bool) -> float:
@@ -93,8 +95,8 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
     array([1.25])
     """
 
-    fitted_names = (*LinearEstimator.fitted_names, "variance_")
-    _models = (LinearRegression, SemiConjugateLinearRegression, LaplaceLinearRegression)
+    _models = LinearRegression, SemiConjugateLinearRegression, LaplaceLinearRegression
+    fitted_ = Held(FittedRegression, _models, "intercept_", "variance_")
 
     inference: str | Inference = "exact"
     noise: str = "normal"
@@ -116,7 +118,9 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         """
         with self._whole():
             inference = resolve(self.inference)
-            columns, z, y, weight = self._rows(X, self._target(y), sample_weight)
+            rows, y = LearnedRows.unclassed(self.table(X, reset=True), self._target(y), sample_weight)
+            columns, z = self._standardised(rows)
+            y, weight = y.copy(), rows.weight  # kept: not what the user may change
             try:
                 target = moments(y[:, None], weight=weight)
             except DataError as error:
@@ -124,6 +128,7 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
             location = target.mean[0] if self.standardize and self.intercept else 0.0
             beta = scale_of_noise(target.scatter[0] / target.n[0], target.mean[0], self.intercept)
             self._tell(self._learn(inference, self._model(columns, location, beta), z, y, weight))
+        self._tell_findings(rows, z)
         return self
 
     def fit_batches(
@@ -172,14 +177,13 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         with self._whole():
             if not hasattr(self, "posterior_"):
                 return self.fit(X, y, sample_weight)
-            self._learn_sums(self._sums() + self.sum_rows(X, y, sample_weight), self)
+            self._learn_sums(self._sums() + self._sum_rows(X, y, sample_weight), self)
         return self
 
     @property
     def total_weight_(self):
-        check_is_fitted(self)
         self._check_sums()
-        return float(self.statistics_.n)
+        return float(self.fitted_.statistics_.n)
 
     @property
     def _through_zero(self):  # type: ignore[override]
@@ -230,13 +234,13 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
     def _sums(self) -> LineStatistics:
         """Return the statistics of the columns as given."""
         self._check_sums()
-        line, scale, centre = self.statistics_, np.append(self.scale_, 1.0), np.append(self.centre_, 0.0)
+        line, scale, centre = self.fitted_.statistics_, np.append(self.scale_, 1.0), np.append(self.centre_, 0.0)
         return replace(line, mean=line.mean * scale + centre, factor=line.factor * scale)
 
-    def sum_rows(self, X, y, sample_weight):
-        table, y, weight = existing(self.table(X), self._target(y), sample_weight)
-        x = design.filled(self.schema_, design.read(self.schema_, table))
-        return LineStatistics.of(x, y, np.ones(len(y)) if weight is None else weight)
+    def _sum_rows(self, X, y, sample_weight):
+        rows, y = LearnedRows.unclassed(self.table(X), self._target(y), sample_weight)
+        x = design.filled(self.schema_, design.read(self.schema_, rows.table))
+        return LineStatistics.of(x, y, np.ones(len(y)) if rows.weight is None else rows.weight)
 
     def _check_columns(self, other):
         mine, theirs = self.model_.columns, other.model_.columns
@@ -262,12 +266,12 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
 
     def predict(self, X, return_std=False):
         """Return the predictive mean of each row, (n,); with ``return_std`` also its sd, noise included."""
-        z = self.read(X)
-        mean, variance = self.posterior_.predictive_moments(z)
+        held = self.fitted_
+        mean, variance = held.posterior_.predictive_moments(held.read(X))
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def _groups(self, draws, X, y, rng, wanted):
-        rows, flat = self.model_.check((self.read(X), column_or_1d(y))), draws.flat
+        rows, flat = self.model_.check((self.fitted_.read(X), column_or_1d(y))), draws.flat
         check_likelihoods(len(flat["variance"]), len(rows["t"]))
         shape, made = (*draws.samples["variance"].shape, len(rows["t"])), {"observed_data": {"y": rows["t"]}}
         if "log_likelihood" in wanted:

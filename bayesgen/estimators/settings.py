@@ -6,15 +6,13 @@ from typing import Any
 import numpy as np
 
 from bayesgen import models
-from bayesgen.core.errors import listed, warn
-from bayesgen.core.names import by_name
-from bayesgen.models.beside_constants import constants_of
+from bayesgen.core.errors import listed
+from bayesgen.inspection.fitted import known_classes
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.column_families import FAMILIES
 from bayesgen.models.leaf import Leaf
-from bayesgen.numerics.checks import check_shares
 from bayesgen.tables.rows import fingerprint
-from bayesgen.tables.schema import Block, tell_of_two
+from bayesgen.tables.schema import Block
 
 _SMALLEST = 1e-150  # squares of smaller values lose digits, or all of them
 
@@ -27,10 +25,10 @@ def sums_suffice(classifier) -> bool:
     return True
 
 
-def class_prior(classifier) -> models.DirichletCategorical | models.KnownCategorical:
-    """Return the prior of the classes that ``priors`` or ``class_concentration`` gives."""
-    if classifier.priors is not None:
-        return known_classes(classifier.priors, classifier.classes_)
+def class_prior(classifier, priors) -> Any:
+    """Return the prior of the classes that ``priors``, or where these are None ``class_concentration``, gives."""
+    if priors is not None:
+        return known_classes(priors, classifier.classes_)
     try:
         alpha, labels = classifier.class_concentration, classifier.classes_.tolist()
         return _symmetric(alpha, *labels) if type(alpha) is float else models.DirichletCategorical(alpha, labels)
@@ -42,17 +40,6 @@ def class_prior(classifier) -> models.DirichletCategorical | models.KnownCategor
 def _symmetric(alpha: float, *labels) -> models.DirichletCategorical:
     """Return a prior of classes, which many fits share in a cross-validation: its checks are a tenth of a small fit."""
     return models.DirichletCategorical(alpha, list(labels))
-
-
-def known_classes(priors, classes) -> models.KnownCategorical:
-    """Return the known class probabilities ``priors``, one for each of ``classes``, or raise."""
-    labels = classes.tolist()
-    priors = by_name("priors", priors, labels, expected="one probability for each of the classes")
-    if np.shape(priors) != (len(labels),):
-        got = f"; got {priors!r}" if np.ndim(priors) == 0 else ""
-        expected = f"one probability for each of the {len(labels)} classes {listed(labels)}"
-        raise ValueError(f"priors must hold {expected}{got}")
-    return models.KnownCategorical(check_shares("priors", priors), labels)
 
 
 def check_statistics(schema, statistics, classes, template) -> None:
@@ -95,44 +82,21 @@ def _kind(block: Block | None) -> str:
     return "numbers" if block.leaf == "gaussian" else f"the family {block.leaf!r}"
 
 
-def warn_of_constant_columns(schema, statistics) -> None:
-    """Warn of columns that are constant, under weak priors; raise where squares of values lose digits."""
-    constant: list[str] = []
+def check_scale(schema, statistics) -> None:
+    """Raise where the squares of the values of a column with a weak prior lose digits."""
     for block in schema.blocks:
-        if block.leaf in ("bernoulli", "categorical"):
-            flags = np.ravel(constants_of(statistics.leaves[block.name])[0])
-            constant += [name for name, flag in zip(block.columns, flags, strict=True) if flag]
         if not isinstance(block.leaf, str) or not FAMILIES[block.leaf].scaled:
             continue
         pooled = statistics.leaves[block.name].pooled
         if not (pooled.constant.any() or (pooled.variance < _SMALLEST**2).any()):
             continue
-        flags = np.ravel(pooled.constant)
         size, variance = np.abs(np.ravel(pooled.mean)), np.ravel(pooled.variance)
-        tiny = (flags & (size > 0) & (size < _SMALLEST)) | (variance < _SMALLEST**2)
+        tiny = (np.ravel(pooled.constant) & (size > 0) & (size < _SMALLEST)) | (variance < _SMALLEST**2)
         if tiny.any():
             raise ValueError(
                 f"columns {listed(np.array(block.columns)[tiny])}: squares of values below {_SMALLEST:g} lose "
                 "their digits in float64; give them in smaller units"
             )
-        constant += [name for name, flag in zip(block.columns, flags, strict=True) if flag]
-    if constant:
-        warn(f"columns {listed(constant)} are constant: they say nothing of the class, and are left out")
-
-
-def warn_of_bits(schema, statistics) -> None:
-    """Warn of Gaussian columns that hold 0 and 1 alone, by their sums.
-
-    Of these the mean of x² is that of x. Of other whole numbers it is larger, of others equal by chance alone.
-    """
-    columns: list[str] = []
-    for block in schema.blocks:
-        if block.leaf == "gaussian":
-            sums = statistics.leaves[block.name]
-            excess = (sums.scatter + sums.n * sums.mean * (sums.mean - 1)).sum(0)  # Σ x² - Σ x
-            bits = ~np.ravel(sums.pooled.constant) & (np.abs(np.ravel(excess)) <= 1e-12 * np.ravel(sums.n.sum(0)))
-            columns += [name for name, flag in zip(block.columns, bits, strict=True) if flag]
-    tell_of_two(columns)
 
 
 def leaf_of(block: Block, prior: str = "weak") -> Leaf:

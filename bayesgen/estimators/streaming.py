@@ -5,19 +5,18 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.estimators.settings import warn_of_bits
 from bayesgen.estimators.workers import added, bar, in_order, total_of
 from bayesgen.files import disk
-from bayesgen.tables.batches import DaskParts, Job, Source, located
+from bayesgen.tables.batches import DaskParts, Job, Source
 from bayesgen.tables.files import PARQUET
-from bayesgen.tables.labels import declared_classes, warn_of_alike
+from bayesgen.tables.learned_rows import declared_classes
 from bayesgen.tables.rows import RowSchema, columns_of
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.sources import kinds_of, source_like
@@ -89,8 +88,6 @@ def fit_batches(
         needed = needed_columns(rows.used.columns, target, sample_weight)
         total = total_of(given, rows.statistics, "rows", given.rows, added, needed, progress, workers)
         estimator._learn_statistics(rows.schema, total, rows.classes, True if target is not None else None)
-        if schema is None and getattr(estimator, "features", None) == "auto":
-            warn_of_bits(rows.schema, estimator.statistics_)
         return estimator
 
 
@@ -140,7 +137,7 @@ def _row_schema(estimator, source: Source, target, weight, schema, classes, prog
     schema, labels = surveyed(estimator._learn_schema, source, target, weight, schema, labels, progress)
     unfitted: Any = clone(estimator)
     unfitted.classes_ = labels
-    return RowSchema(schema, labels, unfitted.template(schema), target, weight)
+    return RowSchema(schema, labels, unfitted._template(schema), target, weight)
 
 
 def surveyed(learn, source: Source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray]:
@@ -155,23 +152,25 @@ def surveyed(learn, source: Source, target, weight, schema, labels, progress) ->
     if schema is not None and labels is not None:
         return schema, labels
 
-    def passed(needed, wanted, dates=()) -> Survey:
+    wanted, dates = list[str](), list[str]()  # columns whose categories or format of dates are still to be looked up
+
+    def passed(needed) -> Survey:
         def survey(batch):
             return Survey.of(batch, target, weight, wanted, labels is None, dates)
 
         return total_of(source, survey, "reading categories and classes", needed=needed, progress=progress)
 
-    def learned(types: Survey) -> tuple[Schema, list[str], list[str]]:
-        """Return the schema of columns, those whose categories are still to be looked up, and those with dates."""
+    def learned(types: Survey) -> Schema:
+        nonlocal wanted, dates
         types.reading = source.reading
-        schema = learn(types)
-        unknown = [block for block in schema.blocks if block.leaf == "categorical" and block.categories is None]
-        text = [c for c in schema.dates if types.kind(c) in ("O", "") and c not in types.forms]
-        return schema, [column for block in unknown for column in block.columns], text
+        found = learn(types)
+        wanted = [c for b in found.blocks if b.leaf == "categorical" and b.categories is None for c in b.columns]
+        dates = [c for c in found.dates if types.kind(c) in ("O", "") and c not in types.forms]
+        return found
 
-    types, wanted, dates = source.types(target, weight), [], []
+    types = source.types(target, weight)
     if schema is None and types is not None:
-        schema, wanted, dates = learned(types)
+        schema = learned(types)
         if labels is not None and not wanted and not dates:
             return schema, labels
     if not source.again:
@@ -182,20 +181,13 @@ def surveyed(learn, source: Source, target, weight, schema, labels, progress) ->
             "by classes= and schema=, or give what can be read twice, such as files or a list"
         )
     if schema is None:  # the type of a column of objects shows only in its values
-        types = passed(None, ())
-        schema, wanted, dates = learned(types)
-    if wanted or dates or (labels is None and (types is None or not types.labels)):
-        found = passed(needed_columns((*wanted, *dates), target, weight), wanted, dates)
-        kinds = found.kinds if types is None else types.kinds
-        spans = found.spans if types is None else types.spans
-        types = Survey(kinds, found.levels, found.labels, forms=found.forms, spans=spans)
-        if wanted or dates:
-            schema = learned(types)[0]
-    assert schema is not None
+        schema = learned(types := passed(None))
+    if types is None or wanted or dates or (labels is None and not types.labels):
+        found = passed(needed_columns((*wanted, *dates), target, weight))
+        types = found if types is None else replace(found, kinds=types.kinds, spans=types.spans)
+        schema = learned(types) if wanted or dates else schema
     if labels is None:
-        assert types is not None
         labels = types.classes
-        warn_of_alike(target or "y", labels.tolist())
     return schema, labels
 
 
@@ -236,16 +228,15 @@ def predict_batches(
     ['a', 'a']
     ['b', 'b']
     """
-    check_is_fitted(estimator)
-    schema, named = estimator.schema_, hasattr(estimator, "feature_names_in_")
+    schema, named = estimator.fitted_.schema_, hasattr(estimator, "feature_names_in_")
     columns, rows = list(schema.columns), source_like(source, missing, schema)
     if isinstance(rows, DaskParts) and hasattr(source, "map_partitions") and output is None:
-        return source.map_partitions(_of_partition, estimator, columns, named, meta=_none(estimator))
+        return source.map_partitions(_of_partition, estimator, columns, named, meta=predictions(estimator, ()))
     rows.declare(kinds_of(schema))
 
     def predicted(job: Job):
-        with located(job.place):
-            return [predictions(estimator, columns_of(batch, columns, named)) for batch in job.read() if len(batch)]
+        found = job.each(lambda batch: predictions(estimator, columns_of(batch, columns, named)))
+        return [frame for frame in found if len(frame)]
 
     def numbered():
         row = 0
@@ -265,29 +256,17 @@ def predictions(estimator, X):
     import pandas as pd
 
     if not hasattr(estimator, "predict_proba"):
-        mean, sd = estimator.predict(X, return_std=True)
+        mean, sd = estimator.predict(X, return_std=True) if len(X) else np.empty((2, 0))
         return pd.DataFrame({"prediction": mean, "sd": sd})
-    probability, classes = estimator.predict_proba(X), estimator.classes_
+    classes = estimator.classes_
+    probability = estimator.predict_proba(X) if len(X) else np.empty((0, len(classes)))
     columns = {f"p_{c}": p for c, p in zip(classes.tolist(), probability.T, strict=True)}
-    return pd.DataFrame({"class": classes[probability.argmax(1)]} | columns)
+    return pd.DataFrame({"class": pd.Series(classes).array[probability.argmax(1)]} | columns)
 
 
 def _of_partition(frame, estimator, columns, named):
     """Return the predictions of a partition of a Dask DataFrame, with its index."""
-    if not len(frame):
-        return _none(estimator)
     return predictions(estimator, columns_of(frame, columns, named)).set_index(frame.index)
-
-
-def _none(estimator):
-    """Return an empty table of predictions."""
-    import pandas as pd
-
-    names = ["prediction", "sd"]
-    if hasattr(estimator, "classes_"):
-        names = ["class", *(f"p_{c}" for c in estimator.classes_.tolist())]
-    empty = pd.DataFrame({name: np.empty(0) for name in names})
-    return empty.astype({"class": pd.Series(estimator.classes_[:1]).dtype}) if "class" in names else empty
 
 
 def _written(frames, path: Path, inputs: Iterable) -> int:

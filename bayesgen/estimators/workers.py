@@ -13,7 +13,7 @@ from typing import Any
 from bayesgen.numerics.checks import check_count
 from bayesgen.tables.batches import DaskParts, Job, Source, located
 
-_PATIENCE = 2.0  # seconds without a bar
+_PATIENCE = 2.0  # seconds without a bar of stages
 
 
 def in_order(jobs: Iterable[Any], work: Callable[[Any], Any], workers: int | None = None) -> Iterator[Any]:
@@ -74,56 +74,42 @@ def total_of(source: Source, work, what: str, rows=None, add=added, needed=None,
     return total[1]
 
 
-def _terminal(shown: bool | None):
-    """Return the console of the standard error, or None where no bar belongs."""
-    from rich.console import Console
-
-    console = Console(stderr=True, force_terminal=shown)
-    return console if console.is_terminal else None
-
-
 @contextlib.contextmanager
 def bar(what: str, total: int | None, shown: bool | None):
-    """Show a progress bar with rows per second on the standard error; yield the function that advances it by rows."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+    """Show a bar with rows per second on the standard error; yield the function that advances it by rows."""
+    done, start = 0, perf_counter()
+    with stages(what, shown, 0.0) as stage:
 
-    console = _terminal(shown)
-    if console is None:
-        yield lambda rows: None
-        return
+        def advance(rows: int) -> None:
+            nonlocal done
+            done += rows
+            stage(done, total, f"{done:,}, {done / (perf_counter() - start):,.0f} rows/s")
 
-    class Rate(ProgressColumn):
-        def render(self, task):
-            from rich.text import Text
-
-            return Text(f"{task.speed or 0:,.0f} rows/s")
-
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(what, total=total)
-        yield lambda rows: progress.advance(task, rows)
+        yield advance
 
 
 @contextlib.contextmanager
-def stages(what: str, shown: bool | None):
-    """Show a bar once the work has taken two seconds; a quick call never waits for the import of Rich.
+def stages(what: str, shown: bool | None, patience: float | None = None):
+    """Show a bar once the work has taken two seconds, or so many; a quick call never waits for the import of Rich.
 
     The function that it yields takes the number of stages done, their total, and the name of the next.
     """
     start, update = perf_counter(), None
 
-    def stage(done: int, total: int, text: str) -> None:
+    def stage(done: int, total: int | None, text: str) -> None:
         nonlocal update, shown
-        if shown is False or perf_counter() - start < _PATIENCE:
+        if shown is False or perf_counter() - start < (_PATIENCE if patience is None else patience):
             return
         if update is None:
+            from rich.console import Console
             from rich.progress import Progress
 
-            if (console := _terminal(shown)) is None:
+            console = Console(stderr=True, force_terminal=shown)
+            if not console.is_terminal:
                 shown = False
                 return
             progress = line.enter_context(Progress(console=console, transient=True))
-            update = functools.partial(progress.update, progress.add_task(what))
+            update = functools.partial(progress.update, progress.add_task(what, total=None))
         update(completed=done, total=total, description=f"{what}: {text}")
 
     with contextlib.ExitStack() as line:

@@ -24,30 +24,16 @@ It is as right as the model is.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from bayesgen.core.errors import several
-from bayesgen.decision.outcomes import (
-    Floats,
-    Labels,
-    aligned_loss,
-    both_columns,
-    case_of,
-    column_classes,
-    for_case,
-    named_classes,
-    numbers,
-    truth_and_probability,
-)
-from bayesgen.decision.outcomes import weights as row_weights
+from bayesgen.decision import outcomes
+from bayesgen.decision.outcomes import Floats, Labels, numbers
 from bayesgen.numerics.pieces import pieces
 from bayesgen.tables.groups import group_codes
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _DRAWS, _CELLS, _FEWEST = 2000, 1 << 22, 20
 
@@ -104,7 +90,7 @@ def net_benefit(
     thresholds: ArrayLike | None = None,
     *,
     positive=None,
-    loss: "ArrayLike | pd.DataFrame | None" = None,
+    loss: ArrayLike | pd.DataFrame | None = None,
     vary: Sequence | None = None,
     labels: Labels | None = None,
     weights: ArrayLike | None = None,
@@ -143,9 +129,9 @@ def net_benefit(
     >>> net_benefit([0, 0, 1, 1], [0.1, 0.4, 0.3, 0.8], [5, 20], loss=loss, vary=(1, 0)).model
     array([0.25, 0.  ])
     """
-    drawn, p = np.ndim(y) == 3, both_columns(probability)
+    drawn, p = np.ndim(y) == 3, outcomes.both_columns(probability)
     if drawn:
-        outcome, classes = numbers("y", y), column_classes(probability, labels)
+        outcome, classes = numbers("y", y), outcomes.column_classes(probability, labels)
         if outcome.shape[1:] != p.shape or not len(outcome) or groups is not None:
             raise ValueError(
                 f"y must hold draws of all {p.shape[1]} class probabilities of the {len(p)} rows, (draws, rows, "
@@ -153,12 +139,12 @@ def net_benefit(
             )
         classes = list(range(p.shape[1]) if classes is None else classes)
     else:
-        outcome = truth_and_probability(y, probability, labels)[0]
-        classes = named_classes(y, outcome, probability, labels, p.shape[1])
-    w = row_weights(weights, len(p))
+        outcome = outcomes.truth_and_probability(y, probability, labels)[0]
+        classes = outcomes.named_classes(y, outcome, probability, labels, p.shape[1])
+    w = outcomes.weights(weights, len(p))
     if loss is None:
-        case = case_of(positive, classes)
-        p = for_case(p, probability, case)
+        case = outcomes.case_of(positive, classes)
+        p = outcomes.for_case(p, probability, case)
         value = np.arange(1, 100) / 100 if thresholds is None else np.atleast_1d(numbers("thresholds", thresholds))
         if value.ndim != 1 or not value.size or not ((value > 0) & (value < 1)).all():
             raise ValueError("thresholds must be probabilities between 0 and 1, without these")
@@ -184,18 +170,15 @@ def net_benefit(
     model, single = model - zero, single - zero[..., None]
     lower, upper = np.quantile(model[1:], [0.05, 0.95], axis=0)
     best = (model[1:] > single[1:].max(2)).mean(0)
-    return NetBenefit(
-        varied, unit, value, model[0], dict(zip(names, single[0].T, strict=True)), lower, upper, best, few
-    )
+    alike = dict(zip(names, single[0].T, strict=True))
+    return NetBenefit(varied, unit, value, model[0], alike, lower, upper, best, few)
 
 
 def _varied(loss, vary, values, positive, classes):
     """Return minus the losses with one entry varied, (T, K, A), the names of the actions, and what is varied."""
     if positive is not None or vary is None or values is None or len(vary) != 2:
-        raise ValueError(
-            "with loss, vary names a class and an action, thresholds holds the costs to try, and there is no positive"
-        )
-    matrix, actions = aligned_loss(loss, classes, len(classes))
+        raise ValueError("with loss, vary names a class and an action, thresholds the costs to try; leave positive out")
+    matrix, actions = outcomes.aligned_loss(loss, classes, len(classes))
     if actions is None:
         actions = classes if matrix.shape[1] == len(classes) else range(matrix.shape[1])
     actions, costs = [str(action) for action in actions], np.atleast_1d(numbers("thresholds", values))

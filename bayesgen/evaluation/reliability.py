@@ -98,11 +98,10 @@ def expected_calibration_error(
 ) -> float:
     """Return the mean over rows of |frequency - mean probability| of their bin, from 0 to 1.
 
-    ``kind="confidence"``, the usual definition, bins the probability of the most probable class and
-    compares it with the frequency at which that class is true. ``kind="classwise"`` does so for
-    every class and averages over classes. Both depend on the bins, and neither is proper: always
-    predicting the class frequencies makes both zero. Other parameters and errors are as for
-    `reliability_table`.
+    ``kind="confidence"``, the usual definition, bins the probability of the most probable class and compares it with
+    the frequency at which that class is true. ``kind="classwise"`` does so for every class and averages over classes.
+    Both depend on the bins, and neither is proper: always predicting the class frequencies makes both zero. Other
+    parameters and errors are as for `reliability_table`.
 
     >>> y_proba = [[0.75, 0.25], [0.75, 0.25], [0.25, 0.75], [0.25, 0.75]]
     >>> expected_calibration_error([0, 1, 0, 1], y_proba)
@@ -179,10 +178,9 @@ def brier_decomposition(
                       + E (p - P)^2              within-bin variance
                       - 2 E (p - P)(o - O)       within-bin covariance (with its 2)
 
-    The terms returned are sums over classes: reliability - resolution + uncertainty +
-    within_bin_variance - within_bin_covariance is `brier_score`, always, up to rounding. The first
-    three alone give it (Murphy 1973) if all probabilities in a bin are equal, else only if the
-    last two (Stephenson, Coelho and Jolliffe 2008) happen to cancel.
+    The terms returned are sums over classes: reliability - resolution + uncertainty + within_bin_variance -
+    within_bin_covariance is `brier_score`, always, up to rounding. The first three alone give it (Murphy 1973) if all
+    probabilities in a bin are equal, else only if the last two (Stephenson, Coelho and Jolliffe 2008) happen to cancel.
 
     Parameters and errors are as for `reliability_table`.
 

@@ -1,24 +1,15 @@
 """Scores: the mean loss of class probabilities, and of the decisions based on them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score, make_scorer
 
+from bayesgen.decision import outcomes
 from bayesgen.decision.losses import cross_entropy, decide, ranked_loss, risk, squared_loss
-from bayesgen.decision.outcomes import (
-    Labels,
-    aligned_loss,
-    classes_by_code,
-    column_classes,
-    mean,
-    truth_and_probability,
-    weights,
-)
-
-if TYPE_CHECKING:
-    import pandas as pd
+from bayesgen.decision.outcomes import Labels, mean, truth_and_probability, weights
 
 
 def accuracy(
@@ -118,7 +109,7 @@ def ranked_probability_score(
 def realised_loss(
     y_true: ArrayLike,
     y_proba: ArrayLike,
-    loss: "ArrayLike | pd.DataFrame",
+    loss: ArrayLike | pd.DataFrame,
     *,
     reject_cost: float | None = None,
     sample_weight: ArrayLike | None = None,
@@ -141,15 +132,16 @@ def realised_loss(
     >>> realised_loss(["ill", "well", "well"], [0.3, 0.95, 0.8], loss=[[0, 10], [1, 0]])
     0.3333333333333333
     """
-    labels = column_classes(y_proba, labels)
+    labels = outcomes.column_classes(y_proba, labels)
     t, p = truth_and_probability(y_true, y_proba, labels)
-    matrix, _ = aligned_loss(loss, classes_by_code(y_true, t, p.shape[1]) if labels is None else labels, p.shape[1])
+    classes = outcomes.named_classes(y_true, t, y_proba, labels, p.shape[1])
+    matrix, _ = outcomes.aligned_loss(loss, classes, len(classes))
     action = decide(p, matrix, reject_cost=reject_cost)
     return risk(t, action, matrix, reject_cost=reject_cost, sample_weight=sample_weight)
 
 
 def loss_scorer(
-    loss: "ArrayLike | pd.DataFrame", *, reject_cost: float | None = None, labels: Labels | None = None
+    loss: ArrayLike | pd.DataFrame, *, reject_cost: float | None = None, labels: Labels | None = None
 ) -> Any:
     """Return a scorer for scikit-learn: minus the `realised_loss` of a classifier, so that larger is better.
 

@@ -108,9 +108,8 @@ def calibration_line(
     """
     event, p, w, group = _event(y, probability, positive, labels, weights, groups)
     if (certain := np.flatnonzero((p <= 0) | (p >= 1))).size:
-        raise ValueError(
-            f"probability must lie between 0 and 1 to have log odds; {certain.size} rows do not, first row {certain[0]}"
-        )
+        which = f"{certain.size} rows do not, first row {certain[0]}"
+        raise ValueError(f"probability must lie between 0 and 1 to have log odds; {which}")
     x = np.log(p) - np.log1p(-p)
     cases, others = x[(w > 0) & event], x[(w > 0) & ~event]
     if not (len(cases) and len(others) and cases.min() < others.max() and others.min() < cases.max()):

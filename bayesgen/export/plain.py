@@ -2,28 +2,28 @@
 
 A generative classifier is a mixture of products of factors (`bayesgen.posterior.component`): a member for an exact
 posterior or a point, one for each draw of a sampler. A factor is the predictive density of a leaf, as the leaf itself
-writes it (`Leaf.written`): arrays with a kind. A regression is a link of scores, as its model writes it, under a point
+says it (`Leaf.written`): a kind and arrays. A regression is a link of scores, as its model writes it, under a point
 or each draw.
 """
 
 import base64
 import collections
-import copy
 import datetime
 import hashlib
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 from scipy import stats
 from scipy.special import logsumexp, softmax
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import __version__
 from bayesgen.core.errors import Argument, InputError, NoClosedForm, listed
+from bayesgen.core.registry import fitted_of
 from bayesgen.core.statistics import Rows
 from bayesgen.models.bernoulli import BINARY
 from bayesgen.models.leaf import INFINITE
@@ -40,25 +40,23 @@ _LEVELS = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35)  # at which the score
 _ROWS = 500  # drawn, beside which a row is typical or not
 _READABLE = 4096  # numbers of an array that are written as such, a quarter of them of matrices; more are packed
 _VALUE = "value {value} in row 0 "  # stands before the words of a leaf
-_KINDS = ("gaussian", "vector", "list", "count", "heads", "tosses", "bag")  # of density, that a leaf may write
+_KINDS = ("gaussian", "vector", "list", "count", "heads", "tosses", "bag")  # of density, in kinds.js
 _USUAL = (0.0005, 0.9995)  # levels of the range of a column
 
 
 def plain(classifier, draws: int) -> dict[str, Any]:
-    """Return a fitted classifier as names, numbers and lists, or raise; of a sampler at most so many draws."""
-    check_is_fitted(classifier)
-    posterior, generative = getattr(classifier, "posterior_", None), hasattr(classifier, "score_samples")
-    if posterior is None or not (generative or hasattr(posterior.model, "written")):
+    """Return a fitted classifier as the record of docs/design.md, or raise; of a sampler at most so many draws."""
+    classifier = fitted_of(classifier)
+    posterior, generative = classifier.posterior_, hasattr(classifier, "score_samples")
+    if not (generative or hasattr(posterior.model, "written")):
         raise ValueError(
-            f"{type(classifier).__name__} cannot be exported: naive Bayes, Gaussian discriminants, latent classes, "
+            f"{classifier.estimator} cannot be exported: naive Bayes, Gaussian discriminants, latent classes, "
             "averages, and logistic, probit and ordered regressions can"
         )
-    taken, shipped, average = classifier, None, posterior.kind == "average"
+    shipped, average = None, posterior.kind == "average"
     if posterior.kind == "draws":
-        kept = posterior.as_draws().thinned(draws)
-        taken = copy.copy(classifier)
-        taken.posterior_ = kept
-        shipped = [len(next(iter(each.flat.values()))) for each in (kept, posterior.as_draws())]
+        classifier = replace(classifier, posterior_=posterior.as_draws().thinned(draws))
+        shipped = [len(next(iter(each.flat.values()))) for each in (classifier.posterior_, posterior.as_draws())]
     entries = Entries(_columns(classifier))
     columns, place = entries.columns, entries.place
     made = {
@@ -69,7 +67,7 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         "gaps": generative or classifier.missing == "mean",
         "kind": posterior.kind,
         "interval": posterior.uncertain and not average,
-        "unseen": getattr(classifier, "unseen", "error"),
+        "unseen": classifier.unseen,
         "exponent": float(getattr(classifier, "exponent_", 1.0)),
         "order": [place[column] for column in classifier.schema_.block_of],
         "reading": _reading(classifier.schema_.reading),
@@ -79,8 +77,8 @@ def plain(classifier, draws: int) -> dict[str, Any]:
     if average:
         made |= _average(classifier, entries)
     else:
-        made |= _mixture(taken, entries) if generative else _regression(taken, columns)
-    made["derived"] = entries.derived
+        made |= _mixture(classifier, entries) if generative else _regression(classifier, columns)
+    made |= {"derived": entries.derived} | ({"kinds": entries.kinds} if entries.kinds else {})
     for column in columns:
         if column["name"] in classifier.schema_.unsigned and "range" in column:
             column["range"][0] = max(column["range"][0], 0.0)
@@ -93,6 +91,7 @@ class Entries:
 
     def __init__(self, columns: list[dict[str, Any]]):
         self.columns, self.derived = columns, []
+        self.kinds: dict[str, str] = {}  # scripts of kinds of density that users wrote
         self.place = {column["name"]: j for j, column in enumerate(columns)}  # of a column by its name
         self._known: dict[str, int] = {}
 
@@ -147,7 +146,7 @@ def _average(classifier, entries: Entries) -> dict[str, Any]:
         try:
             found = fitted.written(*places)
         except NoClosedForm as error:
-            raise InputError(f"{type(classifier).__name__} cannot be exported: {error}") from None
+            raise InputError(f"{classifier.estimator} cannot be exported: {error}") from None
         for said, alternatives in found:
             for member, alternative in zip(fitted.members, alternatives.tolist(), strict=True):
                 if alternative >= 0:
@@ -229,7 +228,7 @@ def _about(classifier, shipped, checksum: str) -> dict[str, Any]:
         "package": "bayesgen",
         "version": __version__,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "model": type(classifier).__name__,
+        "model": classifier.estimator,
         "rows": rows,
         "shares": None if counts is None else (counts / counts.sum()).tolist(),
         "score": -classifier.scores_["nested"] if classifier.posterior_.kind == "average" else None,
@@ -291,48 +290,45 @@ def _told_apart(label) -> Any:
 
 
 def _factor(factor, schema, entries: Entries) -> dict[str, Any]:
-    """Return the factor of a leaf: its columns, and its density as the leaf writes it."""
+    """Return the factor of a leaf: its columns, and its density as the leaf says it."""
     columns, place = entries.columns, entries.place
     (block,) = (block for block in schema.blocks if block.name in (factor.name, *factor.blocks))
     leaf = factor.leaf
     try:
-        said = dict(leaf.written(factor.params))
+        said = leaf.written(factor.params)
     except NoClosedForm as error:
         drop = Argument("features", "drop", "leave them out of the fit")
         raise InputError(f"columns {listed(block.columns)} cannot be exported: {error}; ", drop) from None
-    if said["kind"] not in _KINDS:
-        raise ValueError(f"{type(leaf).__name__}.written(): {said['kind']!r} is none of the kinds {', '.join(_KINDS)}")
-    for i, column in enumerate(block.columns):
-        about = columns[place[column]]
-        about |= said.get("columns", {})
-        if "words" in said.get("columns", {}):
+    if said.script:
+        entries.kinds[said.kind] = said.script
+    elif said.kind not in _KINDS:
+        raise ValueError(f"{type(said).__name__}: a program has no density of the kind {said.kind!r}: write script")
+    places = [place[column] for column in block.columns]
+    for i, about in enumerate(columns[j] for j in places):
+        about |= said.about
+        if "words" in said.about:
             about["words"] = _VALUE + about["words"]
-        if said["kind"] == "heads":
-            about |= {"most": said["trials"][i], "words_most": _VALUE + "is more than the tosses"}
-        elif said["kind"] == "tosses" and i:
+        if said.kind == "heads":
+            about |= {"most": said.trials[i], "words_most": _VALUE + "is more than the tosses"}
+        elif said.kind == "tosses" and i:
             about["given"] = True
-    names = [block.columns[i] for i in said.pop("kept", range(len(block.columns)))]
-    for i, value in said.pop("constant", {}).items():
-        columns[place[block.columns[i]]]["constant"] = value
-    result: dict[str, Any] = {"kind": said.pop("kind"), "columns": [place[name] for name in names]}
-    said.pop("columns", None)
-    if "shift" in said:
-        shift = said.pop("shift")
-        result["columns"] = [entries.add({"of": j, "shift": shift}, density=True) for j in result["columns"]]
+        if i in said.constant:
+            about["constant"] = said.constant[i]
+    result: dict[str, Any] = {
+        "kind": said.kind,
+        "columns": places if said.kept is None else [places[i] for i in said.kept],
+    }
+    if said.kind == "gaussian" and said.shift is not None:
+        result["columns"] = [entries.add({"of": j, "shift": said.shift}, density=True) for j in result["columns"]]
     groups, classes = len(factor.owner), len(factor.classes_of)
     drawn = () if factor.params is None else (groups // classes,)
-    for name, value in said.items():
-        if isinstance(value, np.ndarray):
-            event = value.shape[value.ndim - _TRAILING.get((result["kind"], name), 0) :]
-            whole = np.broadcast_to(value, (*drawn, classes, *leaf.features, *event))
-            value = written(whole.reshape(groups, *(leaf.features or (1,)), *event))
-        result[name] = value
-    if result["kind"] == "list":
-        result["size"] = said["mass"].shape[-1]
+    for name, value in said.arrays((*drawn, classes, *leaf.features)).items():
+        event = value.shape[value.ndim - said.axes[name] :]
+        result[name] = written(value.reshape(groups, *(leaf.features or (1,)), *event))
+    result |= {name: value for name in said.settings if (value := getattr(said, name))}
+    if said.kind == "list":
+        result["size"] = said.mass.shape[-1]
     return result | ({"groups": groups} if groups != classes else {})
-
-
-_TRAILING = {("list", "mass"): 1, ("bag", "mass"): 1, ("vector", "location"): 1, ("vector", "scale"): 2}  # axes
 
 
 def _arrays(said) -> dict[str, Any]:
@@ -363,7 +359,7 @@ def _described(joint, entries: Entries) -> dict[str, Any]:
     try:
         gaps = list(components.given(nothing).entries())
     except NoClosedForm as error:
-        raise InputError(f"{type(joint.classifier).__name__} cannot be exported: {error}") from None
+        raise InputError(f"{joint.classifier.estimator} cannot be exported: {error}") from None
     for entry in gaps:
         column = columns[entries.place[schema.columns[joint.column(entry.gap)]]]
         if column["kind"] in ("number", "count", "date", "duration"):
@@ -407,8 +403,7 @@ def _dofs(factors) -> Iterator[list[float]]:
     for factor in factors:
         said, classes = factor.leaf.written(factor.params), len(factor.classes_of)
         shape = (len(factor.owner) // classes, classes, *factor.leaf.features)
-        dof = np.broadcast_to(said.get("dof", np.inf), shape)
-        joint = said["kind"] == "vector" or said.get("joint")
-        more = np.arange(np.shape(said["location"])[-1]) if joint else np.zeros(1)
+        dof = np.broadcast_to(getattr(said, "dof", np.inf), shape)
+        more = np.arange(np.shape(said.location)[-1]) if said.joint else np.zeros(1)
         for each in dof.reshape(len(factor.owner), -1):
             yield np.unique(np.add.outer(each, more)).tolist()

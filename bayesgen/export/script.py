@@ -47,7 +47,7 @@ def script(classifier, draws: int = DRAWS) -> str:
     Parameters
     ----------
     classifier : fitted classifier
-        Naive Bayes, a Gaussian discriminant or latent classes, whose leaves say how they are written
+        Naive Bayes, a Gaussian discriminant or latent classes, whose leaves say of which kind their density is
         (`bayesgen.models.leaf.Leaf.written`); an average, whose members say it
         (`bayesgen.averaging.member.FittedMembers.written`); or a logistic, probit or ordered regression, which takes no
         gaps and has no ``nextMeasurement`` and no ``typicality`` (they are null).
@@ -72,12 +72,14 @@ def source(made: Mapping[str, Any]) -> str:
     about, folder = made["about"], resources.files("bayesgen.export")
     without = {"regression": "score", "average": "average"}  # files that only some classifiers need, and their sign
     parts = [name for name in _PARTS if without.get(name, "classes") in made]
-    scorer = "\n".join(folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in parts)
+    texts = {name: folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in parts}
+    texts["kinds"] += "".join(f"KINDS.{kind} = {text};\n" for kind, text in made.get("kinds", {}).items())
+    scorer = "\n".join(texts.values())
     head = f"// {about['model']}, a classifier of bayesgen {about['version']}, exported on {about['date']}."
     if about["draws"]:
         shipped, of = about["draws"]
         head += f"\n// Its probabilities are averages over {counted(shipped, 'draw')} of {of}."
-    model = ",\n".join(f"  {name}: {_literal(value)}" for name, value in made.items())
+    model = ",\n".join(f"  {name}: {_literal(value)}" for name, value in made.items() if name != "kinds")
     said = _literal({key: text for key, text in sentences().items() if key in _UNREAD})
     text = f'{head}\n"use strict";\n\nconst model = {{\n{model},\n}};\nconst sentences = {said};\n\n{scorer}'
     if len(text) > _LARGEST:

@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
-
 from bayesgen.core import registry
 from bayesgen.files import container, disk
 from bayesgen.files.values import Reader, Writer
@@ -37,16 +35,14 @@ def save(estimator, path) -> None:
     cls = type(estimator)
     if registry.estimators().get(cls.__name__) is not cls:
         raise TypeError(f"{cls.__name__} is not an estimator of bayesgen: {', '.join(registry.estimators())}")
-    check_is_fitted(estimator)
+    registry.fitted_of(estimator)  # or raise
     disk.regular(path)
     fitted = _fitted(estimator)
     _check_names(estimator, fitted)
     parts = {"parameters": estimator.get_params(deep=False), "fitted": fitted}
     private = any(getattr(value, "keeps_rows", False) for value in fitted.values())
     writer = Writer(registry.may_be_saved)
-    written = {
-        section: {name: writer.write(v, name) for name, v in values.items()} for section, values in parts.items()
-    }
+    written = {section: {name: writer.write(v, name) for name, v in held.items()} for section, held in parts.items()}
     content = container.pack({"estimator": cls.__name__, **written}, writer.arrays)
     with disk.writing(path, private=private) as file:
         file.write(content)
@@ -117,14 +113,15 @@ def _estimator(specification, arrays, leaves):
         raise ValueError(f"no estimator of bayesgen has these parameters: {list(parameters)!r:.300}")
     _check_names(estimator, fitted)
     vars(estimator).update({**parameters, **fitted})
-    estimator.check_parts()
+    type(estimator).fitted_.check(estimator)
     return estimator
 
 
 def _check_names(estimator, names) -> None:
     """Raise an error if the attributes of a fitted estimator are not those that fitting sets."""
-    strange = sorted(set(names) - {*estimator.fitted_names, *estimator.optional_names})
-    absent = [name for name in estimator.fitted_names if name not in names]
+    held = type(estimator).fitted_
+    strange = sorted(set(names) - {*held.names, *held.optional})
+    absent = [name for name in held.names if name not in names]
     if strange or absent:
         problem = f"has no attribute {strange[0]!r:.100}" if strange else f"needs the attribute {absent[0]!r}"
         raise ValueError(f"a fitted {type(estimator).__name__} {problem}")
@@ -162,9 +159,8 @@ def read_state(path, kind: str, version: int) -> tuple[dict[str, Any], str]:
             )
         return Reader(arrays, registry.classes(), {}).read(specification["values"]), _digest(content)
     except (ValueError, *_STRANGE) as error:
-        raise ValueError(
-            f"{path}: this is no {kind} that bayesgen goes on with: {error!s:.300}; delete it to begin anew"
-        ) from error
+        problem = f"this is no {kind} that bayesgen goes on with: {error!s:.300}"
+        raise ValueError(f"{path}: {problem}; delete it to begin anew") from error
 
 
 def _digest(content: bytes) -> str:

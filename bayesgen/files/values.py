@@ -46,9 +46,8 @@ class Writer:
             return self._array(value, place)
         cls = type(value)
         if dataclasses.is_dataclass(value) and self._known(cls):
-            fields = {
-                f.name: self.write(getattr(value, f.name), f"{place}.{f.name}") for f in dataclasses.fields(value)
-            }
+            names = [field.name for field in dataclasses.fields(value)]
+            fields = {name: self.write(getattr(value, name), f"{place}.{name}") for name in names}
             return {"object": cls.__name__, "own": not ours(cls), "fields": fields}
         raise TypeError(
             f"{place}: {value!r} ({cls.__name__}) cannot be saved. Numbers, strings, arrays, the models and inferences "

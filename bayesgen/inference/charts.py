@@ -27,32 +27,27 @@ def displacement(v, chart):
     return root @ v if root.ndim == 2 else root * v
 
 
-def may_correlate(model, near) -> bool:
-    """Return True if the root of a model's chart should be a matrix (L, L), not the scales (L,) alone.
+def is_dense(model, near, count: int) -> bool:
+    """Return True if the root of a model's chart of ``count`` latents is a matrix (L, L), not the scales (L,) alone.
 
     Where there is an exact posterior, latents do not correlate, or are `whitened`, and chains begin at the scales of
     its draws; where another model is ``near``, at the scales of draws from that.
     """
-    return model.smooth and near is None
-
-
-def is_dense(correlated: bool, count: int) -> bool:
-    """Return True if the root of ``count`` latents is a matrix: if they may correlate, and are not too many."""
-    return correlated and count <= _DENSE
+    return model.smooth and near is None and count <= _DENSE
 
 
 @one_blas_thread()
-def charted(model, statistics, near, correlated: bool, seed: int):
+def charted(model, statistics, near, seed: int):
     """Return origin and root of a chart, from draws of a model ``near``, or by a search from draws of the prior.
 
-    Where latents are not ``correlated`` (`may_correlate`) the root is their scales; where they are but no mode is
-    found, it is a diagonal matrix of scales. Every chain searches from its own seed: where there are several modes,
-    chains then end in different ones, and R-hat shows it; from one shared mode they would all agree.
+    Where it is not dense (`is_dense`) the root is the scales of the latents; where it is but no mode is found, it is a
+    diagonal matrix of these. Every chain searches from its own seed: where there are several modes, chains then end in
+    different ones, and R-hat shows it; from one shared mode they would all agree.
     """
     start = starter(model, statistics, near)(seed)
     if near is not None:
         return start[0], np.sqrt(start[1])
-    dense = is_dense(correlated, len(start[1]))
+    dense = is_dense(model, near, len(start[1]))
     if dense:
         with contextlib.suppress(ValueError, MemoryError):
             mode = search(potential, model, statistics, "mode", seed)

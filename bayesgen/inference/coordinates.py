@@ -384,9 +384,8 @@ class LineCoordinates(Coordinates):
     def latents(self, groups=None, name=""):
         z, u = real("log_variance", ()), real("offset", self.mean.shape)
         noise = program.jnp.exp(-z / 2) if self.scaled else 1.0
-        prior(
-            -self.alpha * z - self.beta * program.jnp.exp(-z) - 0.5 * ((self.mean * noise + self.factor @ u) ** 2).sum()
-        )
+        squares = ((self.mean * noise + self.factor @ u) ** 2).sum()
+        prior(-self.alpha * z - self.beta * program.jnp.exp(-z) - 0.5 * squares)
         return {"log_variance": z, "offset": u}
 
     def log_likelihood(self, params, statistics):

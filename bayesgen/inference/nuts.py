@@ -29,12 +29,12 @@ from bayesgen.core.errors import warn
 from bayesgen.core.registry import saveable
 from bayesgen.core.statistics import Rows
 from bayesgen.inference.base import SamplerWarning, distance_from_exact, exact_posterior, register, require_proper
-from bayesgen.inference.charts import approach, charted, displacement, is_dense, lowered, may_correlate
+from bayesgen.inference.charts import approach, charted, displacement, is_dense, lowered
 from bayesgen.inference.point import potential, sites
 from bayesgen.inference.whitening import whitened
 from bayesgen.models.function import Arguments, FunctionModel
 from bayesgen.models.model import Model, summarise
-from bayesgen.numerics.checks import check_level
+from bayesgen.numerics.checks import check_count, check_level
 from bayesgen.numerics.draws import generator
 from bayesgen.posterior.compiled import fresh, kept, on_accelerator, one_kernel, over_devices, shapes, starter
 from bayesgen.posterior.posterior import ParameterDraws
@@ -56,7 +56,6 @@ def blocks(num_warmup, target_accept, model, statistics, chains=None, shard_rows
     model, statistics = fresh(model, statistics)
     statistics = over_devices(statistics) if shard_rows else statistics
     kernel, near = (num_warmup, target_accept), model.start_from(statistics)
-    correlated = may_correlate(model, near)
     if chains and isinstance(statistics, Rows | Arguments):  # others stay on the host, where starts are drawn from them
         statistics = jax.device_put(statistics)
     arguments = jax.device_put((model, statistics)) if chains else (model, statistics)
@@ -66,7 +65,7 @@ def blocks(num_warmup, target_accept, model, statistics, chains=None, shard_rows
 
     def make():
         origin, variance = start = starter(model, statistics, near)(0)
-        count, dense = len(variance), is_dense(correlated, len(variance))
+        count, dense = len(variance), is_dense(model, near, len(variance))
         chart = origin, np.zeros((count, count) if dense else count)
         begun = jax.jit(begin).lower(np.int64(0), np.zeros(count), chart, *arguments)
         with ThreadPoolExecutor() as threads:  # the compiler releases the interpreter lock too
@@ -80,7 +79,7 @@ def blocks(num_warmup, target_accept, model, statistics, chains=None, shard_rows
     starting, block = kept((*kernel, chains, *shapes(*arguments)), make)
 
     def start_one(seed):
-        chart = charted(model, statistics, near, correlated, seed + 1)
+        chart = charted(model, statistics, near, seed + 1)
         v = np.random.default_rng(seed).standard_normal(len(chart[1]))
 
         def at(v):
@@ -227,9 +226,7 @@ class NUTS:
 
     def __post_init__(self):
         for name, least in (("num_samples", 1), ("num_warmup", 0), ("num_chains", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise ValueError(f"NUTS: {name} must be an integer >= {least}, got {value!r}")
+            check_count(f"NUTS: {name}", getattr(self, name), least)
         check_level("NUTS: target_accept", self.target_accept)
 
     def __call__(self, model: Model, data: Any, *, seed: Any = None) -> ParameterDraws:

@@ -177,5 +177,5 @@ def _unlikelihood(step, origin, model, statistics):
 
     values = sites(step, origin, model, statistics)
     _, trace = log_density(model.statistics_program, (statistics,), {}, values)
-    seen = (s for s in trace.values() if s["type"] == "sample" and s["is_observed"])
-    return -sum((s["fn"].log_prob(s["value"]) * (1.0 if s["scale"] is None else s["scale"])).sum() for s in seen)
+    seen = (site for site in trace.values() if site["type"] == "sample" and site["is_observed"])
+    return -sum(program.log_density(site).sum() for site in seen)

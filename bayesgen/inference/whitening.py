@@ -11,17 +11,7 @@ from scipy.special import expit, softmax
 
 from bayesgen.core.errors import DataError, first
 from bayesgen.core.statistics import SumStatistics
-from bayesgen.inference.coordinates import (
-    Collapsed,
-    LineCoordinates,
-    LineRows,
-    LogGammas,
-    LogOdds,
-    LogRate,
-    LogVariance,
-    PrecisionFactor,
-    Standardised,
-)
+from bayesgen.inference import coordinates
 from bayesgen.models.bernoulli import BetaBernoulli, BetaPrior
 from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.categorical import DirichletCategorical, DirichletPrior
@@ -96,7 +86,7 @@ def _(model: GammaPoisson, statistics) -> Whitened:
     posterior = model.update(statistics)
     _require_shape("mean", posterior.concentration)
     leaf = GammaPoisson(*_alike(posterior.batch_shape, model.concentration, model.rate))
-    return LogRate(leaf), statistics, lambda params: {"mean": np.exp(params["log_mean"])}
+    return coordinates.LogRate(leaf), statistics, lambda params: {"mean": np.exp(params["log_mean"])}
 
 
 @whitened.register
@@ -104,7 +94,7 @@ def _(model: BetaPrior, statistics) -> Whitened:
     posterior = model.update(statistics)
     _require_shape("probability", np.minimum(posterior.a, posterior.b))
     leaf = BetaBernoulli(*_alike(posterior.batch_shape, model.a, model.b))
-    return LogOdds(leaf), statistics, lambda params: {"probability": expit(params["log_odds"])}
+    return coordinates.LogOdds(leaf), statistics, lambda params: {"probability": expit(params["log_odds"])}
 
 
 @whitened.register
@@ -112,8 +102,8 @@ def _(model: DirichletPrior, statistics) -> Whitened:
     posterior = model.update(statistics)
     _require_shape("probability", posterior.alpha.min(-1))
     leaf = DirichletCategorical(np.broadcast_to(model.alpha, posterior.alpha.shape), model.categories)
-    coordinates = LogGammas(leaf, posterior.alpha.sum(-1))
-    return coordinates, statistics, lambda params: {"probability": softmax(params["log_gamma"], axis=-1)}
+    sampled = coordinates.LogGammas(leaf, posterior.alpha.sum(-1))
+    return sampled, statistics, lambda params: {"probability": softmax(params["log_gamma"], axis=-1)}
 
 
 @whitened.register
@@ -143,7 +133,7 @@ def _(model: NormalInverseGamma, statistics: Moments) -> Whitened:
     alpha, beta = _alike(posterior.alpha.shape, model.alpha, model.beta / variance)
     mean, worth = _alike(posterior.batch_shape, (model.mean - centre) / scale, model.kappa)
     leaf = NormalInverseGamma(mean, worth, alpha, beta, tied=posterior.tied)
-    return Standardised(leaf, kappa), _scaled(statistics, centre, scale), restore
+    return coordinates.Standardised(leaf, kappa), _scaled(statistics, centre, scale), restore
 
 
 @whitened.register
@@ -162,8 +152,8 @@ def _(model: NormalKnownMean, statistics: Moments) -> Whitened:
         spread = variance * np.exp(params["log_variance"])
         return {"mean": np.broadcast_to(centre, spread.shape), "variance": spread}
 
-    mean, alpha, beta = _alike(posterior.batch_shape, 0.0, model.alpha, model.beta / variance)
-    return LogVariance(NormalKnownMean(mean, alpha, beta)), _scaled(statistics, centre, variance**0.5), restore
+    leaf = NormalKnownMean(*_alike(posterior.batch_shape, 0.0, model.alpha, model.beta / variance))
+    return coordinates.LogVariance(leaf), _scaled(statistics, centre, variance**0.5), restore
 
 
 @whitened.register
@@ -199,7 +189,7 @@ def _(model: NormalInverseWishart, statistics) -> Whitened:
     leaf = NormalInverseWishart(
         moved(prior.mean), prior.kappa, prior.nu, turned(prior.scale), shared=prior.shared, per_class=prior.per_class
     )
-    sampled = PrecisionFactor(leaf, posterior.kappa)
+    sampled = coordinates.PrecisionFactor(leaf, posterior.kappa)
     return sampled, moments, restore
 
 
@@ -215,7 +205,7 @@ def _(model: Populated, statistics) -> Whitened:
         seed = np.ascontiguousarray(next(iter(params.values()))).ravel()[:4].view(np.uint32)
         return {**params, **model.given_rows(params, statistics).sample_parameters(np.random.default_rng(seed))}
 
-    return Collapsed(model), statistics, restore
+    return coordinates.Collapsed(model), statistics, restore
 
 
 # -- lines -----------------------------------------------------------------------------------------------------------
@@ -249,8 +239,8 @@ def _straightened(model: LinearRegression | SemiConjugateLinearRegression, stati
         step = params["offset"] @ root.T
         return model.params(centre + (spread[..., None] * step if scaled else step), spread**2)
 
-    coordinates = LineCoordinates(apart * unit / scale, turned, model.alpha, model.beta / variance, scaled=scaled)
-    return coordinates, LineRows(statistics.n, residual / scale, rows[:, :-1] @ root / unit), restore
+    line = coordinates.LineCoordinates(apart * unit / scale, turned, model.alpha, model.beta / variance, scaled=scaled)
+    return line, coordinates.LineRows(statistics.n, residual / scale, rows[:, :-1] @ root / unit), restore
 
 
 # -- what they share -------------------------------------------------------------------------------------------------

@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import NoClosedForm, listed
+from bayesgen.core.registry import fitted_of
 from bayesgen.models import UnknownClasses
 from bayesgen.models.beside_constants import varying
 from bayesgen.models.unknown_labels import PartlyLabelled
@@ -69,7 +69,7 @@ def bivariate_residuals(classifier, tables: int = 99, seed: int = 0) -> pd.DataF
     >>> bivariate_residuals(fitted, tables=19).index[0]
     ('x2', 'x3')
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     check_count("tables", tables)
     statistics = classifier.statistics_
     if not isinstance(statistics, PartlyLabelled) or statistics.classes.total().any() or (statistics.weight != 1).any():
@@ -109,7 +109,7 @@ def _apart(leaf, params) -> bool:
         said = leaf.written(params)
     except NoClosedForm:
         return False
-    return said["kind"] in ("list", "count", "gaussian") and bool(np.isinf(said.get("dof", np.inf)).all())
+    return said.kind in ("list", "count", "gaussian") and bool(np.isinf(getattr(said, "dof", np.inf)).all())
 
 
 class _Gaps:
@@ -186,11 +186,11 @@ def _residuals(model, params, rows, labels) -> np.ndarray:
 
 def _features(said, place: int, share, x):
     """Return φ (n, V), NaN where missing, and the means of φ and φ² by class, (K, V), of the column at a place."""
-    if said["kind"] == "list":
-        chance = said["mass"].reshape(len(share), -1, said["mass"].shape[-1])[:, place]
+    if said.kind == "list":
+        chance = said.mass.reshape(len(share), -1, said.mass.shape[-1])[:, place]
         return np.where(np.isnan(x)[:, None], np.nan, x[:, None] == np.arange(chance.shape[1])), chance, chance
-    moments = (said["mean"], said["mean"]) if said["kind"] == "count" else (said["location"], said["scale"] ** 2)
+    moments = (said.mean, said.mean) if said.kind == "count" else (said.location, said.scale**2)
     mean, variance = (v.reshape(len(share), -1)[:, [place]] for v in moments)
-    x = np.log(x + said["shift"]) if "shift" in said else x
+    x = np.log(x + said.shift) if getattr(said, "shift", None) is not None else x
     apart = mean - (middle := share @ mean)
     return x[:, None] - middle, apart, variance + apart**2

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import softmax
 
 from bayesgen.core.errors import listed
+from bayesgen.models.beside_constants import of_all
 from bayesgen.models.classifier import GaussianDiscriminant
 from bayesgen.models.logistic_regression import LogisticRegression
 from bayesgen.models.structures import structure
@@ -128,9 +129,8 @@ class Boundary:
         start, u = _rows(start, dim), np.asarray(direction, float)
         if u.shape != (dim,) or not u.any():
             raise ValueError(f"direction must hold {dim} numbers, not all 0, got {direction!r}")
-        a = np.broadcast_to(
-            np.einsum("i,...ij,j->...", u, self.quadratic, u)[..., None], (*self.intercept.shape, len(start))
-        )
+        square = np.einsum("i,...ij,j->...", u, self.quadratic, u)[..., None]
+        a = np.broadcast_to(square, (*self.intercept.shape, len(start)))
         b = (self.weights @ u)[..., None] + 2 * np.einsum("i,...ij,nj->...n", u, self.quadratic, start)
         c = self.log_odds(start)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -220,7 +220,7 @@ def _of_gaussian(model, params) -> Discriminant:
         log_prior = np.log(params["classes.probability"])
     leaf = model.gaussian
     leaf_params = model.site(params, "gaussian")
-    mean, (precision, log_determinant) = leaf.whole(leaf_params["mean"]), leaf.precision(leaf_params)
+    mean, (precision, log_determinant) = of_all(leaf, leaf_params["mean"]), leaf.precision(leaf_params)
     weights = (precision @ mean[..., None])[..., 0]
     intercept = log_prior - 0.5 * (weights * mean).sum(-1)
     if model.shared:  # the quadratic term and the determinant are common to all classes

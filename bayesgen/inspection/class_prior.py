@@ -12,9 +12,9 @@ given the labels' counts. A Dirichlet of the summed probabilities would be too n
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import counted, warn
+from bayesgen.core.registry import fitted_of
 from bayesgen.numerics.checks import check_count, check_level, check_positive
 from bayesgen.numerics.draws import chain_efficiency, generator
 from bayesgen.numerics.newton import reached
@@ -118,7 +118,7 @@ def estimate_class_prior(classifier, X, *, concentration: float = 1.0, draws: in
     >>> found.mean.round(1), bool(found.labelled_rows < 500)
     (array([0.9, 0.1]), True)
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     if not hasattr(classifier, "score_samples"):
         raise ValueError("estimate_class_prior() compares densities of the classes: it needs a generative classifier")
     check_positive("concentration", concentration)

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from scipy.special import logsumexp, softmax
-from sklearn.utils.validation import check_is_fitted
 
+from bayesgen.core.registry import fitted_of
 from bayesgen.models import latent_classes
 from bayesgen.models.beside_constants import varying
 from bayesgen.models.unknown_labels import PartlyLabelled
@@ -35,7 +35,6 @@ _DRAWS = 400  # of profiles and memberships
 
 def _draws(classifier) -> dict[str, np.ndarray]:
     """Return draws of the parameters, (draws, ...), classes in the order of the fit."""
-    check_is_fitted(classifier)
     posterior, rng = classifier.posterior_, np.random.default_rng(0)
     if posterior.uncertain:
         return posterior.draws(rng, (_DRAWS,))
@@ -76,6 +75,7 @@ def class_profiles(classifier, level: float = 0.95) -> pd.DataFrame:
     [0.0, 10.0]
     """
     check_level("level", level)
+    classifier = fitted_of(classifier)
     draws, model, values = _draws(classifier), classifier.model_, {}
     count = len(next(iter(draws.values())))
     values["class", "probability"] = draws[f"{model.CLASSES}.probability"]
@@ -113,6 +113,7 @@ def membership(classifier, X, level: float = 0.95) -> pd.DataFrame:
     DataFrame, shape (n, 3K)
         Columns by (class, "mean" | "low" | "high").
     """
+    classifier = fitted_of(classifier)
     draws, rows = _draws(classifier), classifier.read(X)
     joint = classifier.model_.log_likelihood_rows(draws, classifier.model_.check(rows))
     return _with_ends(classifier, np.moveaxis(softmax(joint, axis=1), 1, 2), level)
@@ -132,7 +133,7 @@ def typical_rows(classifier, X, count: int = 3) -> pd.DataFrame:
     DataFrame, index (class, row)
         "membership", the probability of the class, and the columns of X.
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     check_count("count", count)
     table = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X, columns=list(classifier.schema_.columns))
     density = classifier.posterior_.log_predictive(classifier.read(X))
@@ -154,12 +155,12 @@ def separating_columns(classifier, X) -> pd.Series:
     X : DataFrame or array, shape (n, columns)
         Rows, as those of the fit.
     """
+    classifier = fitted_of(classifier)
     names, terms = classifier.terms(X)
     prior, *terms = map(np.asarray, terms)
     member, share = classifier.predict_proba(X), softmax(prior, axis=-1)
-    told = [
-        (member * (term - np.asarray(logsumexp(term + np.log(share), axis=1))[:, None])).sum(1).mean() for term in terms
-    ]
+    whole = [np.asarray(logsumexp(term + np.log(share), axis=1))[:, None] for term in terms]
+    told = [(member * (term - level)).sum(1).mean() for term, level in zip(terms, whole, strict=True)]
     return pd.Series(told, index=list(names), name="nats").sort_values(ascending=False)
 
 
@@ -189,7 +190,7 @@ class LeftOut:
 
 def left_out(classifier) -> LeftOut:
     """Return each row of unknown class of the fit as predicted from all others; see the module."""
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     model, statistics = classifier.model_, classifier.statistics_
     found = latent_classes.weighted_draws(model, statistics, np.random.default_rng(0))
     total, density, k = np.asarray(logsumexp(found.log_weight)), [], []

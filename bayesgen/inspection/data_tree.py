@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core import program
 from bayesgen.core.errors import listed
+from bayesgen.core.registry import fitted_of
+from bayesgen.models.beside_constants import of_all
 from bayesgen.models.markov_chain import MarkovChain
 from bayesgen.models.model import Params
 from bayesgen.numerics.draws import generator
@@ -58,7 +59,7 @@ def replicate(model, params: Params, codes, seed: int) -> dict[str, np.ndarray]:
             keys = dict(zip(model.leaves, jax.random.split(key, len(model.leaves)), strict=True))
             classes = {name: leaf.select_class(model.site(leaves, name), t) for name, leaf in model.leaves.items()}
             leaves = model.leaves.items()
-            return {name: leaf.whole(leaf.likelihood(classes[name]).sample(keys[name])) for name, leaf in leaves}
+            return {name: of_all(leaf, leaf.likelihood(classes[name]).sample(keys[name])) for name, leaf in leaves}
 
         return jax.lax.map(table, (jax.random.split(key, len(codes)), params, codes))
 
@@ -95,7 +96,7 @@ def to_arviz(
         The groups to make among those that may be large: "log_likelihood", "conditional_log_likelihood",
         "posterior_predictive" and "prior_predictive"; default: all. The others are always there.
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     wanted = chosen(X, y, groups)
     if classifier.posterior_.integrated:
         classifier.posterior_.check_draws(4000)

@@ -5,13 +5,14 @@ terms that add up, as a doctor would read them. `importance` measures the loss o
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputError, listed
+from bayesgen.core.registry import fitted_of
 from bayesgen.inspection.boundary import mean_scores
 from bayesgen.inspection.probabilities import log_odds, predict_proba_interval
 from bayesgen.models.bernoulli import BetaBinomial
@@ -22,9 +23,6 @@ from bayesgen.tables import dates, design
 from bayesgen.tables.columns import frame_of
 from bayesgen.tables.groups import group_codes
 from bayesgen.tables.labels import codes_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def explain(classifier, X, row: int | None = None, label=None) -> Any:
@@ -81,7 +79,7 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
     >>> evidence.label, {column: round(term, 2) for column, term in evidence.terms.items()}
     ('b', {'x0': 6.07, 'x1': -0.01})
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     if row is not None:
         return _evidence(classifier, X, row, label)
     if label is not None:
@@ -101,13 +99,10 @@ def explain(classifier, X, row: int | None = None, label=None) -> Any:
 
 @np.errstate(invalid="ignore", divide="ignore")  # a point estimate may rule a class out
 def terms_of_model(classifier, X):
-    """Return names of the columns, and terms (n, K) of the class probability and of each, of one model."""
+    """Return names and terms (n, K): the log class probability, then the effect of each column, all others missing."""
     rows = classifier.read(X)
-    return (_linear_terms if isinstance(rows, np.ndarray) else _bayes_terms)(classifier, rows)
-
-
-def _bayes_terms(classifier, rows):
-    """Return names and terms: the log class probability, then the effect of each column with all others missing."""
+    if isinstance(classifier.model_, GaussianDiscriminant):
+        return _linear_terms(classifier, rows["gaussian"])
     nothing, posterior = classifier.schema_.nothing(), classifier.posterior_
     blank = {name: np.repeat(v, count_rows(rows), axis=0) for name, v in nothing.items()}
     prior = posterior.log_class_prior[None]
@@ -121,13 +116,13 @@ def _bayes_terms(classifier, rows):
             parts = {c: np.where(places == j, columns, np.nan) for j, c in enumerate(block.columns)}
         names += parts
         joints = (posterior.log_predictive(blank | {block.name: alone}) for alone in parts.values())
-        terms += [getattr(classifier, "exponent_", 1.0) * (joint - prior) for joint in joints]
+        terms += [classifier.exponent_ * (joint - prior) for joint in joints]
     return names, terms
 
 
 def _linear_terms(classifier, rows):
     """Return names and terms: the score at the mean of the rows of fit, then the change along each column."""
-    if not isinstance(classifier.model_, GaussianDiscriminant) or not classifier.model_.linear:
+    if not classifier.model_.linear:
         problem = "explain() needs scores that are a sum over columns: naive Bayes, or Gaussians with "
         raise InputError(problem, Argument("shared", True))
     weights, intercept = mean_scores(classifier.posterior_, seed=classifier.random_state)
@@ -143,7 +138,7 @@ def terms_of_score(classifier, X):
     """Return names of the columns, and terms (n, scores) of a regression: its score at the means, then b (x - m)."""
     rows = classifier.read(X) * classifier.scale_
     columns, origins = list(classifier.schema_.columns), np.asarray(design.origins(classifier.schema_), object)
-    if hasattr(classifier, "cuts_"):
+    if classifier.cuts_ is not None:
         intercept, weights = -classifier.cuts_, np.tile(classifier.coef_, (len(classifier.cuts_), 1))
     else:
         first = len(classifier.classes_) - len(classifier.coef_)  # the first of two classes has the score 0
@@ -252,10 +247,8 @@ def _evidence(classifier, X, row: int, label) -> RowEvidence:
     )
 
 
-def _row_of(X, row: int, width: int) -> "tuple[bool, pd.DataFrame]":
+def _row_of(X, row: int, width: int) -> tuple[bool, pd.DataFrame]:
     """Return one row as a frame, and True if X is a table: its columns have the types of the table."""
-    import pandas as pd
-
     table: Any = frame_of(X)
     whole = np.asarray(X, dtype=object) if table is None else table
     if len(whole.shape) != 2 or whole.shape[1] != width:
@@ -280,8 +273,6 @@ def _begun(blocks, values: dict[str, Any]) -> dict[str, Any]:
 
 def _plain(value, column: str, schema):
     """Return a value as Python and JSON have it: None if missing, text in a column of dates."""
-    import pandas as pd
-
     if isinstance(value, list | tuple | np.ndarray):  # a sequence
         return " ".join(map(str, value))
     if pd.isna(value):
@@ -292,7 +283,7 @@ def _plain(value, column: str, schema):
     return value if isinstance(value, bool | int | float) else str(value)
 
 
-def importance(classifier, X, y, groups=None, columns=None) -> "pd.DataFrame":
+def importance(classifier, X, y, groups=None, columns=None) -> pd.DataFrame:
     r"""Return the growth of the log loss of each row, or of each group of rows, without each column.
 
     .. math:: d_{ij} = \log p(t_i \mid x_i) - \log p(t_i \mid x_{i, -j})
@@ -312,8 +303,7 @@ def importance(classifier, X, y, groups=None, columns=None) -> "pd.DataFrame":
         Their classes.
     groups : array, shape (n,), optional
         Label of what a row belongs to, where rows belong together: a patient, a batch, a day. Each row is still
-        predicted alone, but the rows of a group are no independent witnesses of what a column is worth; see
-        `by_group`.
+        predicted alone, but the rows of a group are no independent witnesses of what a column is worth; see `by_group`.
     columns : sequence of names, optional
         The columns to ask about, each of which costs one prediction; default: all that the classifier uses.
 
@@ -333,9 +323,7 @@ def importance(classifier, X, y, groups=None, columns=None) -> "pd.DataFrame":
     >>> importance(classifier, table[1::2], y[1::2]).mean().round(2).to_dict()
     {'bill_length_mm': 0.19, 'body_mass_g': -0.05, 'year': 0.0}
     """
-    import pandas as pd
-
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     table: Any = None if isinstance(X, pd.DataFrame) else frame_of(X)
     X = X if table is None else table.to_pandas()
     frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X), columns=classifier.schema_.columns)
@@ -358,7 +346,7 @@ def importance(classifier, X, y, groups=None, columns=None) -> "pd.DataFrame":
     return by_group(pd.DataFrame(worse, index=frame.index), group)
 
 
-def by_group(worth: "pd.DataFrame", group) -> "pd.DataFrame":
+def by_group(worth: pd.DataFrame, group) -> pd.DataFrame:
     r"""Gather the values of rows by group, so that their mean stays and its error is the one of independent groups.
 
     .. math:: d_{gj} = m_j + \frac{n_g}{n / G} (m_{gj} - m_j)
@@ -370,8 +358,6 @@ def by_group(worth: "pd.DataFrame", group) -> "pd.DataFrame":
     """
     if group is None:
         return worth
-    import pandas as pd
-
     place, _ = pd.factorize(group)
     middle = worth.mean().where(np.isfinite(worth).all(), 0.0)  # an infinite value is left as it is
     apart: Any = (worth - middle).groupby(place).sum()

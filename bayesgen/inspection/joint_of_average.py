@@ -119,7 +119,7 @@ class JointOfAverage(Joint):
     @functools.cached_property
     def heaviest(self) -> tuple[np.ndarray, np.ndarray]:
         """The largest of the weights of densities, and of those of predictions."""
-        return heaviest(self.average.density_weights, SHARE), heaviest(self.average.weights, SHARE)
+        return heaviest(self.average.density_weights), heaviest(self.average.weights)
 
     def measured(self, rows):
         """Yield the columns, too, that were left out of the fit: they tell nothing about the class."""
@@ -214,12 +214,10 @@ def components_of(average, labels, weights, besides=None) -> Components:
     return Components(log_member, log_class, factors, choice)
 
 
-def heaviest(weights, share: float) -> np.ndarray:
-    """Return the largest weights, which have at least this share of the sum, scaled to the sum 1; 0 for the others."""
-    if share == 1:
-        return weights
+def heaviest(weights) -> np.ndarray:
+    """Return the largest weights, which have at least `SHARE` of the sum, scaled to the sum 1; 0 for the others."""
     order = np.argsort(-weights, kind="stable")
-    kept = order[: 1 + np.searchsorted(np.cumsum(weights[order]), share)]
+    kept = order[: 1 + np.searchsorted(np.cumsum(weights[order]), SHARE)]
     result = np.zeros_like(weights)
     result[kept] = weights[kept]
     return result / result.sum()

@@ -23,9 +23,9 @@ import numpy as np
 from scipy.special import entr, softmax
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.memory import check_memory
+from bayesgen.core.registry import fitted_of
 from bayesgen.inspection.probabilities import by_pieces
 from bayesgen.numerics.checks import check_count, check_weight
 from bayesgen.numerics.draws import generator
@@ -80,7 +80,7 @@ def next_labels(classifier, X, n: int = 1, size: int = 1000) -> NextLabels:
     >>> next_labels(classifier, [[1.4, 0.2], [4.9, 1.6], [4.9, 1.6], [4.0, 1.8]], n=2).rows
     array([3, 1])
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     check_count("n", n)
     check_count("size", size)
     joint = _joint(classifier, X, size)
@@ -180,7 +180,7 @@ def class_given_label(classifier, X, y) -> np.ndarray:
     >>> class_given_label(classifier, X[3:4], y[3:4]).round(2)
     array([[1., 0., 0.]])
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     if getattr(classifier, "confusion_", None) is None:
         raise ValueError("class_given_label() needs a LatentClassClassifier that was fitted with label_noise=")
     posterior = classifier.posterior_with_labels_

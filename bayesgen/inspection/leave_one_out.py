@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp, softmax
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import listed
+from bayesgen.core.registry import fitted_of
 from bayesgen.core.statistics import all_but_one, departures
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.gaps import PatternMoments
@@ -21,8 +21,9 @@ from bayesgen.numerics.pieces import count_rows, select_rows, taken
 from bayesgen.numerics.sums import by_label
 from bayesgen.tables.dates import times_of
 from bayesgen.tables.groups import group_codes
-from bayesgen.tables.labels import class_codes, class_labels, codes_of, existing
-from bayesgen.tables.shares import labels_or_shares, stacked
+from bayesgen.tables.labels import codes_of
+from bayesgen.tables.learned_rows import LearnedRows
+from bayesgen.tables.shares import stacked
 
 _PLURAL = {"count": "observed values", "mean": "means", "scatter": "sums of squares", "sum": "sums"}
 
@@ -120,27 +121,27 @@ def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOn
     >>> NaiveBayesClassifier().fit(X, y).leave_one_out(X, y).probability[:, 0].round(2)
     array([1.  , 0.99, 0.  , 0.01])
     """
-    check_is_fitted(classifier)
-    y = class_labels(labels_or_shares(y, default=classifier.classes_))
-    group = group_codes(groups, len(y), sample_weight)
-    rows, codes, weight = rows_of_fit(classifier, X, y, sample_weight, "leave_one_out() is exact")
-    model, whole = classifier.model_, classifier.statistics_
+    classifier = fitted_of(classifier)
+    check_exact(classifier, "leave_one_out() is exact")
+    classes, model, whole = classifier.classes_, classifier.model_, classifier.statistics_
+    given = LearnedRows.read(classifier.table(X), y, sample_weight, groups, default=classes, whole=False).among(classes)
+    codes, weight, group = given.codes, given.weight, given.group
+    rows = classifier.schema_.read(given.table)
 
     def summed(held):
         row, code, votes = stacked(codes[held], taken(weight, held))
         return model.statistics(select_rows(select_rows(rows, held), row), code, votes)
 
     check_rows(classifier, whole, summed(slice(None)))
-    log_joint = np.empty((len(codes), len(classifier.classes_)))
+    log_joint = np.empty((len(codes), len(classes)))
     leaving = departures(len(codes), group)
     for held, others in zip(leaving, all_but_one(summed, leaving, 0), strict=True):
         log_joint[held] = model.update(others).log_predictive(select_rows(rows, held))
     return LeaveOneOut(log_joint, codes, group)
 
 
-def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
-    """Return the rows as the model takes them, the codes of their classes, and their weights or None."""
-    check_is_fitted(classifier)
+def check_exact(classifier, purpose: str) -> None:
+    """Raise where a record has no exact posterior, which a ``purpose`` needs."""
     if classifier.posterior_.kind != "exact":
         if not classifier.model_.conjugate:
             raise ValueError(
@@ -150,9 +151,6 @@ def rows_of_fit(classifier, X, y, sample_weight, purpose: str):
         raise ValueError(
             f"{purpose}: it needs inference='exact'; of draws take arviz_stats.loo(classifier.to_arviz(...))"
         )
-    table, y, weight = existing(classifier.table(X), class_labels(y), sample_weight)
-    _, codes = class_codes(y, classifier.classes_)
-    return classifier.as_model_takes(classifier.schema_.read(table)), codes, weight
 
 
 def check_rows(classifier, whole, given) -> None:
@@ -305,7 +303,7 @@ def predict_in_order(classifier, X, y, order, groups=None) -> np.ndarray:
     >>> bool(np.isclose(log_joint[[0, 1], y[3:]].sum(), whole.log_evidence_ - first.log_evidence_))
     True
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     if not exact(classifier):
         raise ValueError(
             "predict_in_order() adds the statistics of rows: it needs naive Bayes or a discriminant with "

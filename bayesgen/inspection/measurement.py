@@ -59,7 +59,7 @@ def next_measurement(classifier, X, loss: ArrayLike | None = None, cost: Any = N
     array([[ nan, 0.12, 0.53, 0.59]])
     """
     joint = joint_of(classifier, "next_measurement()")
-    classes = classifier.classes_.tolist()
+    classifier, classes = joint.classifier, joint.classifier.classes_.tolist()
     losses = None if loss is None else aligned_loss(loss, classes, len(classes))[0]
     names = classifier.schema_.columns
     costs, rows = costs_of(names, cost), joint.read(X)
@@ -72,7 +72,7 @@ def next_measurement(classifier, X, loss: ArrayLike | None = None, cost: Any = N
                 text = f"row {row} is too far from the rows of the fit for next_measurement(): give NaN for its far "
                 raise InputError(f"{text}values, or leave the row out", row=int(row))
     result -= costs
-    if not hasattr(classifier, "feature_names_in_"):
+    if classifier.feature_names_in_ is None:
         return result
     import pandas as pd
 

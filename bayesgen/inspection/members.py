@@ -1,13 +1,18 @@
 """Inspection of an averaged classifier: a table of its members, explanations, and posteriors of the members."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from bayesgen.inspection.joint_of_average import refuse_far
+from bayesgen.averaging import families
+from bayesgen.averaging.average import Average
+from bayesgen.averaging.outside import refuse_long
+from bayesgen.core.registry import fitted_of
+from bayesgen.inspection.fitted import FittedDensity, known_classes
+from bayesgen.inspection.joint_of_average import JointOfAverage, refuse_far
 from bayesgen.numerics.draws import generator
 from bayesgen.numerics.pieces import taken
 from bayesgen.numerics.special import log_mixture
@@ -16,6 +21,95 @@ from bayesgen.tables import arrays
 
 _SETTINGS = ("kind", "components", "covariance", "rho", "kappa", "shrinkage", "categories", "strength")
 _LEAST = 0.01  # least weight of a member whose posterior is returned
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class FittedAverage(FittedDensity):
+    """A fitted average of many members; ``priors`` and ``members`` are settings of `AveragedClassifier`."""
+
+    average_: Average  # the members with their weights, under the learned class probabilities
+    constant_: Mapping[str, float]  # columns that were constant at the fit, and are left out
+    scores_: Mapping[str, Any]  # what was found of the members on rows left out
+    priors: Any = None
+    members: Any = "all"
+
+    @property
+    def posterior_(self) -> Average:
+        """The average under ``priors``, or under the learned class probabilities."""
+        if self.priors is None:
+            return self.average_
+        return replace(self.average_, given=known_classes(self.priors, self.classes_).probability)
+
+    def read(self, X):
+        table = self.table(X)
+        if pairs := families.pairs(self.members):
+            refuse_long([name for name, _ in pairs], table.renamed(self.schema_.columns), self.schema_)
+        blocks = self.schema_.read(table, self.unseen)
+        x, c = arrays.numbers_and_codes(self.schema_, blocks, self.constant_)
+        rows, e = {"numbers": x, "categories": c}, arrays.entries(self.schema_, blocks)
+        if self.average_.leaves is None or e is None:
+            return rows
+        self.average_.leaves.check(e)
+        return rows | {"leaves": e}
+
+    def read_for_draws(self, X):
+        rows = self.read(X)
+        refuse_far(self, rows["numbers"], "draws of class probabilities")
+        return rows
+
+    def joint(self):
+        self._with_density()
+        return JointOfAverage(self)
+
+    def _with_density(self) -> Average:
+        """Return the average, or raise an error where no member has a density of a row."""
+        if not self.average_.density_weights.any():
+            raise ValueError(
+                f"no member has a density of all columns, which this question needs: members={self.members!r:.100} has "
+                "no generative ones for them; add 'generative'"
+            )
+        return self.average_
+
+    def terms(self, X):
+        rows = self.read(X)
+        refuse_far(self, rows["numbers"], "explain()")
+        terms = _terms(self.posterior_, *rows.values())
+        schema, left_out, leaves = self.schema_, self.constant_, self.average_.leaves
+        leaf_parts = [] if leaves is None else leaves.parts()
+        plain = [*arrays.numbers(schema, left_out), *arrays.categories(schema, left_out)]
+        first = [*plain, *(of[0] for _, of, _ in leaf_parts)]
+        names = [*plain, *(name for name, _, _ in leaf_parts)]
+        order = sorted(range(len(first)), key=lambda j: schema.columns.index(first[j]))
+        return [*(names[j] for j in order), "remainder"], [terms[..., j] for j in (0, *(1 + j for j in order), -1)]
+
+    def predict_proba(self, X, priors=None) -> np.ndarray:
+        """Return the probability of each class, (n, K), columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : DataFrame or array, shape (n, columns)
+            Rows; missing entries are integrated out.
+        priors : array, shape (K,), or mapping or Series from class to float, optional
+            Class probabilities of the population to decide for; the averaged probability is multiplied by their ratio
+            to the learned ones.
+        """
+        rows, held = self.read(X), self if priors is None else replace(self, priors=priors)
+        return held.posterior_.probability(*rows.values())
+
+    def predict_log_proba(self, X, priors=None) -> np.ndarray:
+        """Return the log probability of each class, (n, K); see `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X, priors))
+
+    def predict_joint_log_proba(self, X) -> np.ndarray:
+        """Return log p(x, t = k), (n, K), under the untempered members, weighted by stacking on rows left out."""
+        return self._with_density().log_joint(*self.read(X).values())
+
+    def draw(self, count, rng):
+        density = self.joint()
+        classes = np.exp(density.log_prior)
+        codes = rng.choice(len(classes), count, p=classes / classes.sum())
+        return density.blocks(density.components().draw(density.nothing(), codes, rng)), codes
 
 
 def summary(classifier):
@@ -47,37 +141,19 @@ def summary(classifier):
     """
     import pandas as pd
 
-    check_is_fitted(classifier)
-    frame = pd.DataFrame([member.settings() for member in classifier.members_])
+    average, scores = fitted_of(classifier).average_, fitted_of(classifier).scores_
+    frame = pd.DataFrame([member.settings() for member in average.members])
     first = [*_SETTINGS, *(name for name in frame if name not in _SETTINGS)]
     frame = frame.reindex(columns=first).astype({"components": object, "covariance": object, "categories": object})
-    frame["rows"] = classifier.scores_["learned"]
-    frame["exponent"], frame["weight"] = classifier.exponents_, classifier.weights_
-    family = pd.Series([member.family for member in classifier.members_])
+    frame["rows"] = scores["learned"]
+    frame["exponent"], frame["weight"] = average.exponents, average.weights
+    family = pd.Series([member.family for member in average.members])
     frame["share"] = frame["weight"].groupby(family).transform("sum")
-    frame["log score"] = classifier.scores_["members"]
+    frame["log score"] = scores["members"]
     frame = frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
-    scores = classifier.scores_
     frame.attrs = {"log loss": -scores["nested"], "standard error": scores["nested_error"]}
     frame.attrs["left out"] = scores.get("leaving", "rows")
     return frame
-
-
-def averaged_terms(classifier, X):
-    """Return the names and terms (n, K, terms) by which `explain` explains an averaged classifier."""
-    rows = classifier.read(X)
-    refuse_far(classifier, rows["numbers"], "explain()")
-    terms = _terms(classifier.posterior_, *rows.values())
-    schema, left_out, leaves = classifier.schema_, classifier.constant_, classifier.average_.leaves
-    leaf_parts = [] if leaves is None else leaves.parts()
-    first = [
-        *arrays.numbers(schema, left_out),
-        *arrays.categories(schema, left_out),
-        *(of[0] for _, of, _ in leaf_parts),
-    ]
-    names = [*first[: len(first) - len(leaf_parts)], *(name for name, _, _ in leaf_parts)]
-    order = sorted(range(len(first)), key=lambda j: schema.columns.index(first[j]))
-    return [*(names[j] for j in order), "remainder"], [terms[..., j] for j in (0, *(1 + j for j in order), -1)]
 
 
 def _terms(average, x, c, e=None) -> np.ndarray:
@@ -135,6 +211,7 @@ def to_arviz(classifier):
     """
     import xarray as xr
 
+    classifier = fitted_of(classifier)
     fitted, rng = classifier.average_, generator(classifier.random_state)
     heavy = [m for m in np.argsort(-fitted.weights, kind="stable") if fitted.weights[m] >= _LEAST]
     groups = {}

@@ -39,9 +39,9 @@ from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp, softmax
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import warn
+from bayesgen.core.registry import fitted_of
 from bayesgen.inspection.fitted import FittedDensity
 from bayesgen.inspection.probabilities import FewDrawsWarning, more_draws
 from bayesgen.numerics.checks import check_count, check_flag
@@ -212,7 +212,7 @@ class Joint(abc.ABC):
 
 def joint_of(classifier, question: str) -> Joint:
     """Return the joint density of a fitted classifier; raise if it has none."""
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     if not isinstance(classifier, FittedDensity):
         raise ValueError(f"{question} asks for the density of a row: it needs a generative classifier")
     return classifier.joint()
@@ -292,6 +292,7 @@ def impute(classifier, X, y=None, draws: int = 0, joint: bool = False):
     [4.9, 4.6]
     """
     density = joint_of(classifier, "impute()")
+    classifier = density.classifier
     check_count("draws", draws, 0)
     check_flag("joint", joint)
     if joint and not draws:
@@ -317,6 +318,7 @@ def draw_table(classifier, X, fitted=None):
     ``fitted`` are the classes of the rows of the fit: if X holds these rows, they are drawn under the same parameters.
     """
     density = joint_of(classifier, "impute()")
+    classifier = density.classifier
     rows, rng = density.read(X), generator(classifier.random_state)
     density.check(rows, "impute()")
     codes = _only_class(classifier, count_rows(rows))

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import log_softmax, logsumexp, softmax
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import Argument, InputError, InputWarning, warn
 from bayesgen.core.memory import check_memory
+from bayesgen.core.registry import fitted_of
 from bayesgen.numerics.checks import check_count, check_level
 from bayesgen.numerics.draws import LARGEST_K, pareto_shape
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
@@ -48,7 +48,7 @@ def predict_proba_draws(classifier, X, size: int = 1000) -> np.ndarray:
     -------
     array, shape (size, n, K)
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     check_count("size", size)
     rows, done = classifier.read_for_draws(X), 0
     count = count_rows(rows)
@@ -93,7 +93,7 @@ def predict_proba_interval(classifier, X, level: float = 0.9, size: int = 1000) 
         be off; or by "memberships", which are taken as known: `LatentClassClassifier.membership` has intervals.
     """
     check_level("level", level)
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     check_count("size", size, least=2)
     if not classifier.posterior_.uncertain:
         how = "by memberships" if classifier.posterior_.kind == "memberships" else "at a point"
@@ -238,7 +238,7 @@ def draw_reliability(classifier, X) -> DrawReliability:
     >>> draw_reliability(classifier, [[1.1], [40.0]]).doubtful
     array([False,  True])
     """
-    check_is_fitted(classifier)
+    classifier = fitted_of(classifier)
     posterior = classifier.posterior_
     if posterior.kind != "draws" or not hasattr(classifier, "score_samples"):
         raise ValueError(

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.core.errors import NoClosedForm
+from bayesgen.core.registry import fitted_of
 from bayesgen.inspection.leave_one_out import by_column
 from bayesgen.models.beside_constants import BesideConstants, varying
 from bayesgen.models.population import Populated
@@ -56,7 +56,7 @@ class Summary:
     @classmethod
     def of(cls, classifier) -> "Summary":
         """Summarise a fitted classifier of one model."""
-        check_is_fitted(classifier)
+        classifier = fitted_of(classifier)
         model, posterior, schema = classifier.model_, classifier.posterior_, classifier.schema_
         try:
             means = posterior.mean()
@@ -91,7 +91,7 @@ class Summary:
                     prior[column] = prior_leaf.prior_of(j)
         how = {"exact": "the exact posterior", "draws": "draws of the posterior", "point": "a point estimate"}
         how["memberships"] = "the posterior given memberships"
-        title = f"{type(classifier).__name__}, {how.get(posterior.kind, 'posterior means')}"
+        title = f"{classifier.estimator}, {how.get(posterior.kind, 'posterior means')}"
         return cls(title, dict(zip(classes, size.tolist(), strict=True)), values, gaps, prior, schema.dates)
 
     def to_frame(self) -> "pd.DataFrame":

@@ -70,7 +70,7 @@ def typicality(classifier, X, draws: int = 2000) -> Typicality:
     joint = joint_of(classifier, "typicality()")
     check_count("draws", draws)
     refuse_totals(joint, "typicality()")
-    rows, rng = joint.read(X), generator(classifier.random_state)
+    rows, rng = joint.read(X), generator(joint.classifier.random_state)
     seen = np.concatenate([~np.isnan(v.reshape(len(v), -1)) for v in rows.values()], axis=1)
     drawn, ties = joint.draw(draws, rng), rng.random(len(seen))
     by_class, overall = np.ones((len(seen), len(joint.log_prior))), np.ones(len(seen))

@@ -18,34 +18,21 @@ from the first row at which they are not, it is M_j. Fewer alarms keep the bound
 it is chosen by its value.
 """
 
-import copy
-import hashlib
 import warnings
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import gammaln, logsumexp
-from sklearn.utils.validation import check_is_fitted
+from scipy.special import logsumexp
 
-from bayesgen.core.errors import Argument, InputError, counted, listed
-from bayesgen.core.registry import saveable
+from bayesgen.core.errors import counted, listed
+from bayesgen.core.registry import fitted_of, saveable
 from bayesgen.files import storage
+from bayesgen.inspection import watch_batches, watch_parts
 from bayesgen.inspection.leave_one_out import leave_one_out
-from bayesgen.inspection.watch_parts import (
-    ALONE,
-    ASKED,
-    KINDS,
-    Part,
-    numbers_of,
-    of_numbers,
-    of_rarity,
-    of_shares,
-    place_of,
-    schema_of,
-)
+from bayesgen.inspection.watch_parts import ALONE, ASKED, KINDS, Part
 from bayesgen.numerics.betting import Bets, Ranks, cut
 from bayesgen.numerics.checks import check_count, check_level
 from bayesgen.numerics.draws import generator
@@ -54,8 +41,6 @@ from bayesgen.tables.labels import unwrapped
 from bayesgen.tables.table import Table
 
 _BLOCK, _POINTS = 256, 512  # rows taken at a time; points of the series at most
-_BATCHES = 4096  # digests that are kept
-_CHANCE = np.log(1e6)  # log of the number of orders from which a batch that came before is no chance
 _VERSION = 2  # of the state: 1 had ranks of categories by those of the known rows
 
 
@@ -135,9 +120,8 @@ class Watch:
         distinct: int = 4096,
         random_state=0,
     ):
-        check_is_fitted(classifier)
-        self._begin(classifier, classifier.schema_, getattr(classifier, "classes_", ()), parts, level, distinct)
-        self._rng = _for_ties(random_state)
+        fitted, settings = fitted_of(classifier), (parts, level, distinct, random_state)
+        self._begin(classifier, fitted.schema_, getattr(fitted, "classes_", ()), *settings)
         self._start(np.empty((0, len(self.parts))))
 
     @classmethod
@@ -176,33 +160,27 @@ class Watch:
         else:
             watch, labels = object.__new__(cls), np.asarray(unwrapped([] if y is None else y))
             classes = np.unique(labels[~pd.isna(labels)])
-            watch._begin(None, schema_of(Table(X)), classes, parts, level, distinct)
-            watch._rng = _for_ties(random_state)
+            watch._begin(None, watch_parts.schema_of(Table(X)), classes, parts, level, distinct, random_state)
         watch._start(watch._numbers(X, y, left_out))
         return watch
 
-    def _begin(self, classifier, schema, classes, kinds, level, distinct) -> None:
+    def _begin(self, classifier, schema, classes, kinds, level, distinct, random_state) -> None:
         check_level("level", level)
         check_count("distinct", distinct)
         if unknown := [kind for kind in kinds or () if kind not in KINDS]:
             raise ValueError(f"parts must be among {list(KINDS)}, got {listed(unknown)}")
         self.classifier: Any = None
         self._key: str | None = None
-        if classifier is not None:
-            self._ask(classifier)
+        if classifier is not None:  # new categories are missing to it: the values of the column tell of these
+            self.classifier = replace(fitted_of(classifier), unseen="missing")
             self._key = storage.fingerprint(classifier)
         self.schema, self.classes, self._stored = schema, np.asarray(classes), None
         self._names: dict[float, Any] = {}  # labels by their places
+        self._rng = generator(random_state).spawn(1)[0]  # for ties; rows drawn with the seed share no number with it
         self.level, self.distinct, self.rows, self.spent = float(level), int(distinct), 0, float(level)
         self.parts = tuple(part for part in self._possible() if part.kind in (KINDS if kinds is None else kinds))
         if not self.parts:
             raise ValueError(f"parts={list(kinds or ())}: there is nothing to watch of these without a classifier")
-
-    def _ask(self, classifier) -> None:
-        """Keep a classifier to ask, which takes new categories as missing: the values of the column tell of these."""
-        self.classifier = copy.copy(classifier)
-        if hasattr(classifier, "unseen"):
-            self.classifier.set_params(unseen="missing")
 
     def _possible(self):
         """Yield the parts that there are."""
@@ -244,7 +222,7 @@ class Watch:
             elif part.categorical:
                 result[:, j] = self._places(table.labels(part.of), part.of)
             else:
-                result[:, j] = numbers_of(table, part.of)
+                result[:, j] = watch_parts.numbers_of(table, part.of)
             if np.isinf(result[:, j]).any() and part.kind == "values":
                 raise ValueError(f"column {part.of!r} holds an infinite value; give NaN where it is missing")
         return np.where(np.isinf(result), np.sign(result) * np.finfo(float).max, result)  # a log score of -inf
@@ -252,7 +230,7 @@ class Watch:
     def _places(self, values, column: str) -> np.ndarray:
         """Return the place of each category in the order by a hash, (n,), NaN where missing; keep the names of some."""
         codes, distinct = factorize(values, column)
-        places = np.array([*map(place_of, distinct), np.nan])  # the last for the missing, of code -1
+        places = np.array([*map(watch_parts.place_of, distinct), np.nan])  # the last for the missing, of code -1
         for place, label in zip(places[:-1].tolist(), distinct, strict=True):
             if len(self._names) < self.distinct:
                 self._names.setdefault(place, label)
@@ -266,9 +244,7 @@ class Watch:
         if y.shape != (n,):
             raise ValueError(f"y must have shape ({n},), one label a row, or NaN where it is not known; got {y.shape}")
         place = {label: code for code, label in enumerate(self.classes.tolist())}
-        return np.array(
-            [np.nan if lost else place.get(v, len(place)) for v, lost in zip(y.tolist(), pd.isna(y), strict=True)]
-        )
+        return np.where(pd.isna(y), np.nan, [place.get(label, len(place)) for label in y.tolist()])
 
     def _said(self, X, y, codes, left_out: bool) -> dict[str, np.ndarray]:
         """Return what the classifier says of rows, by name of the part: arrays (n,)."""
@@ -293,7 +269,7 @@ class Watch:
 
     def _start(self, known) -> None:
         """Begin to bet, with numbers (n, parts) of rows that are known already."""
-        self._batches = np.array([_digest(known)] if len(known) else [], np.uint64)
+        self._batches = watch_batches.begun(known)
         values = [v[~np.isnan(v)] for v in known.T]
         ranks = [Ranks.of(v, self.distinct, p.kind == "rarity") for v, p in zip(values, self.parts, strict=True)]
         self._ranks, m = ranks, len(self.parts)
@@ -326,14 +302,7 @@ class Watch:
             If the rows came before, or cannot be read; no row is taken then.
         """
         before, values = len(self.alarms), self._numbers(X, y)
-        digest = _digest(values)
-        if again is not True and digest in self._batches and (again is False or _log_orders(values) >= _CHANCE):
-            raise InputError(
-                f"these rows ({counted(len(values), 'row')}) came before, in this order, and count already; ",
-                Argument("again", True),
-                " takes them once more",
-            )
-        self._batches = np.append(self._batches, digest)[-_BATCHES:]
+        self._batches = watch_batches.with_another(self._batches, values, again)
         for start in range(0, len(values), _BLOCK):
             self._take(values[start : start + _BLOCK])
         return self.alarms[before:]
@@ -359,7 +328,7 @@ class Watch:
                 lowest = int(path[:stop, j].argmin())
                 first = lowest + (not begins[lowest, j])  # row of a change after it, or the first at which values vary
                 self._low[j], self._since[j] = path[lowest, j], self.rows + first
-                self._sums_at_low[j], self._counts_at_low[j] = sums[first, j], self._counts(j, values[first:, j])
+                self._sums_at_low[j], self._counts_at_low[j] = sums[first, j], self._ranks[j].without(values[first:, j])
             if stop < len(path):
                 told = self._told(j, sums[stop + 1, j] - self._sums_at_low[j], values[stop + 1 :, j])
                 text = f"since about row {self._since[j]} {told}"
@@ -368,24 +337,20 @@ class Watch:
         self._record(path)
         self.rows += len(path)
 
-    def _counts(self, j: int, later) -> tuple[np.ndarray, np.ndarray]:
-        """Return the distinct values of a part, and how often each came, but for ``later`` rows."""
-        return self._ranks[j].without(later[~np.isnan(later)])
-
     def _told(self, j: int, sums, later) -> str:
         """Say how a part changed, by the sums over its ranks since then, and its values but for ``later`` ones."""
         part, bits = self.parts[j], self._ranks[j].bits
         if part.kind != "gaps" and not part.categorical:
-            return of_numbers(part, sums, part.of in self.schema.dates)
-        places, total = self._counts(j, later)
+            return watch_parts.of_numbers(part, sums, part.of in self.schema.dates)
+        places, total = self._ranks[j].without(later)
         keys, counts = self._counts_at_low[j]
         before = np.zeros_like(total)
         np.add.at(before, np.searchsorted(places, cut(keys, bits)), counts)
         if part.kind == "rarity":
-            return of_rarity(part, sums, before, total - before)
+            return watch_parts.of_rarity(part, sums, before, total - before)
         names = dict(zip(cut(np.array([*self._names]), bits).tolist(), self._names.values(), strict=True))
         known = [repr(names[place]) if place in names else "a category" for place in places.tolist()]
-        return of_shares(part, known, before, total - before)
+        return watch_parts.of_shares(part, known, before, total - before)
 
     def _record(self, path) -> None:
         """Keep a point of the series every so many rows, half as often whenever there are too many."""
@@ -445,21 +410,5 @@ class Watch:
         if watch._key is not None:
             if classifier is None or storage.fingerprint(classifier) != watch._key:
                 raise ValueError(f"{path}: this watch goes on with the classifier that it began with: give that one")
-            watch._ask(classifier)
+            watch.classifier = replace(fitted_of(classifier), unseen="missing")
         return watch
-
-
-def _for_ties(seed) -> np.random.Generator:
-    """Return a generator of a seed that shares no number with the one that rows may have been drawn with."""
-    return generator(seed).spawn(1)[0]
-
-
-def _digest(values: np.ndarray) -> np.uint64:
-    """Return a digest of the numbers of a batch, in their order."""
-    return np.uint64(int.from_bytes(hashlib.blake2b(values.tobytes(), digest_size=8).digest(), "big"))
-
-
-def _log_orders(values: np.ndarray) -> float:
-    """Return the log of the number of orders of rows (n, parts): n! over the factorials of how often each came."""
-    equal = pd.Series([row.tobytes() for row in values]).value_counts().to_numpy()
-    return gammaln(len(values) + 1) - gammaln(equal + 1).sum()

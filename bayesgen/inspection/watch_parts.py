@@ -67,11 +67,8 @@ def of_shares(part: Part, names: list[str], before: np.ndarray, since: np.ndarra
 def of_numbers(part: Part, sums: np.ndarray, date: bool) -> str:
     """Say how numbers changed, by the sums of p, of abs(2p - 1) and of 1."""
     higher, wider = sums[:2] / sums[2] - 0.5
-    subject = {
-        "score": "the log score of the labels",
-        "density": "the density of the rows",
-        "shares": f"the probability of {part.of!r}",
-    }
+    subject = {"score": "the log score of the labels", "density": "the density of the rows"}
+    subject["shares"] = f"the probability of {part.of!r}"
     what = subject.get(part.kind, repr(part.of))
     if max(abs(higher), abs(wider)) ** 2 * sums[2] < 1 / 6:  # 2 of the squared standard errors of uniform numbers
         return f"{what} no longer comes in random order"

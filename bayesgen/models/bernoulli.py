@@ -22,7 +22,7 @@ nor about the class.
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -32,6 +32,7 @@ from bayesgen.core import program
 from bayesgen.core.errors import DataError, refuse_where
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
+from bayesgen.models.kinds import Heads, Values
 from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, count_and_mean, log_or_floor, over_rows
 from bayesgen.models.model import Hyperparameter, check_total, hyperparameter
 from bayesgen.numerics.beta import log_beta_binomial, log_beta_ratio
@@ -113,6 +114,10 @@ class BetaPrior(Successes, ConjugateFamily):
     def expected(self):
         return {"probability": np.broadcast_to(self.mean, self.batch_shape)}
 
+    @functools.cached_property
+    def predicted(self):
+        return replace(self.density(self.expected()), total=self.a + self.b)
+
     def mode(self):
         """Return (a - 1) / (a + b - 2), or 1/2 under the flat Beta(1, 1); raise where a or b is below 1."""
         problem = "the Beta density has no mode where a or b is below 1; use exact or NUTS, or a prior >= 1"
@@ -138,21 +143,15 @@ class Bernoulli(Successes):
     def likelihood(self, params):
         return program.dist.Bernoulli(params["probability"])
 
-    def draw(self, params, rng):
-        return (rng.random(np.shape(params["probability"])) < params["probability"]).astype(int)
-
     def cardinality(self, feature):
         return 2
 
     def summaries(self, total):
         return count_and_mean(total.sum(-1), total[..., 1])
 
-    def written(self, params=None):
-        return super().written() if params is None else self._written(params["probability"], np.array(np.inf))
-
-    def _written(self, p, total):
-        mass = np.stack([1 - p, p], axis=-1)
-        return {"kind": "list", "mass": mass, "total": total, "columns": {"words": BINARY}}
+    def density(self, params):
+        p = params["probability"]
+        return Values(np.stack([1 - p, p], axis=-1), about={"words": BINARY})
 
     def sufficient_statistic(self, x, about=0.0):
         return np.stack([1.0 - x, x], axis=-1)
@@ -244,9 +243,6 @@ class BetaBernoulli(BetaPrior, Bernoulli):
         """Return Bernoulli(a / (a + b))."""
         return program.dist.Bernoulli(self.mean)
 
-    def written(self, params=None):
-        return self._written(self.mean, self.a + self.b) if params is None else super().written(params)
-
     def fast_predictive(self, x):
         """Return log p(x): for one trial the plug-in of the mean is exact."""
         x = self.check(x)
@@ -325,13 +321,9 @@ class BetaBinomial(BetaPrior):
             self._need_trials("rows cannot be drawn")
         return program.dist.Binomial(params["trials"], params["probability"][..., None]).to_event(1)
 
-    def written(self, params=None):
-        mean, total = (self.mean, self.a + self.b) if params is None else (params["probability"], np.array(np.inf))
-        about = {"kind": "count", "words": _NO_COUNTS}
-        if self.trials is None:
-            return {"kind": "tosses", "mean": mean, "total": total, "columns": about}
-        trials = tuple(np.broadcast_to(self.trials, self.features or (1,)).tolist())
-        return {"kind": "heads", "mean": mean, "total": total, "trials": trials, "columns": about}
+    def density(self, params):
+        trials = self.trials and tuple(np.broadcast_to(self.trials, self.features or (1,)).tolist())
+        return Heads(params["probability"], trials=trials, about={"kind": "count", "words": _NO_COUNTS})
 
     def draw(self, params, rng):
         self._need_trials("rows cannot be drawn")

@@ -92,14 +92,16 @@ class BesideConstants(ExponentialFamily):
         value = self.leaf.back(self.constant).tolist()
         return {name: value[j] for j, name in enumerate(columns) if j not in self.kept}
 
-    def modelled(self, columns):
+    def _modelled(self, columns):
         return tuple(columns[j] for j in self._places)
 
     @property
-    def row_shape(self):
+    def row_shape(self) -> tuple[int, ...]:
+        """Shape of the features of a row: all columns, where `features` are those that have parameters."""
         return self.constant.shape if self._wide else ()
 
-    def known(self, place):
+    def known(self, place) -> float | None:
+        """Return the value that a column always has, None where it varies."""
         return None if place in self.kept else float(self.leaf.back(self.constant)[place])
 
     def cardinality(self, feature):
@@ -236,7 +238,7 @@ class BesideConstants(ExponentialFamily):
         """Return the density of the columns that vary, their places, and the values of the others."""
         constant = self.leaf.back(self.constant)
         others = {j: float(constant[j]) for j in range(len(constant)) if j not in self.kept}
-        return self.leaf.written(params) | {"kept": self.kept, "constant": others}
+        return replace(self.leaf.written(params), kept=self.kept, constant=others)
 
     # -- classes -------------------------------------------------------------------------------------------------------
 
@@ -282,14 +284,20 @@ def constants_of(statistics) -> tuple[np.ndarray, np.ndarray]:
     """
     if not isinstance(statistics, SumStatistics):
         pooled = statistics.pooled
-        return pooled.constant, np.where(pooled.constant & statistics.observed, pooled.mean, np.nan)
+        there = pooled.constant & statistics.observed if pooled.constant.any() else False
+        return pooled.constant, np.where(there, pooled.mean, np.nan)
     seen = statistics.sums.sum(0) > 0
     constant = (seen.sum(-1) == 1) & (seen.shape[-1] > 1)
     return constant, np.where(constant, seen.argmax(-1), np.nan)
+
+
+def of_all(leaf: Leaf, values):
+    """Return values of the columns of a leaf that vary as values of all of them."""
+    return leaf.whole(values) if isinstance(leaf, BesideConstants) else values
 
 
 def varying(leaf: Leaf, columns: tuple) -> tuple[Any, tuple]:
     """Return the leaf of those of its columns that vary, and these columns: all of them where none is constant."""
     if not isinstance(leaf, BesideConstants):
         return leaf, columns
-    return leaf.leaf, leaf.modelled(columns) if leaf.kept else ()
+    return leaf.leaf, leaf._modelled(columns) if leaf.kept else ()

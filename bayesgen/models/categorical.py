@@ -26,6 +26,7 @@ from bayesgen.core.errors import MOST, refuse_where
 from bayesgen.core.names import by_name, names_along
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
+from bayesgen.models.kinds import Values
 from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, count_and_mean, log_or_floor
 from bayesgen.models.model import Hyperparameter, check_total, hyperparameter
 from bayesgen.numerics.checks import check_shares, refuse_first, require
@@ -150,6 +151,10 @@ class DirichletPrior(Dice):
         """Mean of the log probabilities, ψ(alpha) - ψ(sum(alpha)), with ψ the digamma function."""
         return digamma(self.alpha) - digamma(self.alpha.sum(-1, keepdims=True))
 
+    @functools.cached_property
+    def predicted(self):
+        return replace(self.density(self.expected()), total=self.alpha.sum(-1))
+
     def parameters(self):
         return {"probability": program.numpyro.sample("probability", program.dist.Dirichlet(self.alpha))}
 
@@ -195,7 +200,7 @@ def label_array(categories: tuple) -> np.ndarray:
 _known: deque[tuple] = deque(maxlen=8)  # checked labels, so that a hundred thousand words are checked once
 
 
-class Categorical(Categories, ConjugateFamily):
+class Categorical(Categories):
     """Categorical features under any prior: codes 0..V-1 and their likelihood."""
 
     density_kind = "probability"
@@ -204,11 +209,6 @@ class Categorical(Categories, ConjugateFamily):
 
     def likelihood(self, params):
         return program.dist.Categorical(probs=params["probability"])
-
-    def draw(self, params, rng):
-        """Draw codes by inverting the cumulative probabilities."""
-        cumulative = np.cumsum(params["probability"], axis=-1)[..., :-1]
-        return (rng.random((*cumulative.shape[:-1], 1)) > cumulative).sum(-1)
 
     def cardinality(self, feature):
         return len(self.categories)
@@ -224,12 +224,11 @@ class Categorical(Categories, ConjugateFamily):
         return {f"P({label})": p[:, c] for c, label in enumerate((labels or self.categories)[:MOST])}
 
     def predictive(self):
+        """Return Categorical(mean)."""
         return program.dist.Categorical(probs=self.mean)
 
-    def written(self, params=None):
-        if params is None:
-            return super().written()
-        return {"kind": "list", "mass": params["probability"], "total": np.array(np.inf)}
+    def density(self, params):
+        return Values(params["probability"])
 
     def sufficient_statistic(self, x, about=0.0):
         """Return the one-hot code, whose entries sum to 1."""
@@ -329,13 +328,9 @@ class DirichletCategorical(DirichletPrior, Categorical):
     def prior_of(self, column):
         return f"Dirichlet({program.short(self.alpha if self.alpha.ndim == 1 else self.alpha[column])})"
 
-    def written(self, params=None):
-        known = {"kind": "list", "mass": self.mean, "total": self.alpha.sum(-1)}
-        return known if params is None else super().written(params)
-
 
 @dataclass(frozen=True, eq=False)
-class KnownCategorical(Categorical):
+class KnownCategorical(Categorical, ConjugateFamily):
     """Categorical with given probabilities, so nothing to learn: the class prior that a user fixes by ``priors=``.
 
     Parameters

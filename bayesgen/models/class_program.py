@@ -285,7 +285,7 @@ class ClassProgram(Model):
                 for dim in self.dims(f"{name}.{site}"):
                     axis = dim.removeprefix(f"{name}.")
                     if dim.split(".")[-1].startswith("feature") and len(self.columns_of(name)):
-                        labels[dim] = list(leaf.modelled(self.columns_of(name)))
+                        labels[dim] = list(leaf._modelled(self.columns_of(name)))
                     elif axis in known:
                         labels[dim] = known[axis]
         return labels

@@ -43,7 +43,7 @@ from bayesgen.numerics.sums import Grouping, finite
 
 def _of_every_leaf(flag: str) -> Any:
     """Return a property that is True where a flag is True for every leaf."""
-    return property(lambda self: all(getattr(leaf, flag) for leaf in self.leaves.values()), doc=f"{flag}, every leaf.")
+    return property(lambda self: all([getattr(f, flag) for f in self.leaves.values()]), doc=f"{flag}, every leaf.")
 
 
 @dataclass(frozen=True, eq=False)

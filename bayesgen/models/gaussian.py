@@ -29,12 +29,13 @@ import numpy as np
 from bayesgen.core import program
 from bayesgen.core.errors import DataError, first, refuse_where
 from bayesgen.core.program import static
+from bayesgen.models.kinds import Numbers
 from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, Hyperparameter, hyperparameter, over_rows
 from bayesgen.models.moments import grouped_moments
 from bayesgen.numerics.pieces import as_columns, pieces, scratch
-from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace, student_tail
-from bayesgen.numerics.student import ColumnProducts, log_product
-from bayesgen.numerics.student_gaps import conditional_student, fill_student
+from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
+from bayesgen.numerics.student import ColumnProducts
+from bayesgen.numerics.student_gaps import tail_with_gaps
 from bayesgen.numerics.sums import finite
 
 LOG_2PI = math.log(2 * math.pi)
@@ -74,41 +75,12 @@ class Gaussian(ExponentialFamily):
         dims = super().dims(site, grouped=grouped)
         return tuple(d for d in dims if site != "variance" or d not in self.tied)
 
-    def select_class(self, params, group):
-        return super().select_class(self.expand(params), group)
-
     def likelihood(self, params):
         return program.dist.Normal(params["mean"], params["variance"] ** 0.5)
 
-    def draw(self, params, rng):
+    def density(self, params):
         params = self.expand(params)
-        return rng.normal(params["mean"], np.sqrt(params["variance"]))
-
-    def student(self, x, params=None) -> Any:
-        """Return the Gaussian or Student-t of each entry, which the other entries do not move."""
-        if params is None:
-            parts = self._student()
-        else:
-            params = self.expand(params)
-            parts = params["mean"], np.sqrt(params["variance"]), np.inf
-        return tuple(beside_rows(value, x) for value in np.broadcast_arrays(*parts))
-
-    def _student(self) -> tuple:
-        """Return location, scale and degrees of freedom of the predictive, where there is a posterior."""
-        return super().student(None)
-
-    def written(self, params=None):
-        known = {"kind": "gaussian", "dof": np.array(np.inf), "kappa": np.array(np.inf)}
-        if params is None:
-            location, scale, dof = self._student()
-            return known | {"location": location, "scale": scale, "dof": np.asarray(dof), "kappa": self._mean_rows}
-        params = self.expand(params)
-        return known | {"location": params["mean"], "scale": np.sqrt(params["variance"])}
-
-    @property
-    def _mean_rows(self) -> np.ndarray:
-        """Rows that the posterior of the mean is worth; infinite where the mean is known."""
-        return np.array(np.inf)
+        return Numbers(params["mean"], np.sqrt(params["variance"]))
 
     def sufficient_statistic(self, x, about=0.0):
         """Return (1, z, z²), z = x - about."""
@@ -158,12 +130,6 @@ class Gaussian(ExponentialFamily):
         return {"mean": statistics.mean, "variance": self.squeeze(total / count)}
 
 
-def beside_rows(value, x):
-    """Reshape a parameter (lead..., features...) to (lead..., 1, D), with an axis for the rows ``x``."""
-    lead = value.shape[: value.ndim - x.ndim + 1]
-    return value.reshape(*lead, 1, -1)
-
-
 _LARGE = 1e6  # powers of 1 + u
 _CELLS = 1 << 18  # entries of all groups that are worked on at a time
 
@@ -178,8 +144,8 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
 
     @classmethod
     @abc.abstractmethod
-    def weak(cls, statistics) -> Self:
-        """Return the default prior, which follows the rows."""
+    def from_guess(cls, *guess: Any, **more: Any) -> Self:
+        """Return the prior of an expert who guesses."""
 
     def parameters(self):
         variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
@@ -189,19 +155,13 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
     @property
     def squared_scale(self):
         """Squared scale of the predictive Student-t."""
-        return self.beta * (self.kappa + 1) / (self.alpha * self.kappa)
+        return self.beta / self.alpha * (1 + 1 / self.kappa)
 
-    def _student(self):
-        return self.mean, self.squared_scale**0.5, 2 * self.alpha
-
-    @property
-    def _mean_rows(self):
-        return self.kappa
-
-    def written(self, params=None):
-        joint = "feature" in self.tied and self.features != (1,) and params is None
-        flags = {"tied": "class" in self.tied, "joint": joint}
-        return super().written(params) | {name: True for name, holds in flags.items() if holds}
+    @functools.cached_property
+    def predicted(self):
+        joint = "feature" in self.tied and self.features != (1,)
+        parts = self.mean, self.squared_scale**0.5, 2 * self.alpha, self.kappa
+        return Numbers(*parts, tied="class" in self.tied, joint=joint)
 
     def predictive(self):
         return program.dist.StudentT(2 * self.alpha, self.mean, self.squared_scale**0.5)
@@ -210,8 +170,8 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
         """Return the steps of alpha, beta and mean from prior to posterior; as steps, nothing cancels."""
         n, delta = statistics.n, statistics.mean - self.mean
         share = n / (self.kappa + n)
-        squares = 0.5 * statistics.scatter + 0.5 * self.kappa * share * delta**2
-        return self.tie(n / 2), self.tie(squares), share * delta
+        rows, squares = n / 2, 0.5 * statistics.scatter + 0.5 * self.kappa * share * delta**2
+        return (self.tie(rows), self.tie(squares), share * delta) if self.tied else (rows, squares, share * delta)
 
     def update(self, statistics) -> Self:
         rows, squares, move = self._steps(statistics)
@@ -252,8 +212,90 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
         return {"mean": mean, "variance": self.squeeze(variance)}
 
 
+class UnknownVariance(NormalInverseGammaPrior):
+    """Features that are Gaussian themselves, whose mean is unknown or known: ``kappa`` is then infinite."""
+
+    @functools.cached_property
+    def _normaliser(self):
+        """Log constant of the density, without the gammas that features share, and 1/sqrt(dof squared_scale)."""
+        square = 2 * self.beta * (1 + 1 / self.kappa)
+        gammas = 0.0 if "feature" in self.tied else log_gamma_ratio(self.alpha, 0.5)
+        return gammas - 0.5 * np.log(np.pi * square), square**-0.5
+
+    @functools.cached_property
+    def _prepared(self) -> dict:
+        """Constants of `log_predictive` for each entry of a row, by the shape of rows."""
+        return {}
+
+    def fast_predictive(self, x):
+        """Return the log density of the Student-t, joint over the observed features where they share a variance."""
+        x, joint = self.shaped(x), "feature" in self.tied
+        if x.shape[1:] not in self._prepared:
+            groups = self._groups(x)
+            normaliser, width = self._normaliser
+            parts = [over_rows(a, groups, x) for a in (self.mean, self.alpha, width, normaliser)]
+            power = parts[1] + 0.5
+            alike = bool((power == power[:, :1]).all())
+            products = ColumnProducts.of(parts[2]) if alike and not joint and (power <= _LARGE).all() else None
+            self._prepared[x.shape[1:]] = (groups, *parts, parts[3].sum(1), power, products)
+        groups, mean, alpha, width, constant, whole, power, products = self._prepared[x.shape[1:]]
+        rows, result = x.reshape(len(x), mean.shape[1]), np.empty((len(mean), len(x)))
+
+        def density(columns, room, k, seen):
+            """Return log densities of columns (D, n) in one group; with a mask ``seen``, squares may overflow."""
+            z = np.subtract(columns, mean[k][:, None], out=room)
+            z *= width[k][:, None]
+            if seen is not None:
+                z[~seen] = 0.0
+            level = whole[k] if seen is None else constant[k] @ seen
+            if joint:
+                half, step = alpha[k, 0], (len(z) if seen is None else seen.sum(0)) / 2
+                far = np.log1p((z * z).sum(0)) if seen is None else log1p_sum_squares(z, 0)
+                return level + log_gamma_ratio(half, step) - (half + step) * far
+            if seen is not None:
+                return level - power[k] @ log1p_sum_squares(z, ())
+            z *= z
+            far = power[k] @ np.log1p(z)
+            return np.subtract(level, far, out=far)
+
+        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
+            for piece in pieces(len(rows), mean.size if products is not None else mean.shape[1], _CELLS):
+                columns, seen = as_columns(rows[piece]), None
+                if not finite(rows[piece]):  # some entry is missing or infinite
+                    self.check(rows[piece].reshape(-1, *x.shape[1:]))
+                    seen = ~np.isnan(columns)
+                if products is not None:
+                    room = scratch("away", (len(columns), len(mean), columns.shape[1]))
+                    away = np.subtract(columns[:, None], mean.T[:, :, None], out=room)
+                    if seen is not None:
+                        np.copyto(away, 0.0, where=~seen[:, None])
+                    far = products.log(away)
+                    far *= power[:, :1]
+                    np.subtract(whole[:, None] if seen is None else constant @ seen, far, out=result[:, piece])
+                    if finite(far):
+                        continue
+                    seen = ~np.isnan(columns)  # some entry is very far away
+                room = scratch("centred", columns.shape)
+                for k in range(len(mean)):
+                    result[k, piece] = density(columns, room, k, seen)
+                if seen is None and not finite(result[:, piece]):
+                    for k in range(len(mean)):
+                        result[k, piece] = density(columns, room, k, ~np.isnan(columns))
+        return result.T.reshape(len(x), *groups)
+
+    def tail_probability(self, x):
+        """Return the tail of one feature, or of d observed with one variance: δ²/d ~ F(d, 2 alpha); 1 if d = 0."""
+        x = self.check(x)
+        groups, rows = self._groups(x), x.reshape(len(x), -1)
+        if rows.shape[1] > 1 and "feature" not in self.tied:
+            return super().tail_probability(x)
+        mean, square, dof = (over_rows(a, groups, x) for a in (self.mean, self.squared_scale, 2 * self.alpha))
+        tail = tail_with_gaps(rows, mean, square[..., None] * np.eye(rows.shape[1]), dof[:, 0])
+        return tail.T.reshape(len(x), *groups)
+
+
 @dataclass(frozen=True, eq=False)
-class NormalInverseGamma(NormalInverseGammaPrior):
+class NormalInverseGamma(UnknownVariance):
     """Gaussian feature with a normal-inverse-gamma prior on mean and variance.
 
     Parameters
@@ -316,104 +358,6 @@ class NormalInverseGamma(NormalInverseGammaPrior):
         """
         weights = self.alpha / self.beta * self.mean
         return weights, (weights * self.mean + 1 / self.kappa).sum(-1)
-
-    @functools.cached_property
-    def _normaliser(self):
-        """Log constant of the density, without the gammas that features share, and 1/sqrt(dof squared_scale)."""
-        square = 2 * self.beta * (1 + 1 / self.kappa)
-        gammas = 0.0 if "feature" in self.tied else log_gamma_ratio(self.alpha, 0.5)
-        return gammas - 0.5 * np.log(np.pi * square), square**-0.5
-
-    @functools.cached_property
-    def _prepared(self) -> dict:
-        """Constants of `log_predictive` for each entry of a row, by the shape of rows."""
-        return {}
-
-    def fast_predictive(self, x):
-        """Return the log density of the Student-t, joint over the observed features where they share a variance."""
-        x, joint = self.shaped(x), "feature" in self.tied
-        if x.shape[1:] not in self._prepared:
-            groups = self._groups(x)
-            normaliser, width = self._normaliser
-            parts = [over_rows(a, groups, x) for a in (self.mean, self.alpha, width, normaliser)]
-            power = parts[1] + 0.5
-            alike = bool((power == power[:, :1]).all())
-            products = ColumnProducts.of(parts[2]) if alike and not joint and (power <= _LARGE).all() else None
-            self._prepared[x.shape[1:]] = (groups, *parts, parts[3].sum(1), power, alike, products)
-        groups, mean, alpha, width, constant, whole, power, alike, products = self._prepared[x.shape[1:]]
-        rows, result = x.reshape(len(x), mean.shape[1]), np.empty((len(mean), len(x)))
-
-        def density(columns, room, k, seen):
-            """Return log densities of columns (D, n) in one group; with a mask ``seen``, squares may overflow."""
-            z = np.subtract(columns, mean[k][:, None], out=room)
-            z *= width[k][:, None]
-            if seen is not None:
-                z[~seen] = 0.0
-            level = whole[k] if seen is None else constant[k] @ seen
-            if joint:
-                half, step = alpha[k, 0], (len(z) if seen is None else seen.sum(0)) / 2
-                far = np.log1p((z * z).sum(0)) if seen is None else log1p_sum_squares(z, 0)
-                return level + log_gamma_ratio(half, step) - (half + step) * far
-            if seen is not None:
-                return level - power[k] @ log1p_sum_squares(z, ())
-            z *= z
-            far = log_product(z) * power[k, 0] if alike else power[k] @ np.log1p(z)
-            return np.subtract(level, far, out=far)
-
-        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            for piece in pieces(len(rows), mean.size if products is not None else mean.shape[1], _CELLS):
-                columns, seen = as_columns(rows[piece]), None
-                if not finite(rows[piece]):  # some entry is missing or infinite
-                    self.check(rows[piece].reshape(-1, *x.shape[1:]))
-                    seen = ~np.isnan(columns)
-                if products is not None:
-                    room = scratch("away", (len(columns), len(mean), columns.shape[1]))
-                    away = np.subtract(columns[:, None], mean.T[:, :, None], out=room)
-                    if seen is not None:
-                        np.copyto(away, 0.0, where=~seen[:, None])
-                    far = products.log(away)
-                    far *= power[:, :1]
-                    np.subtract(whole[:, None] if seen is None else constant @ seen, far, out=result[:, piece])
-                    if finite(far):
-                        continue
-                    seen = ~np.isnan(columns)  # some entry is very far away
-                room = scratch("centred", columns.shape)
-                for k in range(len(mean)):
-                    result[k, piece] = density(columns, room, k, seen)
-                if seen is None and not finite(result[:, piece]):
-                    for k in range(len(mean)):
-                        result[k, piece] = density(columns, room, k, ~np.isnan(columns))
-        return result.T.reshape(len(x), *groups)
-
-    def student(self, x, params=None):
-        """Return the predictive; observed entries that share the variance with a missing one inform it."""
-        mean, width, dof = super().student(x, params)
-        if params is not None or "feature" not in self.tied:
-            return mean, width, dof
-        return conditional_student(x, mean[..., 0, :], width.mT**2 * np.eye(x.shape[1]), dof[..., 0, 0])
-
-    def fill(self, x, group, rng, params=None):
-        """Draw the missing entries; observed entries that share the variance with a missing one inform it."""
-        if params is not None or "feature" not in self.tied:
-            return super().fill(x, group, rng, params)
-        values = np.broadcast_arrays(self.mean, self.squared_scale, 2 * self.alpha)
-        mean, square, dof = (value.reshape(-1, x.shape[1]) for value in values)
-        return fill_student(x, group, mean, square[:, None] * np.eye(x.shape[1]), dof[:, 0], rng)
-
-    def tail_probability(self, x):
-        """Return the tail of one feature, or of d observed with one variance: δ²/d ~ F(d, 2 alpha); 1 if d = 0."""
-        x = self.check(x)
-        groups = self._groups(x)
-        rows = x.reshape(len(x), -1)
-        if rows.shape[1] > 1 and "feature" not in self.tied:
-            return super().tail_probability(x)
-        mean, width, dof = (over_rows(a, groups, x) for a in (self.mean, self._normaliser[1], 2 * self.alpha))
-        z = np.nan_to_num((rows - mean[:, None]) * width[:, None])
-        seen = (~np.isnan(rows)).sum(1)
-        with np.errstate(over="ignore"):
-            square = (z * z).sum(2)
-        tail = student_tail(square, seen, dof[:, :1])
-        return np.where(seen, tail, 1.0).T.reshape(len(x), *groups)
 
     # -- where classes or features share one variance ----------------------------------------------------------------
 

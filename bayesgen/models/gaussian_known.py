@@ -7,7 +7,8 @@ r"""Gaussian features with one known parameter: the mean, or the variance.
 
 With n rows whose squared deviations from m sum to Q: alpha_n = alpha + n/2, beta_n = beta + Q/2. Predictive: Student-t
 about m with 2 alpha_n degrees of freedom and squared scale beta_n/alpha_n. Mode of the variance beta_n/(alpha_n + 1);
-ML Q/n, with no row spent on the mean. Evidence (2π)^(-n/2) beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha).
+ML Q/n, with no row spent on the mean. Evidence (2π)^(-n/2) beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha). All of it is
+the normal-inverse-gamma prior of infinite kappa but for the joint mode, since no mean is maximised.
 (Gelman et al. 2013, *Bayesian Data Analysis*, section 2.6.)
 
 **Known variance.** The temperature of Toronto, read with known noise:
@@ -19,6 +20,7 @@ N(m_n, σ² + s_n²), wider than the posterior by the noise of one day. MAP m_n;
 (Murphy 2007, *Conjugate Bayesian analysis of the Gaussian distribution*, section 2.)
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -26,13 +28,14 @@ import numpy as np
 
 from bayesgen.core import program
 from bayesgen.core.errors import refuse_where
-from bayesgen.models.gaussian import LOG_2PI, Gaussian, mean_variance
+from bayesgen.models.gaussian import LOG_2PI, Gaussian, UnknownVariance
+from bayesgen.models.kinds import Numbers
 from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter, over_rows
-from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
+from bayesgen.numerics.special import namespace
 
 
 @dataclass(frozen=True, eq=False)
-class NormalKnownMean(Gaussian, ConjugateFamily):
+class NormalKnownMean(UnknownVariance):
     """Gaussian feature with known mean and an inverse-gamma prior on its variance.
 
     Parameters
@@ -54,6 +57,8 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
     alpha: Hyperparameter = hyperparameter(1.0, positive=True)
     beta: Hyperparameter = hyperparameter(1.0, positive=True)
 
+    kappa = np.inf  # type: ignore[assignment]  # rows that the mean is worth
+
     @classmethod
     def from_guess(cls, mean: float, sd: float, rows: float) -> Self:
         """Return the prior of an expert who knows the column's mean and guesses its sd, worth ``rows`` rows.
@@ -70,56 +75,22 @@ class NormalKnownMean(Gaussian, ConjugateFamily):
         mean = program.jnp.broadcast_to(self.mean, variance.shape)  # pyright: ignore[reportAttributeAccessIssue]
         return {"mean": program.numpyro.deterministic("mean", mean), "variance": variance}
 
-    def predictive(self):
-        return program.dist.StudentT(2 * self.alpha, self.mean, (self.beta / self.alpha) ** 0.5)
-
-    def _squares(self, statistics):
-        """Return half the sum of squared deviations from the known mean."""
-        return 0.5 * (statistics.scatter + statistics.n * (statistics.mean - self.mean) ** 2)
-
-    def expected(self):
-        return self._with_mean(np.broadcast_to(mean_variance(self.alpha, self.beta), self.batch_shape))
-
     def update(self, statistics) -> Self:
-        """Add half the rows to alpha, and half the squares to beta."""
-        alpha = self.alpha + 0.5 * statistics.n
+        """Add half the rows to alpha, and half the squares about the known mean to beta."""
+        rows, squares, _ = self._steps(statistics)
+        alpha = self.alpha + rows
         mean = namespace(alpha).broadcast_to(self.mean, alpha.shape)
-        return self.revised(mean=mean, alpha=alpha, beta=self.beta + self._squares(statistics))
-
-    def log_evidence_terms(self, statistics):
-        """Return the log of (2π)^(-n/2) beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
-        rows, squares = 0.5 * statistics.n, self._squares(statistics)
-        xp = namespace(squares, self.alpha)
-        scales = self.alpha * xp.log1p(squares / self.beta) + rows * xp.log(self.beta + squares)
-        return log_gamma_ratio(self.alpha, rows) - rows * LOG_2PI - scales
-
-    def fast_predictive(self, x):
-        x = self.check(x)
-        groups = self._groups(x)
-        mean, alpha, spread = (over_rows(v, groups, x)[:, None] for v in (self.mean, self.alpha, 2 * self.beta))
-        z = (x.reshape(len(x), -1) - mean) / np.sqrt(spread)
-        level = log_gamma_ratio(alpha, 0.5) - 0.5 * np.log(np.pi * spread)
-        terms = level - (alpha + 0.5) * log1p_sum_squares(np.nan_to_num(z), ())
-        return np.where(np.isnan(z), 0.0, terms).sum(2).T.reshape(len(x), *groups)
-
-    def _student(self):
-        return self.mean, (self.beta / self.alpha) ** 0.5, 2 * self.alpha
+        return self.revised(mean=mean, alpha=alpha, beta=self.beta + squares)
 
     def mode(self):
-        return self._with_mean(self.beta / (self.alpha + 1))
+        return self.marginal_mode()
 
     def ml(self, statistics):
         refuse_where(statistics.n <= 0, "maximum likelihood does not exist: no observed value")
-        variance = 2 * self._squares(statistics) / statistics.n
-        none = variance <= statistics.resolution()
+        rows, squares, _ = self._steps(statistics)
+        none = squares <= rows * statistics.resolution()
         refuse_where(none, "maximum likelihood does not exist: every value is the known mean")
-        return self._with_mean(variance)
-
-    def sample_parameters(self, rng, size=()):
-        return self._with_mean(self.beta / rng.gamma(self.alpha, size=(*size, *self.batch_shape)))
-
-    def _with_mean(self, variance):
-        return {"mean": np.broadcast_to(self.mean, np.shape(variance)), "variance": variance}
+        return {"mean": np.broadcast_to(self.mean, np.shape(squares)), "variance": squares / rows}
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,12 +158,9 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         terms = -0.5 * (LOG_2PI + np.log(variance) + (x.reshape(len(x), -1) - mean) ** 2 / variance)
         return np.nansum(terms, axis=2).T.reshape(len(x), *groups)
 
-    def _student(self):
-        return self.mean, (self.sd**2 + self.noise_sd**2) ** 0.5, np.inf
-
-    @property
-    def _mean_rows(self):
-        return (self.noise_sd / self.sd) ** 2
+    @functools.cached_property
+    def predicted(self):
+        return Numbers(self.mean, (self.sd**2 + self.noise_sd**2) ** 0.5, kappa=(self.noise_sd / self.sd) ** 2)
 
     def mode(self):
         return self._with_variance(self.mean)

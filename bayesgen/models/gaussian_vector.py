@@ -14,12 +14,12 @@ from bayesgen.core import program
 from bayesgen.core.errors import DataError, refuse_where
 from bayesgen.models.gaps import PatternMoments, em
 from bayesgen.models.gaussian import LOG_2PI
+from bayesgen.models.kinds import Vector
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.models.moments import Moments, grouped_moments
 from bayesgen.numerics.pieces import CELLS, patterns
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.student import seen_root
-from bayesgen.numerics.student_gaps import conditional_student, fill_student
 from bayesgen.numerics.sums import finite
 
 
@@ -46,9 +46,6 @@ class GaussianVector(ExponentialFamily):
         dims = super().dims(site, grouped=grouped)
         return tuple(d for d in dims if not (d == "class" and self.shared and site != "mean"))
 
-    def select_class(self, params, group):
-        return super().select_class(self.expand(params), group)
-
     def likelihood(self, params):
         return program.dist.MultivariateNormal(params["mean"], scale_tril=params["cholesky"])
 
@@ -72,28 +69,9 @@ class GaussianVector(ExponentialFamily):
         likelihood = self.likelihood({"mean": jnp.where(seen, mean, 0.0), "cholesky": factor})
         return likelihood, jnp.where(seen, x, 0.0)
 
-    def draw(self, params, rng):
-        params = self.expand(params)
-        noise = params["cholesky"] @ rng.standard_normal((*params["mean"].shape, 1))
-        return params["mean"] + noise[..., 0]
-
-    def fill(self, x, group, rng, params=None):
-        if params is None:
-            return super().fill(x, group, rng)
-        params = self.expand(params)
-        return fill_student(x, group, params["mean"], params["covariance"], np.inf, rng)
-
-    def student(self, x, params=None):
-        if params is None:
-            return super().student(x)
-        params = self.expand(params)
-        return conditional_student(x, params["mean"], params["covariance"], np.inf)
-
-    def written(self, params=None):
-        if params is None:
-            return super().written()
-        full, known = self.expand(params), np.array(np.inf)
-        return {"kind": "vector", "location": full["mean"], "scale": full["covariance"], "dof": known, "kappa": known}
+    def density(self, params):
+        full = self.expand(params)
+        return Vector(full["mean"], full["covariance"], root=full.get("cholesky"))
 
     def sufficient_statistic(self, x, about=0.0):
         """Return (1, z, z_i z_j for i <= j), z = x - about."""

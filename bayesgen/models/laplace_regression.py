@@ -23,7 +23,6 @@ from bayesgen.core.program import static
 from bayesgen.core.statistics import Rows
 from bayesgen.models.linear_model import GaussianLine, scores, target
 from bayesgen.models.model import Hyperparameter, hyperparameter
-from bayesgen.numerics.checks import check_flag
 from bayesgen.numerics.newton import CLOSE, minimise
 from bayesgen.numerics.special import namespace
 
@@ -70,16 +69,12 @@ class LaplaceLinearRegression(GaussianLine):
     noise: str = static(default="laplace", kw_only=True)
     prior: str = static(default="normal", kw_only=True)
     columns: tuple[str, ...] = static(default=(), kw_only=True)
-    intercept: bool = static(default=True, kw_only=True)
 
     def __post_init__(self):
         super().__post_init__()
-        check_flag("LaplaceLinearRegression: intercept", self.intercept)
         for name in ("noise", "prior"):
-            if getattr(self, name) not in _KINDS:
-                raise ValueError(
-                    f"LaplaceLinearRegression: {name} must be one of {_KINDS}, got {getattr(self, name)!r}"
-                )
+            if (value := getattr(self, name)) not in _KINDS:
+                raise ValueError(f"LaplaceLinearRegression: {name} must be one of {_KINDS}, got {value!r}")
 
     @property
     def features(self) -> int:

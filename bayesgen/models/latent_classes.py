@@ -129,9 +129,8 @@ def _ends(model, statistics, starts, rng, likelihood):
 def _begun_by_rows(model, simple, statistics, starts, rng, way):
     """Do `begun` where a leaf keeps its rows: from a third of the starts by its ``simple`` twin, others about seeds."""
     unknown = UnknownClasses(model)
-    gaussian = UnknownClasses(simple).statistics(
-        statistics.rows, np.full(len(statistics.weight), -1), statistics.weight
-    )
+    nobody = np.full(len(statistics.weight), -1)  # knows a class
+    gaussian = UnknownClasses(simple).statistics(statistics.rows, nobody, statistics.weight)
     known = dict(statistics.recorded.leaves)
     for name, sums in known.items():
         if isinstance(sums, RowsByGroup):
@@ -255,12 +254,6 @@ def _start(em, model, statistics, rng, number):
     sums = em.known.copy()
     sums[lone] += em.terms[seeds]
     return em.summed(em.expected(em.maximised(sums)[None])[0])[0]
-
-
-def bound(model: ClassConditional, statistics: PartlyLabelled, labels: np.ndarray) -> float:
-    """Return the lower bound of the log evidence at probabilities (m, K) of the classes of rows; see the module."""
-    entropy = -(statistics.weight[:, None] * xlogy(labels, labels)).sum()
-    return float(model.log_evidence(statistics.expected(model, labels)) + entropy)
 
 
 @dataclass(frozen=True, eq=False)

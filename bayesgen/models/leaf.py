@@ -7,6 +7,7 @@ its posterior has a closed form; a `bayesgen.models.row_leaf.RowLeaf` keeps the 
 
 import abc
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
@@ -17,6 +18,7 @@ from scipy import sparse
 from bayesgen.core import program
 from bayesgen.core.errors import DataError, NoClosedForm, first
 from bayesgen.core.statistics import Statistics, SumStatistics, with_axes
+from bayesgen.models.kinds import Density
 from bayesgen.models.leaf_program import LeafProgram
 from bayesgen.models.model import Conjugate, Hyperparameter, Params, hyperparameter
 from bayesgen.numerics.checks import dense_rows, require, sparse_rows
@@ -50,11 +52,12 @@ class Leaf(LeafProgram):
     `parameters`, `likelihood`, `sum_rows`, `log_likelihood` and `log_likelihood_rows`: an `ExponentialFamily` and a
     `bayesgen.models.row_leaf.RowLeaf` have the last three. It may write
 
-    - `check`, and `draw`, where NumPy can;
+    - `check`;
+    - `density`, by which NumPy draws rows, and an export writes them, or at least `draw`;
     - `ml`, `map` and `tail_probability`;
     - for summaries, `quantities`, `prior_of` and `summaries`;
-    - for questions about missing entries, `cardinality` of a finite feature or `student` of a numeric one, and `fill`
-      where features depend on each other, or share parameters;
+    - for questions about missing entries, `cardinality` of a finite feature; without a `density` `student` of a numeric
+      one, and `fill` where features depend on each other, or share parameters;
     - where its columns in a table are no numbers, `read_columns`, `write_columns`, `column_kinds` and `for_table`.
 
     Parameters
@@ -70,7 +73,6 @@ class Leaf(LeafProgram):
     takes_sparse: ClassVar[bool] = False  # True if rows may be a sparse array (n, columns)
     column_kind: ClassVar[str] = "f"  # what its columns hold in a file: "f" numbers, "b" 0 and 1 or bools, "O" text
     possible_entry: ClassVar[float] = 0.0  # an entry that it can take
-    group_columns: ClassVar[int] = 0  # how many of its last columns in a table tell the group of a row
 
     def check(self, x) -> Any:
         """Return the rows as an array, NaN where missing, or raise.
@@ -128,29 +130,19 @@ class Leaf(LeafProgram):
         """Return itself: only a `bayesgen.models.structures.WeakPrior` waits for rows."""
         return self
 
-    def whole(self, values):
-        """Return values of the columns that have parameters as values of all; only a `BesideConstants` has others."""
-        return values
-
-    @property
-    def row_shape(self) -> tuple[int, ...]:
-        """Shape of the features of a row; of a `BesideConstants` that of all columns, not of its parameters."""
-        return self.features
-
-    def known(self, place: int) -> float | None:
-        """Return the value that a column always has; None unless it is constant beside a `BesideConstants`."""
-        return None
-
-    def modelled(self, columns: tuple[str, ...]) -> tuple[str, ...]:
+    def _modelled(self, columns: tuple[str, ...]) -> tuple[str, ...]:
         """Return those of its columns that have parameters."""
         return columns
 
     def draw(self, params: Params, rng: np.random.Generator) -> np.ndarray:
         """Draw one observation for each leading index of ``params``: array (lead..., features..., event...)."""
-        with program.x64():
-            key = program.jax.random.PRNGKey(int(rng.integers(2**31)))
-            traced = {site: program.jnp.asarray(np.array(v)) for site, v in params.items()}
-            return np.asarray(self.likelihood(traced).sample(key))
+        try:
+            return self.written(params).draw(rng)
+        except NoClosedForm:
+            with program.x64():
+                key = program.jax.random.PRNGKey(int(rng.integers(2**31)))
+                traced = {site: program.jnp.asarray(np.array(v)) for site, v in params.items()}
+                return np.asarray(self.likelihood(traced).sample(key))
 
     def fill(self, x, group, rng: np.random.Generator, params: Any = None) -> np.ndarray:
         """Draw the missing entries of rows given the observed ones.
@@ -165,6 +157,9 @@ class Leaf(LeafProgram):
         params : mapping to arrays (groups, ...), optional
             Parameters. Without them the posterior's are integrated out.
         """
+        said = self._said(params)
+        if said is not None and said.joint:
+            return said.fill(x, group, rng)
         if params is None:
             raise NoClosedForm(f"{type(self).__name__} has no posterior in closed form, from which entries are drawn")
         return np.where(np.isnan(x), self.draw(self.select_class(params, group), rng), x)
@@ -189,42 +184,31 @@ class Leaf(LeafProgram):
             A Student-t for each missing entry, or for the numbers that `back` maps to it; a Gaussian where the degrees
             of freedom are infinite.
         """
-        raise NoClosedForm(f"{type(self).__name__} does not say how its columns depend on each other: write student()")
+        return self.written(params).student(x)
 
     def back(self, z) -> np.ndarray:
         """Map numbers on the scale of `student` to the scale of the feature; by default the two are one."""
         return z
 
-    def written(self, params: Params | None = None) -> dict[str, Any]:
-        """Return the predictive density as plain arrays with a kind, for programs without Python (`bayesgen.export`).
+    def density(self, params: Params) -> Density:
+        """Return the density of a row given parameters (lead..., ...), as a kind and arrays (lead..., features...)."""
+        raise NoClosedForm(f"{type(self).__name__} does not say of which kind its density is: write density()")
 
-        All arrays broadcast to (lead..., features...), where ``lead`` is as in `student`. Parameters that are known are
-        worth infinitely many rows. Kinds are
+    @functools.cached_property
+    def predicted(self) -> Any:
+        """The `Density` with the parameters integrated out, where there is a posterior in closed form."""
+        raise NoClosedForm(f"{type(self).__name__} does not say of which kind its predictive is: write predicted")
 
-        - "gaussian": Student's t of ``location``, ``scale`` and ``dof``, a Gaussian where ``dof`` is infinite, whose
-          mean is known as from ``kappa`` rows: its squared scale is 1 + 1/kappa times that of a row given the mean.
-          With a number ``shift`` it is the density of log(x + shift). ``tied`` is True where the classes share
-          the variance, ``joint`` where the columns do.
-        - "vector": Student's t or Gaussian vectors of ``location`` (lead..., D) and ``scale`` (lead..., D, D), with
-          ``dof``, ``kappa`` and ``tied`` as above.
-        - "list": values 0, 1, ... of probabilities ``mass`` (lead..., features..., V), whose Dirichlet has the
-          parameters mass times ``total``.
-        - "count": Poisson counts of a ``mean`` that is known as from ``rate`` rows: Gamma(mean rate, rate).
-        - "heads": heads in ``trials`` tosses (a tuple, by feature), of a ``mean`` that is known as from ``total``
-          tosses; "tosses": the same of pairs (heads, tosses).
-        - "bag": a bag of V words of probabilities ``mass`` (lead..., V), whose Dirichlet has the parameters mass times
-          ``total``.
+    def written(self, params: Params | None = None) -> Density:
+        """Return `density` given parameters, or else `predicted`: what draws, gaps and programs without Python read."""
+        return self.predicted if params is None else self.density(params)
 
-        The entry "columns" may hold facts of the columns: their "kind" ("number", "count"), the number that values lie
-        "above", and "words", in which others are refused. An export also needs `draw` and `student`, or instead of the
-        latter ``density_kind`` "probability", of counts and categories.
-
-        Parameters
-        ----------
-        params : mapping to arrays (lead..., ...), optional
-            Parameters. Without them the posterior's are integrated out.
-        """
-        raise NoClosedForm(f"{type(self).__name__} has no written(), which says how its density is written down")
+    def _said(self, params: Params | None = None) -> Any:
+        """Return `written`, or None where the leaf does not say it."""
+        try:
+            return self.written(params)
+        except NoClosedForm:
+            return None
 
     def summaries(self, total) -> dict[str, np.ndarray]:
         """Return sums of rows by column, under no model, from the sums of T(x), (K, columns, dim T).
@@ -372,6 +356,10 @@ class ExponentialFamily(Leaf):
         result[result < LOG_ZERO / 2] = -np.inf
         return result.reshape(*lead, len(x))
 
+    def _groups(self, x) -> tuple[int, ...]:
+        """Return the axes of the hyperparameters in front of the features of rows ``x``."""
+        return self.batch_shape[: max(len(self.batch_shape) - (x.ndim - 1 - self.event_dim), 0)]
+
 
 class ConjugateFamily(ExponentialFamily, Conjugate):
     """A leaf with a conjugate prior: prior, posterior and both predictives are one class.
@@ -390,13 +378,13 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
 
     def log_predictive(self, x) -> Any:
         """Return log p(row) with the parameters integrated out, (n, groups...), summed over the observed features."""
-        return self.fast_predictive(x) if self._concrete else self.row_evidence(x)
+        return self.fast_predictive(x) if self._concrete else self._row_evidence(x)
 
     def fast_predictive(self, x) -> Any:
-        """Return `log_predictive` of NumPy hyperparameters, where there is a faster way than by `row_evidence`."""
-        return self.row_evidence(x)
+        """Return `log_predictive` of NumPy hyperparameters, where there is a faster way than by `_row_evidence`."""
+        return self._row_evidence(x)
 
-    def row_evidence(self, x) -> Any:
+    def _row_evidence(self, x) -> Any:
         """Return `log_predictive` as the evidence of single rows, which needs no formula of its own."""
         x = np.asarray(self.check(x), float)
         missing = self.missing(x)
@@ -415,17 +403,13 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
 
         That is exact where a missing entry and the observed ones have independent parameters.
         """
-        if params is None:
+        if params is None and not getattr(self._said(), "joint", False):
             params, group = self.sample_parameters(rng, (len(x),)), (np.arange(len(x)), group)
         return super().fill(x, group, rng, params)
 
     def untied(self) -> Self:
         """Return the posterior with nothing shared between classes, since one row updates one class."""
         return self
-
-    def _groups(self, x) -> tuple[int, ...]:
-        """Return the axes of the hyperparameters in front of the features of rows ``x``."""
-        return self.batch_shape[: max(len(self.batch_shape) - (x.ndim - 1 - self.event_dim), 0)]
 
 
 def log_or_floor(p):

@@ -94,7 +94,11 @@ class LeafProgram(Model):
 
     def select_class(self, params: Params, group) -> Params:
         """Return the parameters of each row's class: ``params`` lead with the classes, ``group`` holds codes (n,)."""
-        return {site: value[group] for site, value in params.items()}
+        return {site: value[group] for site, value in self.expand(params).items()}
+
+    def expand(self, params: Params) -> Params:
+        """Return the parameters with the axes of classes and features that share one; by default none is shared."""
+        return params
 
     def observe(self, site: str, params: Params, x, size: int, features: tuple[int, ...]):
         """Sample or observe rows at ``site`` in the plate "obs"; missing entries are integrated out.

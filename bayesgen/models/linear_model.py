@@ -39,7 +39,7 @@ from bayesgen.core.shapes import shaped
 from bayesgen.core.statistics import Statistics
 from bayesgen.models.gaussian import LOG_2PI
 from bayesgen.models.model import Model
-from bayesgen.numerics.checks import check_weight
+from bayesgen.numerics.checks import check_flag, check_weight
 from bayesgen.numerics.newton import check_rank
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import namespace
@@ -309,10 +309,15 @@ def _take_out(factor, rows, noise):
     return _positive(remainder)
 
 
+@dataclass(frozen=True, eq=False)
 class GaussianLine(Discriminative):
     """A line with Gaussian noise; ``params`` hold "intercept" (0 if there is none), "coefficients" and "variance"."""
 
-    intercept: bool = True  # False: the line goes through 0
+    intercept: bool = static(default=True, kw_only=True)  # False: the line goes through 0
+
+    def __post_init__(self):
+        check_flag(f"{type(self).__name__}: intercept", self.intercept)
+        super().__post_init__()
 
     def likelihood(self, params, x):
         return program.dist.Normal(params["intercept"] + x @ params["coefficients"], params["variance"] ** 0.5)

@@ -46,20 +46,19 @@ from bayesgen.core.program import is_abstract, static
 from bayesgen.models.gaussian import LOG_2PI
 from bayesgen.models.linear_model import GaussianLine, LineStatistics
 from bayesgen.models.model import Conjugate, Hyperparameter, hyperparameter
-from bayesgen.numerics.checks import check_flag
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
 
 _GRID = 60  # points of the search for the mode of the semi-conjugate model
 
 
+@dataclass(frozen=True, eq=False)
 class NormalWeights(GaussianLine):
     """A line whose weights are N(mean, F F'), in units of the noise or of the target."""
 
-    mean: Hyperparameter
-    factor: Hyperparameter
+    mean: Hyperparameter = hyperparameter(rank=1)
+    factor: Hyperparameter = hyperparameter(rank=2)
 
     def __post_init__(self):
-        check_flag(f"{type(self).__name__}: intercept", self.intercept)
         super().__post_init__()
         size, owner, factor = len(self.mean), type(self).__name__, self.factor
         if self.mean.ndim != 1 or size < 1 + self.intercept:
@@ -165,12 +164,9 @@ class LinearRegression(_ConjugateLine):
     -8.06
     """
 
-    mean: Hyperparameter = hyperparameter(rank=1)
-    factor: Hyperparameter = hyperparameter(rank=2)
     alpha: Hyperparameter = hyperparameter(1.0, positive=True)
     beta: Hyperparameter = hyperparameter(1.0, positive=True)
     columns: tuple[str, ...] = static(default=())
-    intercept: bool = static(default=True, kw_only=True)
 
     def latents(self):
         variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))
@@ -246,11 +242,8 @@ class LinearRegressionKnownVariance(_ConjugateLine):
     (array([1.05, 1.95]), array([0.091, 0.071]))
     """
 
-    mean: Hyperparameter = hyperparameter(rank=1)
-    factor: Hyperparameter = hyperparameter(rank=2)
     noise_sd: Hyperparameter = hyperparameter(1.0, positive=True)
     columns: tuple[str, ...] = static(default=())
-    intercept: bool = static(default=True, kw_only=True)
 
     _noise = property(lambda self: self.noise_sd)
 
@@ -322,12 +315,9 @@ class SemiConjugateLinearRegression(NormalWeights):
     (array([1.99]), 0.29)
     """
 
-    mean: Hyperparameter = hyperparameter(rank=1)
-    factor: Hyperparameter = hyperparameter(rank=2)
     alpha: Hyperparameter = hyperparameter(1.0, positive=True)
     beta: Hyperparameter = hyperparameter(1.0, positive=True)
     columns: tuple[str, ...] = static(default=())
-    intercept: bool = static(default=True, kw_only=True)
 
     def latents(self):
         variance = program.numpyro.sample("variance", program.dist.InverseGamma(self.alpha, self.beta))

@@ -10,7 +10,7 @@ The shift s is a constant: 0 for values > 0, and 1 where zeros occur, for then z
 """
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -51,9 +51,8 @@ class LogGaussian(Gaussian):
         return x
 
     def written(self, params=None):
-        words = "".join(map(str, self._no_logarithm))
-        about = {"above": -self.shift, "words": words}
-        return super().written(params) | {"shift": self.shift, "columns": about}
+        about = {"above": -self.shift, "words": "".join(map(str, self._no_logarithm))}
+        return replace(super().written(params), shift=self.shift, about=about)
 
     def quantities(self, params, column, labels=None):
         return {f"{name} of log": values for name, values in super().quantities(params, column).items()}
@@ -143,6 +142,7 @@ class LogNormal(NormalInverseGammaPrior, LogGaussian):
 
     @classmethod
     def weak(cls, statistics, shift: float = 0.0) -> Self:
+        """Return the default prior, that of the logarithms."""
         prior = NormalInverseGamma.weak(statistics)
         return cls(prior.mean, prior.kappa, prior.alpha, prior.beta, shift=shift)
 

@@ -192,11 +192,9 @@ class MarkovChain(Dice):
         count, ended = len(self.categories), x == END
         bad = ~(np.isnan(x) | ended | ((x >= 0) & (x < count) & (x == np.floor(x))))
         if bad.any():
-            row, place = np.argwhere(bad)[0]
-            raise DataError(
-                f"row {row} has {x[row, place]:g} at place {place}: no code 0..{count - 1}, nor -1, which is its end",
-                row=int(row),
-            )
+            row, place = map(int, np.argwhere(bad)[0])
+            problem = f"no code 0..{count - 1}, nor -1, which is its end"
+            raise DataError(f"row {row} has {x[row, place]:g} at place {place}: {problem}", row=row)
         if len(x) and ended[:, 0].any():
             row = int(ended[:, 0].argmax())
             raise DataError(f"row {row} is an empty sequence; give NaN where it is missing, or leave it out", row=row)
@@ -323,10 +321,8 @@ class MarkovChain(Dice):
         if len(statistics.stretches):
             alpha = np.broadcast_to(self.alpha, (*statistics.sums.shape[:-1], *self.alpha.shape[-2:]))
             groups = zip(alpha.reshape(-1, *alpha.shape[-2:]), statistics.completed(self._chain), strict=True)
-            terms = [
-                logsumexp(log_evidence_of_counts(prior, self._by_context(sums)).sum(-1), b=times)
-                for prior, (sums, times) in groups
-            ]
+            each = ((log_evidence_of_counts(prior, self._by_context(s)).sum(-1), times) for prior, (s, times) in groups)
+            terms = [logsumexp(levels, b=times) for levels, times in each]
             return np.array(terms).reshape(statistics.sums.shape[:-1])
         return log_evidence_of_counts(self.alpha, self._by_context(statistics.total())).sum(-1)
 

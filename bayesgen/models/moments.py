@@ -171,7 +171,7 @@ class Moments(Statistics):
         if self.vector:
             n, squares = n[..., None], squares.diagonal(axis1=-2, axis2=-1)
         (mean, apart, total), within = self._apart(n), squares.sum(0)
-        freedom, noise = total - (n > 0).sum(0), _resolution(mean)
+        freedom, noise = total - (n > 0).sum(0), (8 * _EPS * mean) ** 2
         variance = within / np.where(freedom > 0, freedom, np.inf)
         constant = variance <= noise
         if constant.any():  # within the groups, or in total
@@ -179,16 +179,13 @@ class Moments(Statistics):
             variance = np.where(constant, overall, variance)
             constant &= overall <= noise
             variance[constant] = 1.0
-        _require_finite(variance)
+        if not np.isfinite(variance).all():
+            _require_finite(variance)
         return LocationScale(mean, variance, constant)
 
     def resolution(self):
         """Return the smallest variance that float64 distinguishes from zero at these means: (8 eps mean)²."""
-        return _resolution(self.mean)
-
-
-def _resolution(mean):
-    return (8 * _EPS * mean) ** 2
+        return (8 * _EPS * self.mean) ** 2
 
 
 def _require_finite(squares) -> None:

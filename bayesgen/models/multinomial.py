@@ -24,6 +24,7 @@ from bayesgen.core.errors import DataError
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.categorical import DirichletPrior
+from bayesgen.models.kinds import Bag
 from bayesgen.models.leaf import LOG_ZERO, Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import check_count, require
 from bayesgen.numerics.counts import LogWays, filled, lengths, log_factorial, small, spectrum, stored_gaps, whole
@@ -72,10 +73,8 @@ class DirichletMultinomial(DirichletPrior):
     def likelihood(self, params):
         return program.dist.Multinomial(params.get("length", self.length), probs=params["probability"])
 
-    def written(self, params=None):
-        known = (self.mean, self.alpha.sum(-1)) if params is None else (params["probability"], np.array(np.inf))
-        about = {"kind": "count", "words": _NO_COUNT, "word": True}
-        return {"kind": "bag", "mass": known[0], "total": known[1], "columns": about}
+    def density(self, params):
+        return Bag(params["probability"], about={"kind": "count", "words": _NO_COUNT, "word": True})
 
     def summaries(self, total):
         return {"sum": total[:, 0]}

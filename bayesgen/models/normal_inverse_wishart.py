@@ -22,6 +22,7 @@ from bayesgen.core.names import by_name, names_along
 from bayesgen.core.program import is_abstract, static
 from bayesgen.models.gaps import PatternMoments, em
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
+from bayesgen.models.kinds import Vector
 from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter
 from bayesgen.numerics.monomials import Quadratic, write_quadratic_log_density
 from bayesgen.numerics.pieces import patterns
@@ -33,7 +34,7 @@ from bayesgen.numerics.student import (
     write_log_density,
     write_shared_log_density,
 )
-from bayesgen.numerics.student_gaps import conditional_student, fill_student, log_density_with_gaps, tail_with_gaps
+from bayesgen.numerics.student_gaps import log_density_with_gaps, tail_with_gaps
 from bayesgen.numerics.sums import finite
 
 _MANY = 1000  # rows for which polynomials are worth their coefficients
@@ -235,7 +236,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         else:
             if np.isinf(x).any():
                 self.check(x)  # raises, and names the entry
-            density = log_density_with_gaps(x, *self._flat)
+            density = log_density_with_gaps(x, *self.predicted.flat)
         return density.T.reshape(len(x), *self.batch_shape)
 
     def _write_log_density(self, result, x):
@@ -247,39 +248,20 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         else:
             write_log_density(result, x, self.group_means, self.whitener)
 
-    def student(self, x, params=None):
-        if params is not None:
-            return super().student(x, params)
-        mean, scale, dof = self._flat
-        lead, dim = self.batch_shape, mean.shape[-1]
-        return conditional_student(x, mean.reshape(*lead, dim), scale.reshape(*lead, dim, dim), dof.reshape(lead))
-
-    def written(self, params=None):
-        if params is not None:
-            return super().written(params)
-        parts = {"location": self.mean, "scale": self.predictive_scale, "dof": self.dof, "kappa": self.kappa}
-        return {"kind": "vector", **parts, **({"tied": True} if self.shared else {})}
-
-    def fill(self, x, group, rng, params=None):
-        return fill_student(x, group, *self._flat, rng) if params is None else super().fill(x, group, rng, params)
+    @functools.cached_property
+    def predicted(self):
+        return Vector(self.mean, self.predictive_scale, self.dof, self.kappa, tied=self.shared)
 
     def tail_probability(self, x):
         """Return the tail of the Student-t of the observed entries; 1 where there is none."""
         x = self.check(x)
-        return tail_with_gaps(x, *self._flat).T.reshape(len(x), *self.batch_shape)
+        return tail_with_gaps(x, *self.predicted.flat).T.reshape(len(x), *self.batch_shape)
 
     @functools.cached_property
     def group_means(self):
         """Means of all groups, on one axis."""
         dim = self.mean.shape[-1]
         return (self.mean + np.zeros((*self.batch_shape, 1))).reshape(-1, dim)
-
-    @functools.cached_property
-    def _flat(self):
-        """Mean, scale matrix and degrees of freedom of every group's predictive, on one axis."""
-        shape, dim = self.batch_shape, self.mean.shape[-1]
-        scale = np.broadcast_to(self.predictive_scale, (*shape, dim, dim)).reshape(-1, dim, dim)
-        return self.group_means, scale, np.broadcast_to(self.dof, shape).reshape(-1)
 
     @functools.cached_property
     def whitener(self):
@@ -303,12 +285,12 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         unit = np.broadcast_to(1 + 1 / self.kappa, self.batch_shape).reshape(groups, 1)
         return SharedWhitener.of(self.group_means, root, unit, self.dof.reshape(1))
 
-    def row_evidence(self, x):
+    def _row_evidence(self, x):
         """Return evidences of single rows, by marginal models for gaps."""
         x, result = self.check(x), program.jnp.zeros((len(x), *self.batch_shape))
         for seen, rows in patterns(~np.isnan(x)):
             if len(seen):
-                evidence = super(NormalInverseWishart, self.marginal(seen)).row_evidence(x[np.ix_(rows, seen)])
+                evidence = super(NormalInverseWishart, self.marginal(seen))._row_evidence(x[np.ix_(rows, seen)])
                 result = result.at[rows].set(evidence)
         return result
 

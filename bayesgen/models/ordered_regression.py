@@ -88,7 +88,7 @@ class OrderedRegression(RowClassifier):
 
     def latents(self):
         sample, dist = program.numpyro.sample, program.dist
-        cuts = sample("cuts", _sorted_normals()(self.intercept_scale, len(self.classes) - 1))
+        cuts = sample("cuts", _sorted_normals()(self.intercept_scale, self.levels))
         return {"cuts": cuts, "coefficients": sample("coefficients", dist.Normal(0.0, self.prior_scale).to_event(1))}
 
     def likelihood(self, params, x):
@@ -96,9 +96,8 @@ class OrderedRegression(RowClassifier):
 
     def _cut(self, cuts, t):
         """Return the cut points below and above classes t, (..., len(t)), 0 where there is none; and where not."""
-        last = len(self.classes) - 1
-        places = np.arange(last)[:, None]
-        return cuts @ (places == t - 1), cuts @ (places == t), t == 0, t == last
+        places = np.arange(self.levels)[:, None]
+        return cuts @ (places == t - 1), cuts @ (places == t), t == 0, t == self.levels
 
     @np.errstate(under="ignore", over="ignore")
     def _of_classes(self, cuts, score):
@@ -176,8 +175,7 @@ class OrderedRegression(RowClassifier):
 
         The bounds u and l of a row are linear in v: the gradient of u is a 1 at its cut point, and -x.
         """
-        last = len(self.classes) - 1
-        cuts, coefficients = v[:last], v[last:]
+        cuts, coefficients = v[: self.levels], v[self.levels :]
         if (np.diff(cuts) <= 0).any():
             return (np.inf, 0.0, 0.0) if derivatives else (np.inf,)
         value, gradient, hessian = 0.0, np.zeros(len(v)), np.zeros((len(v), len(v)))
@@ -188,7 +186,7 @@ class OrderedRegression(RowClassifier):
             if not derivatives:
                 continue
             up, down, up_up, down_down, up_down = self._derivatives(cuts, score, t)
-            places = np.arange(last)[:, None]
+            places = np.arange(self.levels)[:, None]
             upper, lower = np.vstack([places == t, -x.T]), np.vstack([places == t - 1, -x.T])
             gradient += upper @ (w * up) + lower @ (w * down)
             across = upper * (w * up_down) @ lower.T

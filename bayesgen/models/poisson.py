@@ -11,7 +11,7 @@ mean; evidence of the sequence b^a/(b + n)^(a + s) Γ(a + s)/Γ(a) ∏ 1/x_i!; M
 
 import functools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from scipy.special import gammaln
 from bayesgen.core import program
 from bayesgen.core.errors import refuse_where
 from bayesgen.core.statistics import SumStatistics
+from bayesgen.models.kinds import Counts
 from bayesgen.models.leaf import LOG_ZERO, ConjugateFamily, ExponentialFamily, count_and_mean, log_or_floor, over_rows
 from bayesgen.models.model import Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import require
@@ -42,14 +43,8 @@ class Poisson(ExponentialFamily):
     def likelihood(self, params):
         return program.dist.Poisson(params["mean"])
 
-    def draw(self, params, rng):
-        return rng.poisson(params["mean"])
-
-    def written(self, params=None):
-        return super().written() if params is None else self._written(params["mean"], np.array(np.inf))
-
-    def _written(self, mean, rate):
-        return {"kind": "count", "mean": mean, "rate": rate, "columns": {"kind": "count", "words": _NO_COUNT}}
+    def density(self, params):
+        return Counts(params["mean"], about={"kind": "count", "words": _NO_COUNT})
 
     def summaries(self, total):
         return count_and_mean(total[..., 0], total[..., 1])
@@ -175,8 +170,9 @@ class GammaPoisson(Poisson, ConjugateFamily):
         """Mean of the mean count, concentration / rate."""
         return self.concentration / self.rate
 
-    def written(self, params=None):
-        return self._written(self.mean, self.rate) if params is None else super().written(params)
+    @functools.cached_property
+    def predicted(self):
+        return replace(self.density({"mean": self.mean}), rate=self.rate)
 
     def expected(self):
         return {"mean": np.broadcast_to(self.mean, self.batch_shape)}

@@ -100,13 +100,5 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
     def draw(self, params, rng):
         return self.leaf.draw(self.members(params), rng)
 
-    def fill(self, x, group, rng, params=None):
-        if params is None:
-            return super().fill(x, group, rng)
-        return self.leaf.fill(x, group, rng, self.members(params))
-
-    def student(self, x, params=None):
-        return super().student(x) if params is None else self.leaf.student(x, self.members(params))
-
     def written(self, params=None):
         return super().written() if params is None else self.leaf.written(self.members(params))

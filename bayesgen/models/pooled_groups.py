@@ -65,7 +65,7 @@ class PooledGroups(Populated):
     groups: Any = static(default=None)
 
     event_dim = 1
-    group_columns = 1
+    group_columns = 1  # how many of its last columns in a table tell the group of a row
 
     def __post_init__(self):
         super().__post_init__()
@@ -253,13 +253,12 @@ class PooledGroups(Populated):
         values = values if self.leaf.event_dim or self.columns_of_leaf else values[..., None]
         return np.concatenate([values, np.full((*values.shape[:-1], 1), np.nan)], axis=-1)
 
-    def fill(self, x, group, rng, params=None):
-        """Raise: missing entries are integrated out, but not drawn."""
+    def density(self, params):
+        """Raise: missing entries are integrated out, but neither drawn nor predicted."""
         raise NoClosedForm("PooledGroups does not say how missing values follow from the others of their group")
 
-    def student(self, x, params=None):
-        """Raise: missing entries are integrated out, but not predicted."""
-        return self.fill(x, None, np.random.default_rng())
+    def fill(self, x, group, rng, params=None) -> Any:
+        return self.density(params)
 
     def shown(self, params):
         """Return the centre of each class."""

@@ -69,39 +69,26 @@ class Population(NamedTuple):
     given: Callable[[Any, Params, Params], Mapping[str, Any]]
 
 
-def _beta(leaf, centre, rows):
-    p, count = centre["probability"], rows["spread"]
-    return {"a": count * p, "b": count * (1 - p)}
+def _beta(leaf, c, n):
+    return {"a": n["spread"] * c["probability"], "b": n["spread"] * (1 - c["probability"])}
 
 
-def _dirichlet(leaf, centre, rows):
-    return {"alpha": rows["spread"][..., None] * centre["probability"]}
+def _variance(leaf, c, n):
+    return {"mean": c["mean"], "alpha": n["variance_spread"] / 2, "beta": n["variance_spread"] / 2 * c["variance"]}
 
 
-def _gamma(leaf, centre, rows):
-    return {"concentration": rows["spread"] * centre["mean"], "rate": rows["spread"]}
-
-
-def _mean(leaf, centre, rows):
-    return {"mean": centre["mean"], "sd": leaf.noise_sd * rows["spread"] ** -0.5}
-
-
-def _variance(leaf, centre, rows):
-    half = rows["variance_spread"] / 2
-    return {"mean": centre["mean"], "alpha": half, "beta": half * centre["variance"]}
-
-
-def _both(leaf, centre, rows):
-    return {**_variance(leaf, centre, rows), "kappa": rows["spread"]}
-
-
-_POPULATIONS: dict[type, Population] = {
-    BetaPrior: Population(("spread",), _beta),
-    DirichletPrior: Population(("spread",), _dirichlet),
-    GammaPoisson: Population(("spread",), _gamma),
-    NormalKnownVariance: Population(("spread",), _mean),
+_ONE = ("spread",)
+_POPULATIONS: dict[type, Population] = {  # c is the centre by site, n the rows by spread
+    BetaPrior: Population(_ONE, _beta),
+    DirichletPrior: Population(_ONE, lambda leaf, c, n: {"alpha": n["spread"][..., None] * c["probability"]}),
+    GammaPoisson: Population(_ONE, lambda leaf, c, n: {"concentration": n["spread"] * c["mean"], "rate": n["spread"]}),
+    NormalKnownVariance: Population(
+        _ONE, lambda leaf, c, n: {"mean": c["mean"], "sd": leaf.noise_sd * n["spread"] ** -0.5}
+    ),
     NormalKnownMean: Population(("variance_spread",), _variance),
-    NormalInverseGammaPrior: Population(("spread", "variance_spread"), _both),
+    NormalInverseGammaPrior: Population(
+        ("spread", "variance_spread"), lambda leaf, c, n: _variance(leaf, c, n) | {"kappa": n["spread"]}
+    ),
 }
 
 

@@ -145,9 +145,7 @@ class RowClassifier(Discriminative):
 
     def _spread(self, statistics) -> tuple[np.ndarray, np.ndarray]:
         """Return mean and standard deviation of the columns, (D,) each; raise where the others determine one."""
-        line = statistics.over(
-            lambda rows: LineStatistics.of(rows["x"], np.zeros(len(rows["t"])), np.ones(len(rows["t"])))
-        )
+        line = statistics.over(lambda rows: LineStatistics.of(rows["x"], 0.0 * rows["t"], np.ones(len(rows["t"]))))
         centre, root = line.mean[:-1], line.n**0.5
         noise = 8 * np.finfo(float).eps * np.abs(centre) * root
         return centre, check_rank(line.factor[:-1, :-1], noise, self.columns) / root

@@ -73,15 +73,6 @@ class WeakCategorical(WeakPrior, Categorical):
 
     categories: Any = static(default=())
 
-    def update(self, statistics):
-        return self.parameters()
-
-    def log_evidence_terms(self, statistics):
-        return self.parameters()
-
-    def sample_parameters(self, rng, size=()):
-        return self.parameters()
-
 
 @dataclass(frozen=True, eq=False)
 class WeakLogGaussian(WeakPrior, LogGaussian):

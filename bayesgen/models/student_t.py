@@ -31,15 +31,14 @@ from bayesgen.core.errors import DataError
 from bayesgen.core.program import static
 from bayesgen.models import ecme
 from bayesgen.models.ecme import LEAST
-from bayesgen.models.gaussian import NormalInverseGamma, beside_rows
+from bayesgen.models.gaussian import NormalInverseGamma
 from bayesgen.models.gaussian_vector import inverse_triangular
 from bayesgen.models.model import Hyperparameter, hyperparameter, of_part
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.row_leaf import RowLeaf, RowsByGroup
-from bayesgen.numerics.pieces import DENSITIES, patterns, pieces
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
 from bayesgen.numerics.student import seen_root
-from bayesgen.numerics.student_gaps import conditional_student, fill_student
+from bayesgen.numerics.student_gaps import log_density_with_gaps
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,12 +147,6 @@ class StudentT(RowLeaf):
         known = namespace(mean).full(mean.shape[: mean.ndim - self.event_dim], self.dof or np.nan, mean.dtype)
         return full | {"dof": params.get("dof", known)}
 
-    def select_class(self, params, group):
-        return super().select_class(self.expand(params), group)
-
-    def _beside_rows(self, params):
-        return super()._beside_rows(self.expand(params))
-
     # -- the program -------------------------------------------------------------------------------------------------
 
     def parameters(self):
@@ -224,49 +217,11 @@ class StudentT(RowLeaf):
     def log_likelihood_rows(self, params, x):
         if not self.event_dim:
             return super().log_likelihood_rows(params, x)
-        full = self.expand(params)
-        mean, dof = full["mean"], full["dof"]
-        result = np.zeros((*dof.shape, len(x)))
-        for seen, rows in patterns(~np.isnan(x)):
-            if not len(seen):
-                continue
-            root = np.linalg.cholesky(full["covariance"][..., seen[:, None], seen])
-            inverse, level = np.linalg.inv(root).mT, _level(root, dof, len(seen))[..., None]
-            for piece in pieces(len(rows), mean.size, DENSITIES):
-                z = (x[np.ix_(rows[piece], seen)] - mean[..., None, seen]) @ inverse
-                result[..., rows[piece]] = _log_density(level, dof[..., None], len(seen), z)
-        return result
+        said = self.density(params)
+        return log_density_with_gaps(x, *said.flat).reshape(*said.dof.shape, len(x))
 
-    # -- draws, and missing entries ----------------------------------------------------------------------------------
-
-    def draw(self, params, rng):
-        """Draw from the Gaussian of a row whose precision is drawn."""
-        full = self.expand(params)
-        away = self.gaussian.draw({**full, "mean": np.zeros_like(full["mean"])}, rng)
-        root = np.sqrt(rng.chisquare(full["dof"]) / full["dof"])
-        return full["mean"] + away / (root[..., None] if self.event_dim else root)
-
-    def fill(self, x, group, rng, params=None):
-        if params is None or not self.event_dim:
-            return super().fill(x, group, rng, params)
-        full = self.expand(params)
-        return fill_student(x, group, full["mean"], full["covariance"], full["dof"], rng)
-
-    def student(self, x, params=None):
-        if params is None:
-            return super().student(x)
-        full = self.expand(params)
-        if self.event_dim:
-            return conditional_student(x, full["mean"], full["covariance"], full["dof"])
-        return tuple(beside_rows(v, x) for v in (full["mean"], np.sqrt(full["variance"]), full["dof"]))
-
-    def written(self, params=None):
-        if params is None:
-            return super().written()
-        full = self.expand(params)
-        scale = full["covariance"] if self.event_dim else np.sqrt(full["variance"])
-        kind = "vector" if self.event_dim else "gaussian"
-        return {"kind": kind, "location": full["mean"], "scale": scale, "dof": full["dof"], "kappa": np.array(np.inf)}
+    def density(self, params):
+        return replace(self.gaussian.density(self.expand(params)), dof=self.expand(params)["dof"])
 
     # -- maximum likelihood and the mode: ECME -----------------------------------------------------------------------
 

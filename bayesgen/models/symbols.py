@@ -55,14 +55,10 @@ class Symbols:
         elif isinstance(row, Iterable) and not isinstance(row, Mapping | bytes):
             symbols = [s.item() if isinstance(s, np.generic) else s for s in row]
         else:
-            raise DataError(
-                f"row {place} is {row!s:.40}, a {type(row).__name__}: a sequence is a text, a list or a tuple",
-                row=place,
-            )
+            kind = type(row).__name__
+            raise DataError(f"row {place} is {row!s:.40}, a {kind}: a sequence is a text, a list or a tuple", row=place)
         if not symbols:
-            raise DataError(
-                f"row {place} is an empty sequence; give None where it is missing, or leave it out", row=place
-            )
+            raise DataError(f"row {place} is an empty sequence; give None where missing, or leave it out", row=place)
         return symbols
 
     def _is_gap(self, symbol) -> bool:

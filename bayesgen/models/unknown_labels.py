@@ -102,9 +102,7 @@ class LabelNoise(Hyperparameters):
             raise ValueError("LabelNoise: rows must be a number, the same for every class")
         if self.rate.ndim == 0:
             if not 0 < self.rate < 1:
-                raise ValueError(
-                    f"LabelNoise: rate must be a share of the labels, above 0 and below 1, got {float(self.rate):g}"
-                )
+                raise ValueError(f"LabelNoise: rate must be a share, above 0 and below 1, got {float(self.rate):g}")
             return
         if self.rate.ndim != 2 or len(self.rate) != self.rate.shape[1] or self.rate.diagonal().any():
             raise ValueError(
@@ -122,28 +120,18 @@ class LabelNoise(Hyperparameters):
         count = len(classes)
         if count < 2:
             raise ValueError("label_noise needs two classes at least: with one there is no wrong label")
-        if self.rate.ndim:
-            return self._of_each(list(classes))
-        if self.rate >= 1 - 1 / count:
+        wrong = self.rate if self.rate.ndim else (1 - np.eye(count)) * self.rate / (count - 1)
+        if len(wrong) != count:
+            raise ValueError(f"LabelNoise: rate is of {len(wrong)} classes, and there are {count}: {listed(classes)}")
+        if not self.rate.ndim and self.rate >= 1 - 1 / count:
             raise ValueError(
                 f"LabelNoise: with {count} classes rate must be below {1 - 1 / count:.3g}, got {float(self.rate):g}: "
                 "else the right label is not the most frequent, and classes are known up to their names alone"
             )
-        share = np.full((count, count), self.rate / (count - 1))
-        np.fill_diagonal(share, 1 - self.rate)
-        return DirichletCategorical(1 + self.rows * share, classes, per_class=True)
-
-    def _of_each(self, classes) -> DirichletCategorical:
-        """Return the prior of Γ whose mode has the shares of wrong labels of each class."""
-        count = len(classes)
-        if len(self.rate) != count:
-            raise ValueError(
-                f"LabelNoise: rate is of {len(self.rate)} classes, and there are {count}: {listed(classes)}"
-            )
-        share = self.rate + np.diag(1 - self.rate.sum(1))
+        share = wrong + np.diag(1 - wrong.sum(1))
         often = (share >= share.diagonal()) & ~np.eye(count, dtype=bool)
         if often.any():
-            true, label = (classes[k] for k in np.argwhere(often)[0])
+            true, label = (list(classes)[k] for k in np.argwhere(often)[0])
             raise ValueError(
                 f"LabelNoise: by rate the label {label!r} is as frequent in class {true!r} as in its own, and classes "
                 "are known up to their names alone; rows of rate are classes, and columns are labels, both sorted"
@@ -426,9 +414,7 @@ class UnknownClasses(Model):
             before = level
         params = em.parameters(found[0])
         if not (arrived[0] or way == "start"):
-            raise DataError(
-                "no maximum was reached over the unknown classes; use 'nuts', or fewer rows without a label"
-            )
+            raise DataError("no maximum was reached over unknown classes; use 'nuts', or fewer rows without a label")
         return params
 
     def start_from(self, statistics: PartlyLabelled):

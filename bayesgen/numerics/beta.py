@@ -53,15 +53,7 @@ def _log_beta_binomial(xp, a, b, x, y, known):
     few = xp.minimum(x, y) < _LARGE  # then C(n, x), no larger than n^10, has a series of its own
     if xp is np and not few.any():
         return _saddle(xp, shape, x, y, p, q, u)
-    if xp is np and not few.all():  # each entry by its own formula only
-        few, *parts = np.broadcast_arrays(few, shape, x, y, p, q, u)
-        result = np.empty(parts[0].shape)
-        for places, way in ((few, _plain), (~few, _saddle)):
-            result[places] = way(xp, *(value[places] for value in parts))
-        return result
     plain = _plain(xp, shape, x, y, p, q, u)
-    if xp is np:
-        return plain
     x, y, u = (xp.where(few, one, value) for value, one in ((x, _LARGE), (y, _LARGE), (u, 0)))
     return xp.where(few, plain, _saddle(xp, shape, x, y, p, q, u))
 
@@ -96,17 +88,9 @@ def _tail(xp, z):
     small = z < _LARGE
     if xp is np and not small.any():
         return stirling_tail(z)
-    if xp is np and not small.all():  # each entry by its own formula only
-        result = np.empty(z.shape)
-        result[small], result[~small] = _small_tail(xp, z[small]), stirling_tail(z[~small])
-        return result
-    if xp is np:
-        return _small_tail(xp, z)
-    return xp.where(small, _small_tail(xp, xp.where(small, z, 1.0)), stirling_tail(xp.where(small, _LARGE, z)))
-
-
-def _small_tail(xp, z):
-    return gammaln(z) - (z - 0.5) * xp.log(z) + (z - 0.5 * np.log(2 * np.pi))
+    low = xp.where(small, z, 1.0)
+    plain = gammaln(low) - (low - 0.5) * xp.log(low) + (low - 0.5 * np.log(2 * np.pi))
+    return xp.where(small, plain, stirling_tail(xp.where(small, _LARGE, z)))
 
 
 def _cross(xp, x, b, y, a):

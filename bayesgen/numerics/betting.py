@@ -31,9 +31,7 @@ _CUTS, _ODDS = (np.repeat([0.1, 0.3, 0.5, 0.7, 0.9], 2), np.tile([3.0, 1 / 3], 5
 _CELLS, _SHARE, _ANEW, _BACK = 128, 0.1, 0.001, 0.001  # K, s, dealt anew, and of the way back to equal steps
 _GROUPS, _FADE = 16, 0.99  # of neighbouring cells, whose ranks are counted
 _STEPS = np.arange(_CELLS + 1) / _CELLS
-_DEAL = np.append(
-    np.ones(1 + len(_PLACE) + len(_SPREAD) + 1 + len(_CUTS) + 1), 4.0
-)  # cash first, the bet on cells last
+_DEAL = np.append(np.ones(1 + len(_PLACE) + len(_SPREAD) + 1 + len(_CUTS) + 1), 4.0)  # cash first, cells last
 _DEAL /= _DEAL.sum()
 _STAKED = np.append(0.0, _DEAL[1:] / _DEAL[1:].sum())
 _JUMP, _WAIT = 0.003, 100
@@ -72,9 +70,9 @@ class Ranks:
         return found
 
     def without(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the distinct values, and how often each was seen but for these ones, seen too."""
+        """Return the distinct values, and how often each was seen but for these ones, seen too; NaN is none."""
         counts = self.counts.copy()
-        np.subtract.at(counts, np.searchsorted(self.keys, cut(values, self.bits)), 1)
+        np.subtract.at(counts, np.searchsorted(self.keys, cut(values[~np.isnan(values)], self.bits)), 1)
         return self.keys[counts > 0], counts[counts > 0]
 
     def _coarsen(self) -> None:
@@ -85,14 +83,9 @@ class Ranks:
             self.counts = np.bincount(place, weights=self.counts).astype(np.int64)
 
     def rank(self, values: np.ndarray, ties: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Add values (n,) one after the other, and rank each when it came.
+        """Add values (n,) one after the other; return the smoothed rank of each among all so far, by uniform ``ties``.
 
-        Returns
-        -------
-        p : array, shape (n,)
-            Its smoothed rank among all so far, by uniform ``ties``.
-        varied : array of bool, shape (n,)
-            False where all so far are tied, so that p tells nothing.
+        Return also (n,) where not all so far are tied: elsewhere the rank tells nothing.
         """
         ranks, varied, start = np.empty(len(values)), np.empty(len(values), bool), 0
         while start < len(values):

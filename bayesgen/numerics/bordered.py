@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bayesgen.numerics.student import triangular_inverse, upper_factors
+from bayesgen.numerics.student import triangular_inverse
 
 BORDER = 1e250  # large: the diagonal of what borders a matrix, and of columns that a row lacks
 
@@ -44,17 +44,13 @@ class Bordered:
         self.fixed = fixed if beside else bordered(fixed, vectors)
         if seen is not None:
             add_diagonal(self.fixed[..., : self.dim, : self.dim], BORDER * ~self.seen)
-        self.matrix = np.empty_like(self.fixed)
         self.varying = np.zeros_like(self.fixed[:, :1])
 
     def whiten(self, varying):
-        """Return log determinants of A, ``varying`` (B, 1, D, D) and what is fixed, (B, G), and U'⁻¹ v, (B, G, R, D).
-
-        The next call may write over U'⁻¹ v.
-        """
+        """Return log determinants of A = ``varying`` (B, 1, D, D) + fixed, (B, G), and U'⁻¹ v, (B, G, R, D)."""
         dim = self.dim
         np.copyto(self.varying[..., :dim, :dim], varying)
-        root = upper_factors(np.add(self.varying, self.fixed, out=self.matrix))
+        root = np.linalg.cholesky(self.varying + self.fixed, upper=True)
         log_det = 2 * np.log(np.diagonal(root[..., :dim, :dim], axis1=-2, axis2=-1)).sum(-1, where=self.seen)
         if self.vectors is None:
             return log_det, root[..., :dim, dim:].mT

@@ -6,6 +6,8 @@ there are as many parts as asked for; then Lloyd's algorithm moves rows to the n
 
 import numpy as np
 
+_STEPS = 30  # of Lloyd's algorithm, at most
+
 
 def fit_components(x, codes, classes: int, weight, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the centres (G, D) of the components of every class, and the class (G,) of each, in order.
@@ -38,13 +40,13 @@ def _nearest(x, centres):
     return ((-2 * centres) @ x.T + (centres**2).sum(1)[:, None]).argmin(0)
 
 
-def _centres(x, weight, count, steps: int = 30):
+def _centres(x, weight, count):
     """Return the centres to which Lloyd's algorithm comes from the components of `_halved`."""
     if count == 1:
         return (weight @ x / weight.sum() if len(x) else np.zeros(x.shape[1]))[None]
     near = _halved(x, weight, count)
     centres = np.zeros((near.max() + 1, x.shape[1]))
-    for _ in range(steps):
+    for _ in range(_STEPS):
         member = np.zeros((len(centres), len(x)))
         member[near, np.arange(len(x))] = weight
         size = member.sum(1, keepdims=True)
@@ -61,14 +63,16 @@ def _halved(x, weight, count):
     Nothing is drawn, so folds, which share most rows, share the components too, where k-means from random starts would
     end in others. (Su and Dy 2007, *Intelligent Data Analysis* 11, 319-338, cut at the mean.)
     """
-    near, halves = np.zeros(len(x), np.intp), {}
+    near, halves = np.zeros(len(x), np.intp), [_halves(x, weight)]
     for k in range(1, count):
-        halves |= {j: _halves(x[near == j], weight[near == j]) for j in range(k) if j not in halves}
         widest = max(range(k), key=lambda j: halves[j][0])
-        squares, above = halves.pop(widest)
+        squares, above = halves[widest]
         if not squares > 0:
             break
         near[np.flatnonzero(near == widest)[above]] = k
+        cut = (near == j for j in (widest, k))
+        halves[widest], new = (_halves(x[part], weight[part]) for part in cut)
+        halves.append(new)
     return near
 
 

@@ -8,14 +8,13 @@ from scipy import sparse
 from scipy.special import gammaln
 
 from bayesgen.numerics.checks import LARGEST_COUNT
-from bayesgen.numerics.pieces import ones, pieces
+from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_multichoose
 from bayesgen.numerics.sums import finite, with_data
 
 LARGEST_TABLE = 1 << 25  # bytes of a table of terms
 LARGEST_INDEX = 1 << 31  # indices up to here are of 32 bits
 _AT_ONCE = 1 << 15  # counts looked at at a time, which stay in the cache
-_LOW = 6  # counts below, which most of words are, are counted by comparisons of bytes
 _GAMMA = 64  # entries of a table that take as long as one log-gamma ratio in each of some predictions
 
 
@@ -38,24 +37,8 @@ def small(counts) -> np.ndarray | None:
 
 def spectrum(counts) -> np.ndarray | None:
     """Return how often each count below 4096 occurs in a vector, or None if an entry is not such a count."""
-    result = np.zeros(1 << 12, np.intp)
-    low = np.empty(min(len(counts), _AT_ONCE), np.uint8)
-    with np.errstate(invalid="ignore"):
-        for piece in pieces(len(counts), 1, rows=_AT_ONCE):
-            values = counts[piece]
-            converted = low[: len(values)]
-            np.copyto(converted, values, casting="unsafe")
-            if (converted == values).all():
-                often = [np.count_nonzero(converted == count) for count in range(_LOW)]
-                result[:_LOW] += often
-                known = converted[converted >= _LOW] if sum(often) < len(converted) else converted[:0]
-            else:
-                known = small(values)
-                if known is None or known.max() >= len(result):
-                    return None
-            often = np.bincount(known)
-            result[: len(often)] += often
-    return result
+    known = small(counts)
+    return None if known is None or known.max(initial=0) >= 1 << 12 else np.bincount(known, minlength=1 << 12)
 
 
 def distinct(*counts):
@@ -131,7 +114,7 @@ class LogWays:
             run += x.indices[piece].astype(cell.dtype, copy=False)
         cell[aside] = cells - 1
         indptr = x.indptr.astype(cell.dtype, copy=False)
-        result = sparse.csr_array((ones(len(cell)), cell, indptr), shape=(x.shape[0], cells)) @ table
+        result = sparse.csr_array((np.ones(len(cell)), cell, indptr), shape=(x.shape[0], cells)) @ table
         if len(many):
             times, of = x.data[many].astype(float)[:, None], x.indices[many]
             terms = log_multichoose(self.a[of], times) + times * self.slope[of]

@@ -104,8 +104,6 @@ def rounds_apart(seen, codes, known) -> int:
     rows of a class, over pairs of columns, that lack one of the two; all rows lack all where ``codes`` is None, as
     classes are not known. ``seen`` (n, D) is False where an entry is missing; ``known`` (K,) other rows lack nothing.
 
-    Examples
-    --------
     >>> rounds_apart(np.zeros((100, 1), bool), np.zeros(100, int), np.array([20.0]))  # 100 of 120 are missing
     26
     """
@@ -123,8 +121,6 @@ def chain_efficiency(values) -> float:
     It sums the initial positive sequence of autocorrelations (Geyer 1992, *Statistical Science* 7), within and between
     chains (Gelman et al. 2013, *Bayesian Data Analysis*, section 11.5).
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> slow = np.repeat(rng.normal(size=(4, 100)), 10, axis=1)  # every draw ten times
     >>> round(chain_efficiency(slow), 1), round(chain_efficiency(rng.normal(size=(4, 1000))), 1)

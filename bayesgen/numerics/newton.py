@@ -71,8 +71,6 @@ def fixed_point(advance: Callable, state, tolerance: float, problem: str, limit:
     ``advance(state)`` returns the next state, and the size of the step to it. The search ends within ``tolerance`` of
     the fixed point, see `reached`; after ``limit`` steps a `DataError` tells the problem.
 
-    Examples
-    --------
     >>> fixed_point(lambda x: (np.sqrt(x), abs(np.sqrt(x) - x)), 2.0, 1e-10, "no end").round(9).item()
     1.0
     """

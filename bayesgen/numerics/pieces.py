@@ -45,17 +45,6 @@ def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) ->
     return np.ndarray(shape, dtype, memory)
 
 
-def ones(count: int) -> np.ndarray:
-    """Return a vector of ones that is kept and must not be written to: values of a sparse matrix of members."""
-    if count * 8 > _LARGEST:
-        return np.ones(count)
-    vector = vars(_kept).get("ones")
-    if vector is None or len(vector) < count:
-        vector = vars(_kept)["ones"] = np.ones(count)
-        vector.flags.writeable = False
-    return vector[:count]
-
-
 def pieces(count: int, width: int, cells: int = CELLS, rows: int = ROWS):
     """Return slices that divide ``count`` rows of ``width`` entries so that a piece stays in the cache."""
     step = max(16, min(rows, cells // max(width, 1)))

@@ -29,7 +29,6 @@ from bayesgen.core import program
 
 _LARGE = 10.0  # from here on Stirling's series
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)  # B_2k / (2k (2k - 1)), k = 1..6
-_BLOCK = 1 << 13  # numbers worked on at once: a dozen arrays of them stay in the cache
 
 # -- the table -------------------------------------------------------------------------------------------------------
 
@@ -77,7 +76,7 @@ def _traced_softplus():
 
 
 def elementwise(function, *arrays):
-    """Return ``function(xp, *arrays)`` of float arrays that broadcast; large NumPy arrays go by blocks.
+    """Return ``function(xp, *arrays)`` of float arrays that broadcast.
 
     JAX arrays keep their precision. They are broadcast beforehand, for a user whose JAX refuses to promote ranks.
     """
@@ -85,14 +84,7 @@ def elementwise(function, *arrays):
     if xp is not np:
         dtype = xp.result_type(float, *arrays)
         return function(xp, *xp.broadcast_arrays(*(xp.asarray(value, dtype) for value in arrays)))
-    arrays = [np.asarray(value, float) for value in arrays]
-    if np.broadcast(*arrays).size <= _BLOCK:
-        return function(np, *arrays)
-    modes: list[Any] = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
-    with np.nditer([*arrays, None], ["external_loop", "buffered"], modes, buffersize=_BLOCK) as blocks:
-        for *parts, result in blocks:
-            result[...] = function(np, *parts)
-        return blocks.operands[-1]
+    return function(np, *(np.asarray(value, float) for value in arrays))
 
 
 def stirling_tail(z):
@@ -155,8 +147,6 @@ def multivariate_log_gamma_ratio(nu, d, dim: int):
 def student_tail(square, dim, dof) -> np.ndarray:
     """Return P(δ²/dof >= square), δ² the squared distance of a ``dim``-variate Student-t from its centre: δ²/dim ~ F.
 
-    Examples
-    --------
     >>> float(student_tail(3.0, 2, 1.0))  # in two dimensions (1 + square)^(-dof/2)
     0.5
     """

@@ -9,32 +9,14 @@ For ν degrees of freedom, centre m and scale matrix S, with ν S = c L L' and W
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf  # type: ignore[attr-defined]  # SciPy's stubs leave it out
 
 from bayesgen.numerics.pieces import as_columns, blas_threads, pieces, product_rows, scratch
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
 from bayesgen.numerics.sums import finite
 
-_NARROW = 16  # columns of a matrix below which numpy's one call for all is quicker than LAPACK's for each
 _MANY = 10_000  # entries of matrices that are inverted by blocks
 _RUN, _RANGE = 32, 370.0  # columns that share a logarithm, and the largest |log| of the product of their c_j: 1e160
 _APART = 1e5  # half a squared distance of centres in standard deviations: at most 1e-10 of a log density then cancels
-
-
-def upper_factors(matrices) -> np.ndarray:
-    """Return U with U'U = A for each positive definite matrix A of a C-contiguous array (..., D, D).
-
-    Only the upper triangles of A and U are read and written: what stands below the diagonal has no meaning. From 16
-    columns on U is written over A. With 60 columns and more this takes half the time of `numpy.linalg.cholesky`, which
-    copies each matrix twice and zeroes a triangle. Raise LinAlgError where a matrix is not positive definite.
-    """
-    dim = matrices.shape[-1]
-    if dim < _NARROW:
-        return np.linalg.cholesky(matrices, upper=True)
-    for matrix in matrices.reshape(-1, dim, dim).mT:  # LAPACK's order of entries, in which U is the lower L = U'
-        if dpotrf(matrix, lower=1, clean=0, overwrite_a=1)[1]:
-            raise np.linalg.LinAlgError("a matrix is not positive definite")
-    return matrices
 
 
 def triangular_inverse(lower) -> np.ndarray:
@@ -112,7 +94,7 @@ class ColumnProducts(NamedTuple):
 
     With c_j = 1/w_j² it is the logarithm of Π (c_j + d_j²)/Π c_j: a pass over the entries less than with w_j d_j, and
     one logarithm for a run of columns whose products stay within float64. The rounding of c_j cancels. Rounding moves
-    it by 1e-15, which a power of a million turns into 1e-9: for larger powers there is `log_product`.
+    it by 1e-15, which a power of a million turns into 1e-9: larger powers take the logarithm of each factor.
     """
 
     floor: np.ndarray  # (D, groups, 1): c_j
@@ -142,23 +124,6 @@ class ColumnProducts(NamedTuple):
             product *= unit
             result = result + np.log(product, out=product)
         return result
-
-
-def log_product(u) -> np.ndarray:
-    """Return log Π_j (1 + u_j) over the first axis of ``u`` (features, n) >= 0, small, which is overwritten.
-
-    Factors are combined two by two as e + u + e u, which keeps the digits that 1 + u loses. Far away the product
-    overflows, and so does the result.
-    """
-    count = len(u)
-    for _ in range(5):
-        half = count // 2
-        e, other = u[:half], u[count - half : count]
-        both = e * other
-        e += other
-        e += both
-        count -= half
-    return np.log1p(u[:count]).sum(0)
 
 
 @np.errstate(under="ignore")

@@ -18,7 +18,6 @@ from bayesgen.numerics.pieces import ROWS, pieces, product_rows, scratch
 _FEW = 4  # groups up to which a dense product is faster
 _SEGMENTS = 32  # groups up to which rows are worth bringing side by side
 _RUN = 4096  # rows of a group centred at a time: ten columns are a third of a megabyte
-_FEW_GROUPS = 32  # columns up to which a general product is faster than a symmetric one
 _AT_ONCE = 1 << 15  # rows times groups times columns up to which there is one product
 _SPARSE = 1 << 21  # entries of sparse rows, or of their membership, worked on at a time
 
@@ -129,27 +128,18 @@ def with_data(x, data) -> Any:
 def sparse_sum(x: Any, rows: Grouping, values=None) -> np.ndarray:
     """Return the sum of CSR rows (n, columns) by group, dense (groups, columns), in one pass over the stored entries.
 
-    ``values`` replace the stored ones. For a few groups it is a product with their members. For many a product would
-    touch too much memory at every entry, so each entry adds to its own cell.
+    ``values`` replace the stored ones. A product with the members of the groups would touch much memory at every entry,
+    so each entry adds to its own cell.
     """
     x = x if values is None else with_data(x, values)
-    total, step = np.zeros((rows.count, x.shape[1])), max(1, _SPARSE // rows.count)
-    if rows.count > 4:
-        step = max(1, int(_SPARSE * x.shape[0] / max(x.nnz, 1)))
+    total, step = np.zeros((rows.count, x.shape[1])), max(1, int(_SPARSE * x.shape[0] / max(x.nnz, 1)))
     for start in range(0, x.shape[0], step):
-        piece = slice(start, min(start + step, x.shape[0]))
-        grouping = rows[piece]
-        w = np.ones(len(grouping)) if grouping.weight is None else grouping.weight
-        if rows.count > 4:
-            stored, length = slice(x.indptr[start], x.indptr[piece.stop]), np.diff(x.indptr[start : piece.stop + 1])
-            cell = np.repeat(grouping.codes * x.shape[1], length)
-            cell += x.indices[stored]
-            data = x.data[stored] if grouping.weight is None else x.data[stored] * np.repeat(w, length)
-            total += np.bincount(cell, data, total.size).reshape(total.shape)
-        else:
-            member = np.zeros((len(w), rows.count))
-            member[np.arange(len(w)), grouping.codes] = w
-            total += ((x if len(w) == x.shape[0] else x[piece]).T @ member).T
+        stop = min(start + step, x.shape[0])
+        stored, length = slice(x.indptr[start], x.indptr[stop]), np.diff(x.indptr[start : stop + 1])
+        cell = np.repeat(rows.codes[start:stop] * x.shape[1], length)
+        cell += x.indices[stored]
+        data = x.data[stored] if rows.weight is None else x.data[stored] * np.repeat(rows.weight[start:stop], length)
+        total += np.bincount(cell, data, total.size).reshape(total.shape)
     return total
 
 
@@ -191,15 +181,14 @@ def _by_pieces(x, rows: Grouping, vector: bool):
     mean = np.zeros((count, dim))
     scatter = np.zeros((count, dim, dim) if vector else (count, dim))
     add = _add_vectors if vector else _add_scalars
-    beside = rows.bounds is not None
-    columns = (vector or beside) and count <= _SEGMENTS and dim > 1 and x.strides[0] == x.itemsize
-    whole = columns and beside and finite(x)
+    columns = rows.bounds is not None and count <= _SEGMENTS and dim > 1 and x.strides[0] == x.itemsize
+    whole = columns and finite(x)
     size = len(x) if whole else min(ROWS, count * product_rows(dim * dim)) if vector else ROWS
     for piece in pieces(len(x), 1 if whole else dim, rows=size):
         entries, grouping = x[piece], rows[piece]
         if grouping.weight is not None and not grouping.weight.all():  # rows of weight 0 are not read
             entries, grouping = entries[grouping.weight > 0], grouping[grouping.weight > 0]
-        if whole or (columns and finite(entries)):
+        if columns and grouping.bounds is not None and (whole or finite(entries)):
             _add_columns(n, mean, scatter, entries.T, grouping)
         else:
             add(n, mean, scatter, entries, grouping)
@@ -247,12 +236,8 @@ def _start(n, mean, x, codes, groups):
 def _add_columns(n, mean, scatter, columns, rows: Grouping):
     """Add finite rows, stored column by column (D, n), to moments of scalars or vectors, in place.
 
-    Rows of a group are brought side by side: each column of a group is then contiguous, and its sums are products.
+    Rows of a group stand side by side: each column of a group is contiguous, and its sums are products.
     """
-    if rows.bounds is None:
-        order, rows = rows.side_by_side()
-        # No place is beyond the rows, so nothing is clipped; without NumPy's check it is three times faster.
-        columns = np.take(columns, order, axis=1, out=scratch("ordered", columns.shape, columns.dtype), mode="clip")
     dim, vector, bounds = len(columns), scatter.ndim > mean.ndim, rows.bounds
     assert bounds is not None
     step = product_rows(dim * dim) if vector else _RUN
@@ -261,33 +246,18 @@ def _add_columns(n, mean, scatter, columns, rows: Grouping):
             run = slice(start, min(start + step, bounds[k + 1]))
             w = None if rows.weight is None else rows.weight[run]
             np.copyto(mean[k], columns[:, start], where=n[k] == 0)  # the first entry is the first mean
-            beside = scratch("centred", (dim + 1, run.stop - start))
-            z = beside[:-1]
+            z = scratch("centred", (dim, run.stop - start))
             z[:] = columns[:, run]  # as floats; to convert while subtracting takes twice as long
             z -= mean[k][:, None]
             n[k] += run.stop - start if w is None else w.sum()
+            total = z.sum(1) if w is None else z @ w
             if vector:
-                beside[-1] = 1.0
-                if w is not None:
-                    beside *= np.sqrt(w)
-                total, squares = _products(z, beside)
-                scatter[k] += squares - total[:, None] * (total / n[k])
+                z *= 1.0 if w is None else np.sqrt(w)
+                scatter[k] += z @ z.T - total[:, None] * (total / n[k])
             else:
-                total = z.sum(1) if w is None else z @ w
                 squares = np.vecdot(z, z) if w is None else np.vecdot(z * w, z)
                 scatter[k] += np.maximum(squares - total * (total / n[k]), 0.0)
             mean[k] += total / n[k]
-
-
-def _products(z, beside) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sum of rows (D, n) and of their outer products; ``beside`` holds ``z`` above a row of ones.
-
-    With few columns a general product takes half the time of a symmetric one, which NumPy chooses for z z'.
-    """
-    if len(z) > _FEW_GROUPS:
-        return z @ beside[-1], z @ z.T
-    both = z @ beside.T
-    return both[:, -1], both[:, :-1]
 
 
 def _add_vectors(n, mean, scatter, x, rows: Grouping):

@@ -1,7 +1,6 @@
 r"""The transformation of Yeo and Johnson: columns bent towards normality within the classes.
 
-With z the standardised column, a = ± log(1 + |z|) with the sign of z, and p =
-λ where z >= 0, λ - 2 where z < 0,
+With z the standardised column, a = ± log(1 + |z|) with the sign of z, and p = λ where z >= 0, λ - 2 where z < 0,
 
 .. math:: y = (e^{p a} - 1)/p \quad (a \text{ where } p = 0), \qquad \log |dy/dz| = (\lambda - 1) a
 
@@ -18,6 +17,7 @@ with S the scatter within the classes, on a grid of steps of a tenth, which is f
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.special import inv_boxcox1p
 
 from bayesgen.core.program import Record
 from bayesgen.core.shapes import require_fit, shaped
@@ -111,11 +111,6 @@ class YeoJohnson(Record):
             a = np.where(far, np.log(away) - np.log(self.scale), a)
         return a
 
-    @property
-    def straight(self) -> bool:
-        """True if no column is bent."""
-        return bool((self.power == 1).all())
-
     def take(self, columns) -> "YeoJohnson":
         """Return the transformation of some columns."""
         return YeoJohnson(self.location[columns], self.scale[columns], self.power[columns])
@@ -128,10 +123,8 @@ class YeoJohnson(Record):
 
     def back(self, y) -> np.ndarray:
         """Return the columns as given, from bent ones."""
-        p = np.where(y < 0, 2 - self.power, self.power)
-        safe = np.where(p == 0, 1.0, p)
-        a = np.where(p == 0, np.abs(y), np.log1p(safe * np.abs(y)) / safe)
-        return self.location + self.scale * np.copysign(np.expm1(a), y)
+        size = inv_boxcox1p(np.abs(y), np.where(y < 0, 2 - self.power, self.power))
+        return self.location + self.scale * np.copysign(size, y)
 
 
 def far_rows(y) -> np.ndarray:

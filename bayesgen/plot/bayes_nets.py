@@ -1,18 +1,15 @@
 """Bayes nets, drawn without Graphviz: of a NumPyro program, or of arrows that are written down."""
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bayesgen.numerics.checks import check_kind
-from bayesgen.plot.style import QUIET, axes
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from bayesgen.plot.style import QUIET, Axes, axes
 
 
-def bayes_net(model: Callable, *args, names: Mapping[str, str] | None = None, ax: "Axes | None" = None) -> "Axes":
+def bayes_net(model: Callable, *args, names: Mapping[str, str] | None = None, ax: Axes | None = None) -> Axes:
     """Draw the Bayes net of a program: an arrow leads from each random quantity to those that are drawn given it.
 
     Observed quantities are grey. A box is a plate of the program: what is inside is repeated for each of its elements.
@@ -67,8 +64,8 @@ def net(
     *,
     observed: Collection[str] = (),
     plates: Mapping[str, Collection[str]] | None = None,
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Draw a Bayes net that is written down, without a program.
 
     Parameters
@@ -121,7 +118,7 @@ def net(
     return ax
 
 
-def _box(ax: "Axes", members: list[tuple[float, float]], called: list[str], nested: int) -> None:
+def _box(ax: Axes, members: list[tuple[float, float]], called: list[str], nested: int) -> None:
     """Draw the box of a plate, with its name below its right end; it is wider where others are ``nested`` in it."""
     from matplotlib.patches import FancyBboxPatch
 
@@ -154,12 +151,10 @@ def _places(parents: Mapping[str, Collection[str]], plates: Collection[frozenset
         shift = np.mean([wished[name] for name in order]) - np.mean(places)
         across |= {name: float(x + shift) for name, x in zip(order, places, strict=True)}
     for plate in plates:  # what is outside stands beside its box
-        right = max(across[name] for name in plate)
+        low, right = min(across[name] for name in plate), max(across[name] for name in plate)
         for level in {depth[name] for name in plate}:
             beside = [name for name in parents if depth[name] == level and name not in plate]
-            within = [
-                across[name] for name in beside if min(across[one] for one in plate) - 1 < across[name] < right + 1
-            ]
+            within = [across[name] for name in beside if low - 1 < across[name] < right + 1]
             if within:
                 shift = right + 1 - min(within)
                 across |= {name: across[name] + shift for name in beside if across[name] >= min(within)}

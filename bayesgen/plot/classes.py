@@ -1,20 +1,15 @@
 """Pictures of classes that nobody named: how many there are, and what they are."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from bayesgen.estimators.class_numbers import ClassNumbers
 from bayesgen.numerics.checks import check_kind
-from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, QUIET, axes, check_fitted, legend
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, QUIET, Axes, axes, check_fitted, legend
 
 _BESIDE = 36  # characters of all names that have room beside each other
 
 
-def class_numbers(numbers, *, ax: "Axes | None" = None) -> "Axes":
+def class_numbers(numbers, *, ax: Axes | None = None) -> Axes:
     """Draw the held-out log density of a row against the number of classes, with error bars.
 
     A bar is a standard error of the difference from the best on the same rows: where it reaches the dotted line, the
@@ -44,7 +39,7 @@ def class_numbers(numbers, *, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
-def class_profiles(classifier, *, ax: "Axes | None" = None) -> "Axes":
+def class_profiles(classifier, *, ax: Axes | None = None) -> Axes:
     """Draw what each class is: probabilities of the values of columns as lines, numbers as boxes, with intervals.
 
     Probabilities are on the left axis, with 95 % intervals. A box reaches from a standard deviation below the mean of

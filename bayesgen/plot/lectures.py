@@ -6,27 +6,24 @@ Regression shows lines from the posterior with a predictive band, and the functi
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import expit, ndtr
-from sklearn.utils.validation import check_is_fitted
 
 from bayesgen.inference import Inference, fit
 from bayesgen.models import BetaBernoulli, NormalInverseGamma, NormalKnownVariance
 from bayesgen.models.leaf import ConjugateFamily
 from bayesgen.numerics.checks import check_kind
-from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, axes, columns_of, legend, rows_for, shades
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from bayesgen.plot import style
+from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, Axes, axes, legend
 
 _THETA = np.linspace(0, 1, 401)[1:-1]  # without the ends, where a density may be infinite
 
 
-def beta_densities(parameters: Iterable[tuple[float, float]], *, ax: "Axes | None" = None) -> "Axes":
+def beta_densities(parameters: Iterable[tuple[float, float]], *, ax: Axes | None = None) -> Axes:
     """Draw the densities of Beta(a, b).
 
     Parameters
@@ -46,7 +43,7 @@ def beta_densities(parameters: Iterable[tuple[float, float]], *, ax: "Axes | Non
     return _finish_coin(ax, highest)
 
 
-def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> "Axes":
+def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: Axes | None = None) -> Axes:
     """Draw the prior of a coin, and the posterior after each set of tosses, with its mean.
 
     A few tosses move the prior a little; many leave a narrow posterior wherever the prior was.
@@ -81,7 +78,7 @@ def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: "Axes | None" = None) -> 
     return _finish_coin(ax, highest)
 
 
-def _shaded(ax: "Axes", x, density, colour: str, dash: str = "-", label: str | None = None) -> None:
+def _shaded(ax: Axes, x, density, colour: str, dash: str = "-", label: str | None = None) -> None:
     """Draw a density, with a light shade below it."""
     ax.plot(x, density, color=colour, linestyle=dash, label=label)
     ax.fill_between(x, density, color=colour, alpha=0.12, linewidth=0)
@@ -93,9 +90,7 @@ def _finish_coin(ax, highest):
     return ax
 
 
-def mean_and_predictive(
-    prior: NormalKnownVariance, data: ArrayLike, *, unit: str = "", ax: "Axes | None" = None
-) -> "Axes":
+def mean_and_predictive(prior: NormalKnownVariance, data: ArrayLike, *, unit: str = "", ax: Axes | None = None) -> Axes:
     """Draw the posterior of a Gaussian mean beside the predictive of the next observation.
 
     The predictive is wider by the noise of one observation, and stays so however many rows there are.
@@ -130,8 +125,8 @@ def predictive_densities(
     inferences: Iterable[str | Inference] = ("ml", "map", "exact"),
     *,
     unit: str = "",
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the density of the next observation by maximum likelihood, MAP and the posterior predictive.
 
     Parameters
@@ -160,8 +155,8 @@ def predictive_densities(
 
 
 def gaussian(
-    mean: ArrayLike, covariance: ArrayLike, *, masses: tuple[float, ...] = (0.5, 0.9, 0.99), ax: "Axes | None" = None
-) -> "Axes":
+    mean: ArrayLike, covariance: ArrayLike, *, masses: tuple[float, ...] = (0.5, 0.9, 0.99), ax: Axes | None = None
+) -> Axes:
     """Draw the density of a bivariate Gaussian, contours that enclose given probabilities, and its principal axes.
 
     Parameters
@@ -180,7 +175,7 @@ def gaussian(
     first, second = np.meshgrid(mean[0] + line, mean[1] + line)
     normal = stats.multivariate_normal(mean, covariance)  # pyright: ignore[reportArgumentType]  # SciPy has no stubs
     density = normal.pdf(np.stack([first, second], axis=-1))
-    ax.pcolormesh(first, second, density, cmap=shades(BLUE, 0.8), shading="auto", rasterized=True)
+    ax.pcolormesh(first, second, density, cmap=style.shades(BLUE, 0.8), shading="auto", rasterized=True)
     # the squared Mahalanobis distance is chi-squared with two degrees of freedom
     levels = {normal.pdf(mean) * np.exp(-0.5 * stats.chi2.ppf(mass, 2)): f"{mass:.0%}" for mass in masses[::-1]}
     lines = ax.contour(first, second, density, levels=list(levels), colors="0.15", linewidths=0.8)
@@ -201,7 +196,7 @@ def _finish(ax, x, data, unit):
     return ax
 
 
-def prior(leaf, *, unit: str = "", ax: "Axes | None" = None) -> "Axes":
+def prior(leaf, *, unit: str = "", ax: Axes | None = None) -> Axes:
     """Draw the prior predictive of the next value, with the parameters integrated out.
 
     Draw it before there are data, to see if the hyperparameters express your beliefs.
@@ -254,8 +249,8 @@ def prior(leaf, *, unit: str = "", ax: "Axes | None" = None) -> "Axes":
 
 
 def regression(
-    regressor, x: ArrayLike, t: ArrayLike, *, lines: int = 30, sds: float = 2.0, ax: "Axes | None" = None
-) -> "Axes":
+    regressor, x: ArrayLike, t: ArrayLike, *, lines: int = 30, sds: float = 2.0, ax: Axes | None = None
+) -> Axes:
     """Draw lines from the posterior of a linear regression, its mean, and a predictive band.
 
     Parameters
@@ -272,11 +267,10 @@ def regression(
     """
     if not hasattr(regressor, "to_arviz") or hasattr(regressor, "predict_proba"):
         raise TypeError(f"regressor must be a fitted LinearRegressor, got a {type(regressor).__name__}")
-    check_is_fitted(regressor)
     ax, x, t = axes(ax), np.ravel(x).astype(float), np.asarray(t, float)
     reach = 0.5 * np.ptp(x)
     line = np.linspace(x.min() - reach, x.max() + reach, 201)
-    mean, sd = regressor.predict(rows_for(regressor, line[:, None]), return_std=True)
+    mean, sd = regressor.predict(style.rows_for(regressor, line[:, None]), return_std=True)
     band = {"color": BLUE, "alpha": 0.13, "linewidth": 0}
     ax.fill_between(line, mean - sds * sd, mean + sds * sd, label=f"next observation, ± {sds:g} sd", **band)
     posterior = regressor.to_arviz().posterior
@@ -286,12 +280,12 @@ def regression(
         ax.plot(line, a + b * line, color=BLUE, linewidth=0.7, alpha=0.5, label="" if i else "lines of the posterior")
     ax.plot(line, mean, color=VERMILION, linewidth=1.8, label="posterior mean")
     ax.plot(x, t, "o", color="0.1", markersize=4, label="observed")
-    ax.set(xlim=(line[0], line[-1]), xlabel=columns_of(regressor, 1)[0], ylabel="target")
+    ax.set(xlim=(line[0], line[-1]), xlabel=style.columns_of(regressor, 1)[0], ylabel="target")
     legend(ax)
     return ax
 
 
-def squashing(*, ax: "Axes | None" = None) -> "Axes":
+def squashing(*, ax: Axes | None = None) -> Axes:
     """Draw the functions from score to probability: logistic, probit, and probit with the logistic's slope at 0.
 
     Stretched by sqrt(8/π) the probit differs from the logistic by less than 0.02; its tails are lighter.

@@ -10,11 +10,9 @@ from bayesgen.comparison import Comparison, over_time
 from bayesgen.decision import outcomes
 from bayesgen.evaluation import reliability_curve, reliability_table
 from bayesgen.numerics.checks import check_kind
-from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, QUIET, VERMILION, axes, date_ticks, legend
+from bayesgen.plot.style import BLUE, COLOURS, DASHES, MARKS, QUIET, VERMILION, Axes, axes, date_ticks, legend
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from bayesgen.testing import Calibration
 
 RIGHT, WRONG = BLUE, VERMILION
@@ -29,8 +27,8 @@ def reliability(
     labels: outcomes.Labels | None = None,
     groups: ArrayLike | None = None,
     weights: ArrayLike | None = None,
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the frequency with which the most probable class is the true one, against its probability.
 
     On the diagonal, predictions with probability 0.7 are right in 70 % of the cases; below it the classifier is
@@ -74,10 +72,8 @@ def reliability(
     for x, n in zip(p, count, strict=True):
         ax.text(x, 0.01, f"{n:.0f}", transform=foot, ha="center", va="bottom", fontsize=7, color="0.35")
     ax.set(xlim=(low, high), ylim=(low, high), aspect="equal")
-    ax.set(
-        xlabel="probability of the predicted class\n(numbers at the foot: rows)",
-        ylabel="how often it is the true class",
-    )
+    ax.set_xlabel("probability of the predicted class\n(numbers at the foot: rows)")
+    ax.set_ylabel("how often it is the true class")
     return ax
 
 
@@ -87,8 +83,8 @@ def probabilities(
     reference: ArrayLike | None = None,
     *,
     labels: outcomes.Labels | None = None,
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the predicted probability of the true class, row by row, against a reference's prediction.
 
     Both axes are in log odds, where 0.99 and 0.9999 are apart. For rows above the diagonal in the upper half, or below
@@ -133,8 +129,8 @@ def confusion(
     classes: outcomes.Labels | None = None,
     actions: outcomes.Labels | None = None,
     reject_cost: float | None = None,
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the number of rows of each class under each action, coloured by their total cost.
 
     Parameters
@@ -180,8 +176,8 @@ def confusion(
 
 
 def learning_curves(
-    sizes: ArrayLike, scores: Mapping[str, ArrayLike], *, score: str = "log loss", ax: "Axes | None" = None
-) -> "Axes":
+    sizes: ArrayLike, scores: Mapping[str, ArrayLike], *, score: str = "log loss", ax: Axes | None = None
+) -> Axes:
     """Draw a score on held-out rows against the number of training rows: mean over repeats ± 2 standard errors.
 
     Parameters
@@ -209,7 +205,7 @@ def learning_curves(
     return ax
 
 
-def _banded(ax: "Axes", i: int, x, mean, error, label: str) -> None:
+def _banded(ax: Axes, i: int, x, mean, error, label: str) -> None:
     """Draw the curve of number i, with a band of its error on either side."""
     colour = COLOURS[i % 7]
     ax.plot(x, mean, label=label, markersize=4, color=colour, marker=MARKS[i % 7], linestyle=DASHES[i % 4])
@@ -217,8 +213,8 @@ def _banded(ax: "Axes", i: int, x, mean, error, label: str) -> None:
 
 
 def running_score(
-    result: Comparison, models: Sequence[str] | None = None, *, periods: int = 10, ax: "Axes | None" = None
-) -> "Axes":
+    result: Comparison, models: Sequence[str] | None = None, *, periods: int = 10, ax: Axes | None = None
+) -> Axes:
     """Draw the log loss of models over time: the mean in each period ± 2 standard errors, at its middle row.
 
     Where a curve rises, what was learned fits the rows of that time less well than it did: there is drift, or a model
@@ -248,8 +244,8 @@ def running_score(
 
 
 def calibration_over_time(
-    result: Comparison, model: str | None = None, *, periods: int = 10, ax: "Axes | None" = None
-) -> "Axes":
+    result: Comparison, model: str | None = None, *, periods: int = 10, ax: Axes | None = None
+) -> Axes:
     """Draw how often the predicted class was the true one over time, beside the probability that it was given.
 
     Bars are 95 % intervals, over groups where there are groups. Where the line of probabilities leaves the bars, the
@@ -280,7 +276,7 @@ def _middle(table) -> np.ndarray:
     return (table["begin"] + (table["end"] - table["begin"]) / 2).to_numpy()
 
 
-def _in_time(ax: "Axes", result) -> "Axes":
+def _in_time(ax: Axes, result) -> Axes:
     """Finish a picture over time."""
     ax.set(xlabel="time")
     if result.time.dtype.kind == "M":
@@ -297,7 +293,7 @@ def _log_odds(ax, axis: str):
     ax.tick_params(labelsize=8)
 
 
-def calibration(result: "Calibration", *, level: float = 0.01, ax: "Axes | None" = None) -> "Axes":
+def calibration(result: "Calibration", *, level: float = 0.01, ax: Axes | None = None) -> Axes:
     """Draw the distribution function of the ranks of each scalar, less the uniform one.
 
     If the posterior is correct, all curves stay in the band everywhere with a probability of 1 - ``level`` or more. A

@@ -1,22 +1,19 @@
 """Pictures of a fitted classifier: a column by class, the evidence of a row, importance, members; and of models."""
 
-import copy
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from bayesgen.comparison import ModelComparison
+from bayesgen.core.registry import fitted_of
 from bayesgen.inspection.explain import RowEvidence
 from bayesgen.numerics.checks import check_kind
 from bayesgen.plot import style
-from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, axes, check_fitted, dated, numbers_of
+from bayesgen.plot.style import BLUE, COLOURS, DASHES, QUIET, VERMILION, Axes, axes, check_fitted, dated, numbers_of
 from bayesgen.tables.columns import check_named
 from bayesgen.tables.dates import moments
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 
 _DRAWN = 2000  # rows drawn from the predictive to find the range to show
 _MOST_BARS = 24  # more values make a curve
@@ -25,7 +22,7 @@ _LONGEST = 24  # characters of a category below its bar
 _BESIDE = 36  # characters of all categories that have room beside each other
 
 
-def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
+def column(classifier, name: str, *, ax: Axes | None = None) -> Axes:
     r"""Draw the learned distribution of one column in each class.
 
     .. math:: p(x_j \mid t = k, \text{data})
@@ -58,6 +55,7 @@ def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
     """
     check_fitted("classifier", classifier)
     check_kind("name", name, str, "the name of a column")
+    classifier = fitted_of(classifier)
     block = _block(classifier, name)
     ax, values = axes(ax), list(block.categories or _typical(classifier, name))
     heights = _within_classes(classifier, name, values)
@@ -90,14 +88,14 @@ def column(classifier, name: str, *, ax: "Axes | None" = None) -> "Axes":
 def _block(classifier, name: str):
     """Return the block that holds the column ``name``."""
     if not hasattr(classifier, "predict_joint_log_proba"):
-        raise ValueError(f"a {type(classifier).__name__} learns nothing of how its columns are distributed")
+        raise ValueError(f"a {classifier.estimator} learns nothing of how its columns are distributed")
     check_named(name, classifier.schema_.block_of)
     return classifier.schema_.block_of[name]
 
 
 def _typical(classifier, name: str) -> np.ndarray:
     """Return values to draw at, in increasing order, over the central 98 % of each class's predictive."""
-    drawn, labels = copy.copy(classifier).set_params(random_state=0).sample(_DRAWN)
+    drawn, labels = replace(classifier, random_state=0).sample(_DRAWN)
     columns = list(classifier.schema_.columns)
     values = numbers_of(classifier, drawn[name] if hasattr(drawn, "columns") else drawn[:, columns.index(name)], name)
     # A date drawn beyond the calendar is missing, so NaN is left out.
@@ -114,11 +112,11 @@ def _within_classes(classifier, name: str, values) -> np.ndarray:
     rows = pd.DataFrame(np.nan, index=range(len(values) + 1), columns=columns).astype({name: object})
     shown = moments(values).astype(object) if name in classifier.schema_.dates else values
     rows[name] = pd.Series([*shown, np.nan], dtype=object).infer_objects()
-    joint = classifier.predict_joint_log_proba(rows if hasattr(classifier, "feature_names_in_") else rows.to_numpy())
+    joint = classifier.predict_joint_log_proba(rows.to_numpy() if classifier.feature_names_in_ is None else rows)
     return np.exp(joint[:-1] - joint[-1])
 
 
-def evidence(said: RowEvidence, *, most: int | None = None, ax: "Axes | None" = None) -> "Axes":
+def evidence(said: RowEvidence, *, most: int | None = None, ax: Axes | None = None) -> Axes:
     """Draw the effect of each value of a row on the odds of a class: bars that add up to the probability in the title.
 
     Parameters
@@ -179,7 +177,7 @@ def _limits(ax, values, texts) -> tuple[float, float]:
     return low - shares[0] * span, high + shares[1] * span
 
 
-def models(result: ModelComparison, *, ax: "Axes | None" = None) -> "Axes":
+def models(result: ModelComparison, *, ax: Axes | None = None) -> Axes:
     """Draw the excess of each model's log loss over the best one, with two standard errors on either side.
 
     The differences are paired, row by row. Models run from best to worst, downwards; the numbers beside their names are
@@ -207,7 +205,7 @@ def models(result: ModelComparison, *, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
-def _below_each_other(ax: "Axes", names: list[str], mean, error, red) -> None:
+def _below_each_other(ax: Axes, names: list[str], mean, error, red) -> None:
     """Draw means with two standard errors on either side, a line for each, where ``red`` in another colour."""
     mean, error, red = np.asarray(mean), np.asarray(error), np.asarray(red)
     places = np.arange(len(names))
@@ -218,7 +216,7 @@ def _below_each_other(ax: "Axes", names: list[str], mean, error, red) -> None:
     ax.set(ylim=(len(names) - 0.5, -0.5))
 
 
-def importance(worse: pd.DataFrame, *, most: int = 20, ax: "Axes | None" = None) -> "Axes":
+def importance(worse: pd.DataFrame, *, most: int = 20, ax: Axes | None = None) -> Axes:
     """Draw the importance of each column: the mean growth of the log loss without it, with two standard errors.
 
     Parameters
@@ -237,7 +235,7 @@ def importance(worse: pd.DataFrame, *, most: int = 20, ax: "Axes | None" = None)
     return ax
 
 
-def members(classifier, *, most: int = 12, ax: "Axes | None" = None) -> "Axes":
+def members(classifier, *, most: int = 12, ax: Axes | None = None) -> Axes:
     """Draw the weight of each family of members as a bar, with the mean exponent of its members beside it.
 
     A family is one structure with all strengths of its prior: "full", "shared", "3 components", "softmax"; for mixed
@@ -262,12 +260,13 @@ def members(classifier, *, most: int = 12, ax: "Axes | None" = None) -> "Axes":
     'weight'
     """
     check_fitted("classifier", classifier)
-    if not hasattr(classifier, "members_"):
+    average = getattr(fitted_of(classifier), "average_", None)
+    if average is None:
         raise TypeError(f"plot.members() is about an AveragedClassifier, got a {type(classifier).__name__}")
     ax = axes(ax)
-    names, place = np.unique([member.family for member in classifier.members_], return_inverse=True)
-    weights = np.bincount(place, classifier.weights_)
-    exponents = np.bincount(place, classifier.weights_ * classifier.exponents_)
+    names, place = np.unique([member.family for member in average.members], return_inverse=True)
+    weights = np.bincount(place, average.weights)
+    exponents = np.bincount(place, average.weights * average.exponents)
     heaviest = [j for j in np.argsort(-weights, kind="stable")[:most] if weights[j] > 0][::-1]
     ax.barh([names[j] for j in heaviest], weights[heaviest], color=BLUE)
     reach = weights.max()

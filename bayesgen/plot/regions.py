@@ -1,32 +1,17 @@
 """Pictures of classifiers: densities and probabilities over one column, regions and boundaries over two."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from bayesgen.numerics.checks import check_kind
-from bayesgen.plot.style import (
-    COLOURS,
-    DASHES,
-    QUIET,
-    axes,
-    check_fitted,
-    columns_of,
-    grid,
-    legend,
-    numbers,
-    rows_for,
-    scatter,
-    shades,
-)
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from bayesgen.plot import style
+from bayesgen.plot.style import COLOURS, DASHES, QUIET, Axes, axes, check_fitted, columns_of, legend
 
 
-def class_conditionals(classifier, x: ArrayLike, *, ax: "Axes | None" = None) -> "Axes":
+def class_conditionals(classifier, x: ArrayLike, *, ax: Axes | None = None) -> Axes:
     """Draw p(x, t = k) of every class along one column, and the class probability that follows by Bayes' rule.
 
     Two equal Gaussians give the sigmoid, several the softmax. The area under a density is the probability of its
@@ -43,7 +28,7 @@ def class_conditionals(classifier, x: ArrayLike, *, ax: "Axes | None" = None) ->
     """
     check_fitted("classifier", classifier, "score_samples")
     ax, x = axes(ax), np.atleast_1d(np.asarray(x, float))
-    rows, names = rows_for(classifier, x[:, None]), classifier.classes_
+    rows, names = style.rows_for(classifier, x[:, None]), classifier.classes_
     log_probability = classifier.predict_log_proba(rows)
     density = np.exp(log_probability + classifier.score_samples(rows)[:, None])
     right = ax.twinx()
@@ -70,8 +55,8 @@ def decision_regions(
     mass: float = 0.9,
     seed: Any = 0,
     steps: int = 121,
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the regions of the most probable class over two columns, with a band for the uncertainty of the boundary.
 
     Every draw of the posterior has boundaries of its own. The band is where draws disagree on the class: the class that
@@ -98,20 +83,20 @@ def decision_regions(
     """
     check_fitted("classifier", classifier)
     ax = axes(ax)
-    first, second, rows = grid(ax, numbers(classifier, X), steps)
-    table = rows_for(classifier, rows, X)
+    first, second, rows = style.grid(ax, style.numbers(classifier, X), steps)
+    table = style.rows_for(classifier, rows, X)
     probability = classifier.predict_proba(table)
     best = probability.argmax(1).reshape(first.shape)
     for k in range(probability.shape[1]):
         region = np.where(best == k, 1.0, np.nan)
-        ax.pcolormesh(first, second, region, cmap=shades(COLOURS[k % 7], 0.16), vmin=0, vmax=1, rasterized=True)
+        ax.pcolormesh(first, second, region, cmap=style.shades(COLOURS[k % 7], 0.16), vmin=0, vmax=1, rasterized=True)
     share = agreement(classifier, table, draws, seed) if draws and hasattr(classifier, "model_") else None
     if share is not None and share.min() < 1:
         levels = [0.0, 1 - (1 - mass) / 2]
         ax.contourf(first, second, share.reshape(first.shape), levels=levels, colors="0.3", alpha=0.25)
         ax.fill([], [], color="0.3", alpha=0.25, label=f"{mass:.0%} of boundaries")
     _boundaries(ax, first, second, probability, colors="0.1", linewidths=1.2)
-    scatter(ax, classifier, X, y)
+    style.scatter(ax, classifier, X, y)
     return _within(ax, first, second)
 
 
@@ -130,7 +115,7 @@ def agreement(classifier, rows: ArrayLike, draws: int = 200, seed: Any = 0) -> n
         Source of randomness for the draws.
     """
     check_fitted("classifier", classifier, "posterior_", "model_")
-    posterior, x = classifier.posterior_, classifier.read(rows_for(classifier, rows))
+    posterior, x = classifier.posterior_, classifier.fitted_.read(style.rows_for(classifier, rows))
     joint = posterior.model.log_likelihood_rows(posterior.draws(seed, (draws,)), posterior.model.check(x))
     chosen = joint.argmax(1)[:, None] == np.arange(joint.shape[1])[:, None]
     return chosen.mean(0).max(0)
@@ -144,8 +129,8 @@ def class_probabilities(
     *,
     levels: tuple[float, ...] = (0.5, 0.9, 0.99),
     steps: int = 121,
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Draw contours of P(t = k | x) over two columns for every class, its density as a shade, and an unseen point.
 
     Parameters
@@ -162,34 +147,32 @@ def class_probabilities(
     """
     check_fitted("classifier", classifier, "score_samples")
     ax = axes(ax)
-    points = numbers(classifier, X)
+    points = style.numbers(classifier, X)
     points = points if point is None else np.vstack([points, point])
-    first, second, rows = grid(ax, points, steps)
-    table = rows_for(classifier, rows, X)
+    first, second, rows = style.grid(ax, points, steps)
+    table = style.rows_for(classifier, rows, X)
     probability = classifier.predict_proba(table)
     density = probability * np.exp(classifier.score_samples(table))[:, None]
     for k in range(probability.shape[1]):
         shade = density[:, k].reshape(first.shape)
-        ax.pcolormesh(first, second, shade, cmap=shades(COLOURS[k % 7], 0.6), rasterized=True)
+        ax.pcolormesh(first, second, shade, cmap=style.shades(COLOURS[k % 7], 0.6), rasterized=True)
         surface = probability[:, k].reshape(first.shape)
         lines = ax.contour(first, second, surface, levels=levels, colors=COLOURS[k % 7], linewidths=1, linestyles="--")
         ax.clabel(lines, fmt="%g", fontsize=7)
-    scatter(ax, classifier, X, y)
+    style.scatter(ax, classifier, X, y)
     if point is not None:
         point = np.asarray(point, float)
-        chances = classifier.predict_proba(rows_for(classifier, point[None], X))[0]
+        chances = classifier.predict_proba(style.rows_for(classifier, point[None], X))[0]
         text = "\n".join(f"P({name}) = {p:.2g}" for name, p in zip(classifier.classes_, chances, strict=True))
         ax.plot(*point, "*", color="0.1", markersize=13, label="new row", linestyle="none", zorder=4)
         box = {"boxstyle": "round", "facecolor": "white", "edgecolor": QUIET, "alpha": 0.85}
-        ax.annotate(
-            text, (point[0], point[1]), (8, -8), textcoords="offset points", va="top", fontsize=8, bbox=box, zorder=5
-        )
+        ax.annotate(text, (*point,), (8, -8), textcoords="offset points", va="top", fontsize=8, bbox=box, zorder=5)
     return _within(ax, first, second)
 
 
 def boundaries(
-    classifiers: Mapping[str, Any], X: ArrayLike, y: ArrayLike, *, steps: int = 161, ax: "Axes | None" = None
-) -> "Axes":
+    classifiers: Mapping[str, Any], X: ArrayLike, y: ArrayLike, *, steps: int = 161, ax: Axes | None = None
+) -> Axes:
     """Draw the boundaries of several classifiers over two columns, such as LDA and logistic under an outlier.
 
     Parameters
@@ -202,10 +185,10 @@ def boundaries(
     """
     _check_all(classifiers)
     ax, any_of_them = axes(ax), next(iter(classifiers.values()))
-    first, second, rows = grid(ax, numbers(any_of_them, X), steps)
-    scatter(ax, any_of_them, X, y)
+    first, second, rows = style.grid(ax, style.numbers(any_of_them, X), steps)
+    style.scatter(ax, any_of_them, X, y)
     for i, (label, classifier) in enumerate(classifiers.items()):
-        probability = classifier.predict_proba(rows_for(classifier, rows, X))
+        probability = classifier.predict_proba(style.rows_for(classifier, rows, X))
         colour, dash = COLOURS[-1 - i % 7], DASHES[i % 4]  # from the end: the first ones mark the classes
         _boundaries(ax, first, second, probability, colors=[colour], linestyles=[dash], linewidths=1.8)
         ax.plot([], [], color=colour, linestyle=dash, linewidth=1.8, label=label)
@@ -219,8 +202,8 @@ def along_line(
     *,
     X: ArrayLike | None = None,
     class_index: int = -1,
-    ax: "Axes | None" = None,
-) -> "Axes":
+    ax: Axes | None = None,
+) -> Axes:
     """Draw the probability of a class along a line by several classifiers, such as ML, MAP and Bayes far from the data.
 
     Parameters
@@ -241,7 +224,7 @@ def along_line(
     distance = np.linspace(0, length, 401)
     rows = start + distance[:, None] / length * (stop - start)
     for i, (label, classifier) in enumerate(classifiers.items()):
-        probability = classifier.predict_proba(rows_for(classifier, rows))[:, class_index]
+        probability = classifier.predict_proba(style.rows_for(classifier, rows))[:, class_index]
         ax.plot(distance, probability, color=COLOURS[i % 7], linestyle=DASHES[::-1][(i + 1) % 4], label=label)
     if X is not None:
         seen = (np.asarray(X, float) - start) @ (stop - start) / length
@@ -261,18 +244,18 @@ def _check_all(classifiers) -> None:
         check_fitted(f"classifiers[{label!r}]", classifier)
 
 
-def _within(ax: "Axes", first, second) -> "Axes":
+def _within(ax: Axes, first, second) -> Axes:
     """Finish a picture whose limits are the ends of a grid."""
     ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
     legend(ax)
     return ax
 
 
-def _boundaries(ax, first, second, probability, **style):
+def _boundaries(ax, first, second, probability, **drawn):
     """Draw the points where two classes are equally probable and no third is more so, as contours of log odds."""
     log_probability = np.log(np.maximum(probability, 1e-300))  # log odds are smooth where probabilities jump
     for k in range(probability.shape[1] - 1):  # every boundary borders a class other than the last
         rival = np.delete(log_probability, k, axis=1).max(1)
         margin = (log_probability[:, k] - rival).reshape(first.shape)
         if margin.min() < 0 < margin.max():
-            ax.contour(first, second, margin, levels=[0.0], **style)
+            ax.contour(first, second, margin, levels=[0.0], **drawn)

@@ -4,7 +4,7 @@ The texts for odds, probabilities and values serve the command line too.
 """
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,8 @@ from bayesgen.tables.dates import moments
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+else:  # a picture, once one is drawn, imports Matplotlib
+    Axes = Any
 
 # The colours of Okabe and Ito (https://jfly.uni-koeln.de/color/); marks and dashes serve print in grey.
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
@@ -24,7 +26,7 @@ DASHES = ("-", "--", "-.", ":")
 QUIET = "0.45"  # grey, for references
 
 
-def axes(ax: "Axes | None") -> "Axes":
+def axes(ax: Axes | None) -> Axes:
     """Return ``ax``, or pyplot's current Axes, created if there is none."""
     if ax is not None and not hasattr(ax, "get_xlim"):
         raise TypeError(f"ax must be Axes of matplotlib, as Figure().subplots() makes them, got a {type(ax).__name__}")
@@ -50,7 +52,7 @@ def shades(colour: str, strongest: float = 0.35):
     return LinearSegmentedColormap.from_list("", [to_rgba(colour, 0.0), to_rgba(colour, strongest)])
 
 
-def grid(ax: "Axes", x, steps: int, margin: float = 0.12):
+def grid(ax: Axes, x, steps: int, margin: float = 0.12):
     """Return a grid over the points ``x`` (n, 2) and a margin: both coordinates (steps, steps), and rows (steps², 2).
 
     If ``ax`` holds data already, the grid covers its limits too.
@@ -109,12 +111,12 @@ def numbers_of(estimator, values, column: str) -> np.ndarray:
     return to_float(values, column)
 
 
-def legend(ax: "Axes", title: str | None = None):
+def legend(ax: Axes, title: str | None = None):
     """Draw the legend where it hides least; with an explicit place Matplotlib does not warn that the search is slow."""
     ax.legend(fontsize=8, loc="best", title=title)
 
 
-def scatter(ax: "Axes", estimator, X, y):
+def scatter(ax: Axes, estimator, X, y):
     """Draw rows by class, and name the axes."""
     x, y = numbers(estimator, X), np.asarray(y)
     if y.shape != (len(x),):

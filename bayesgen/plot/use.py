@@ -1,20 +1,16 @@
 """Pictures of a classifier in use: what acting on it is worth, and the evidence that rows are not what they were."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bayesgen.evaluation import NetBenefit
 from bayesgen.inspection.watch import Watch
 from bayesgen.numerics.checks import check_kind
-from bayesgen.plot.style import COLOURS, DASHES, QUIET, axes, legend
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from bayesgen.plot.style import COLOURS, DASHES, QUIET, Axes, axes, legend
 
 
-def watch(result: Watch, *, ax: "Axes | None" = None) -> "Axes":
+def watch(result: Watch, *, ax: Axes | None = None) -> Axes:
     """Draw the evidence of each part of a watch over the rows, and the line at which a part alarms.
 
     Parts in alarm have a colour, with a cross at the row since which it seems so; without an alarm the three of most
@@ -44,7 +40,7 @@ def watch(result: Watch, *, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
-def net_benefit(curves: NetBenefit | Mapping[str, NetBenefit], *, ax: "Axes | None" = None) -> "Axes":
+def net_benefit(curves: NetBenefit | Mapping[str, NetBenefit], *, ax: Axes | None = None) -> Axes:
     """Draw what acting on probabilities is worth over thresholds or costs, beside the single actions for all rows.
 
     A curve is faint and has no band where too few rows are treated differently. Below the axis the picture is cut off
@@ -63,13 +59,11 @@ def net_benefit(curves: NetBenefit | Mapping[str, NetBenefit], *, ax: "Axes | No
     for i, (name, worth) in enumerate(first.single.items()):
         ax.plot(first.thresholds, worth, color=QUIET, linestyle=DASHES[(i + 1) % 4], linewidth=1, label=name)
     for i, (name, found) in enumerate(curves.items()):
-        colour, sure = COLOURS[i % len(COLOURS)], ~found.few
-        ax.plot(found.thresholds, found.model, color=colour, linewidth=0.8, alpha=0.5)
-        ax.plot(found.thresholds, np.where(sure, found.model, np.nan), color=colour, label=name)
+        colour, sure, x = COLOURS[i % len(COLOURS)], ~found.few, found.thresholds
+        ax.plot(x, found.model, color=colour, linewidth=0.8, alpha=0.5)
+        ax.plot(x, np.where(sure, found.model, np.nan), color=colour, label=name)
         if len(curves) == 1:
-            ax.fill_between(
-                found.thresholds, found.lower, found.upper, where=sure.tolist(), color=colour, alpha=0.15, lw=0
-            )
+            ax.fill_between(x, found.lower, found.upper, where=sure.tolist(), color=colour, alpha=0.15, linewidth=0)
     top = max(1e-9, *(found.model.max() for found in curves.values()), *map(np.max, first.single.values()))
     if len(curves) == 1:
         top = max(top, first.upper[~first.few].max(initial=0.0))

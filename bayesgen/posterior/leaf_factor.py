@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.core.errors import NoClosedForm, listed
+from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.leaf import Leaf
 from bayesgen.models.model import Params
 from bayesgen.numerics.pieces import DENSITIES, pieces
@@ -127,7 +128,7 @@ class LeafFactor(Factor):
                 yield gap, self._list(gap.place)
                 continue
             student = student or self._student(self._bent(x))
-            location, spread, dof = (self._entries(v, gap) for v in student)
+            location, spread, dof = (v[..., gap.rows, gap.place].reshape(len(self.owner), -1) for v in student)
             yield gap, Line(location, spread, dof, self._back(gap.place), self.bend is not None)
 
     def _back(self, place: int) -> Callable[[np.ndarray], np.ndarray]:
@@ -137,23 +138,14 @@ class LeafFactor(Factor):
         column = self.bend.take([place])
         return lambda z: column.back(z.reshape(-1, 1)).reshape(z.shape)
 
-    def _student(self, x) -> tuple[Any, ...]:
-        """Return location, scale and degrees of freedom of a leaf of numbers, each (S, K, n or 1, D or 1)."""
-        x = x.reshape(len(x), -1) if self.leaf.event_dim else x
+    def _student(self, x) -> list[np.ndarray]:
+        """Return location, scale and degrees of freedom of a leaf of numbers, each (S, K, n, D)."""
+        flat = x.reshape(len(x), -1)
         try:
-            parts = self.leaf.student(x, self.params)
+            parts = np.broadcast_arrays(*self.leaf.student(flat if self.leaf.event_dim else x, self.params))
         except NoClosedForm as error:
             raise NoClosedForm(f"columns {listed(self.columns)}: {error}") from None
-        shape = (self._draws, len(self.classes_of)) if self.params is not None else (1, len(self.classes_of))
-        axes = parts[0].ndim
-        parts = (value.reshape((1,) * (axes - value.ndim) + value.shape) for value in parts)
-        return tuple(np.broadcast_to(p, (*shape, *p.shape[-2:])) for p in parts)
-
-    def _entries(self, value, gap) -> np.ndarray:
-        """Return the values (G, E) of an array (S, K, n or 1, D or 1) at the rows and column of a gap."""
-        column = value[..., gap.place if value.shape[-1] > 1 else 0]
-        each = column[..., gap.rows if column.shape[-1] > 1 else np.zeros_like(gap.rows)]
-        return each.reshape(len(self.owner), -1)
+        return [np.broadcast_to(part, (self._draws, len(self.classes_of), *flat.shape)) for part in parts]
 
     @cached_property
     def _lists(self) -> dict[int, Listed]:
@@ -161,7 +153,7 @@ class LeafFactor(Factor):
 
     def _list(self, place: int) -> Listed:
         """Return the values of a column and their probabilities, whatever the other entries of a row."""
-        if (always := self.leaf.known(place)) is not None:
+        if isinstance(self.leaf, BesideConstants) and (always := self.leaf.known(place)) is not None:
             return Listed(np.array([always]), np.zeros((len(self.owner), 1, 1)), True)
         if place not in self._lists:
             size = self.leaf.cardinality(place)
@@ -170,9 +162,10 @@ class LeafFactor(Factor):
 
     def _listed(self, place, size) -> Listed:
         values = np.arange(size, dtype=float)
-        x = np.full((size, int(np.prod(self.leaf.row_shape))), np.nan)
+        shape = self.leaf.row_shape if isinstance(self.leaf, BesideConstants) else self.leaf.features
+        x = np.full((size, int(np.prod(shape))), np.nan)
         x[:, place] = values
-        x = self.leaf.check(x.reshape(size, *self.leaf.row_shape))
+        x = self.leaf.check(x.reshape(size, *shape))
         return Listed(values, self.log_density({self.name: x})[:, None], self.label or self.leaf.cardinality(0) == 2)
 
     def _counted(self, place) -> Listed:

@@ -1,8 +1,6 @@
 """Tables read from files as the command line reads them, with an account of what was made of each column."""
 
 import os
-import re
-import shlex
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import counted, named
+from bayesgen.core.errors import Argument, InputError, Note, counted, named
 from bayesgen.tables import files
 from bayesgen.tables.cleaning import Prepared, Roles, how_read, prepare, split
 from bayesgen.tables.columns import check_named, is_number
@@ -20,7 +18,6 @@ from bayesgen.tables.reading import Reading
 from bayesgen.tables.sources import kinds_of
 from bayesgen.tables.suspicions import record
 
-_WORD = r"(?:'[^']*'|\"[^\"]*\"|[^\s'\"])+"  # of a command, as a shell reads it
 _READ_AS = {"categorical": "category", "count": "number", "log": "number", "number": "number"} | dict.fromkeys(
     ("drop", "id", "group", "order", "date"), "text"
 )
@@ -175,16 +172,13 @@ def read_table(
     options |= dict(date_order=date_order, sheet=sheet)
     if like is not None and (said := [role for role, columns in given.items() if columns and role != "id"]):
         raise ValueError(f"{said[0]}= is of a fit; with like= the columns are those of the fit")
-    try:
-        if like is not None:
-            return _later(os.fspath(path), target, like.schema_, given["id"], like.schema_.reading.given(**options))
-        read, prepared = cleaned(os.fspath(path), target, "nb", given, Reading.said(**options))
-    except ValueError as error:
-        raise ValueError(_in_python(str(error))) from None
+    if like is not None:
+        return _later(os.fspath(path), target, like.schema_, given["id"], like.schema_.reading.given(**options))
+    read, prepared = cleaned(os.fspath(path), target, "nb", given, Reading.said(**options))
     table = prepared.X if target is None else prepared.X.assign(**{target: prepared.y})
     features = prepared.features | dict.fromkeys(prepared.dates, "date")
-    suspicions, notes = (tuple(map(_in_python, told)) for told in (prepared.suspicions, (*read.notes, *prepared.notes)))
-    return table, Account(read.source, prepared.rows, prepared.names, features, (*suspicions, *notes), suspicions)
+    notes = (*prepared.suspicions, *read.notes, *prepared.notes)
+    return table, Account(read.source, prepared.rows, prepared.names, features, notes, prepared.suspicions)
 
 
 def _later(name: str, target: str | None, schema, ids: list[str], reading: Reading):
@@ -198,7 +192,7 @@ def _later(name: str, target: str | None, schema, ids: list[str], reading: Readi
         X[column] = schema.reading.days_of(values.to_numpy(dtype=object), column)
     table = read.reading.attached(X if target is None else X.assign(**{target: read.table[target]}))
     names: Any = read.table[ids]
-    return table, Account(read.source, np.arange(len(X)), names, {}, tuple(map(_in_python, read.notes)))
+    return table, Account(read.source, np.arange(len(X)), names, {}, tuple(read.notes))
 
 
 def read_like(
@@ -233,7 +227,7 @@ def read_like(
             how, unit = read.reading.numerals(), reading.units.get(column, found.unit)
             if found.unit and found.unit != unit:
                 raise ValueError(f"column {column!r}: {found.entry!r} is not in {unit}, as the fit is; convert it")
-            raise ValueError(f"column {column!r} holds numbers as text{how_read(found, column, how)}")
+            raise InputError(*Note(f"column {column!r} holds numbers as text", how_read(found, column, how)).parts)
         words = ((row, value) for row, value in seen.items() if not (isinstance(value, str) and is_number(value)))
         row, word = next(words, (seen.index[0], seen.iloc[0]))
         raise ValueError(f"column {column!r}: {str(word)!r} in row {row} is no number, and the fit had numbers there")
@@ -263,7 +257,7 @@ def cleaned(
     kinds |= {target: "label"} if isinstance(target, str) else dict.fromkeys(target or (), "number")
     read = files.read(name, kinds, reading, content=content)
     for column in reading.units:
-        check_named(column, read.table.columns, "--unit: ")
+        check_named(column, read.table.columns, Argument("units"), ": ")
     targets = _several(target or ())
     features = [column for column in read.table.columns if column not in targets]
     return read, prepare(read.table, target, model, read.gaps, Roles.said(features, roles), read.reading)
@@ -271,22 +265,3 @@ def cleaned(
 
 def _several(names: str | Collection[str]) -> list[str]:
     return [names] if isinstance(names, str) else list(names)
-
-
-def _in_python(text: str) -> str:
-    """Put arguments in place of the options of the command line: ``decimal=','`` for ``--decimal ','``."""
-
-    def argument(options: re.Match) -> str:
-        """Return the argument for one option, or for several of a name."""
-        name, *values = shlex.split(options[0])[::2][:1] + shlex.split(options[0])[1::2]
-        if name == "--unit":
-            return f"units={dict(value.rsplit('=', 1) for value in values)}"
-        return f"bernoulli={values if len(values) > 1 else values[0]!r}"
-
-    for option in ("--bernoulli", "--unit"):
-        text = re.sub(rf"{option} {_WORD}( {option} {_WORD})*", argument, text)
-    text = text.replace("--sep tab", r"--sep '\t'")
-    text = text.replace("--group", "--groups")  # of `fit`, which takes the labels themselves
-    text = re.sub(r"--missing '([^']*,[^']*)'", lambda found: f"missing={found[1].split(',')}", text)
-    with_values = re.sub(r"--([a-z]+) ('[^']*'|\"[^\"]*\")", r"\1=\2", text.replace("--limits", "limits=True"))
-    return re.sub(r"--([a-z]+)", r"\1=", with_values)

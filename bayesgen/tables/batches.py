@@ -6,14 +6,14 @@ by the workers of its cluster, and only sums travel, up a tree.
 
 import abc
 import contextlib
-import functools
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from bayesgen.core.errors import Informed, InputError, InputTypeError, named
-from bayesgen.tables.arrow import pa
+from bayesgen.tables.arrow import is_arrow, pa
 from bayesgen.tables.columns import check_same
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.survey import Survey, kind_of_type
@@ -39,6 +39,11 @@ class Job:
 
     place: str  # its name in messages: "a.parquet, row group 3"
     read: Callable[[], Iterator[Any]]  # reads it, batch by batch
+
+    def each(self, work: Callable[[Any], Any]) -> Iterator[Any]:
+        """Yield ``work(batch)`` of all batches, in order; errors name the place."""
+        with located(self.place):
+            yield from map(work, self.read())
 
 
 class Source(abc.ABC):
@@ -75,75 +80,50 @@ def declared(schema, target, weight) -> Survey:
     return Survey({name: kind_of_type(kind) for name, kind in types.items()}, spans=spans)
 
 
-def check_like(schema, path, first) -> None:
-    """Raise an error if a file has other columns than the first, or one of another kind."""
-    names = without_index(schema)
-    check_same(names, without_index(first), path)
+def check_like(schema, first) -> None:
+    """Raise an error if a file has other columns than the ``first``, a fragment, or one of another kind."""
+    check_same(names := without_index(schema), without_index(first.physical_schema), first.path)
     for name in sorted(names):
-        mine, other = schema.field(name).type, first.field(name).type
-        if mine != other and kind_of_type(mine) != kind_of_type(other) and "null" not in (mine, other):
-            raise ValueError(f"column {name!r} is of the type {mine}, in {path} of the type {other}")
-
-
-TABLES = 1 << 17  # rows of a table in memory
-
-
-class Stream(Source):
-    """Record batches of pyarrow from a stream, one after the other."""
-
-    def __init__(self, begin: Callable[[], Any], again: bool, rows: int | None = None, paths: Sequence[str] = ()):
-        self._begin, self.again, self.rows, self.paths = begin, again, rows, paths
-        self._opened: Any = None  # a reading begun to see the types
-
-    def types(self, target, weight):
-        self._opened = self._opened or self._begin()
-        return declared(self._opened.schema, target, weight)
-
-    def jobs(self, columns=None):
-        stream, self._opened = self._opened or self._begin(), None
-        names, row = without_index(stream.schema) if columns is None else list(columns), 0
-        absent = [name for name in names if name not in stream.schema.names]
-        if absent:
-            raise ValueError(f"the source lacks the columns {named(absent)}; it has {named(stream.schema.names)}")
-        for batch in stream:
-            batch = batch.select(names)
-            for start in range(0, len(batch), TABLES):
-                part = batch[start : start + TABLES]
-                place = f"rows {row} to {row + len(part) - 1}"
-                yield Job(place, functools.partial(_pieces, part))
-                row += len(part)
-
-
-def _pieces(batch):
-    """Yield a record batch in pieces that stay in the cache."""
-    for start in range(0, len(batch), ROWS):
-        yield batch[start : start + ROWS]
+        mine, other = schema.field(name).type, first.physical_schema.field(name).type
+        if kind_of_type(mine) != kind_of_type(other) and "null" not in (mine, other):
+            raise ValueError(f"column {name!r} is of the type {mine}, in {first.path} of the type {other}")
 
 
 class Tables(Source):
-    """Tables, or tuples (X, y), from an iterable."""
+    """Tables, or tuples (X, y), one after the other; those of an Arrow stream have types, and are cut into batches."""
 
-    def __init__(self, tables: Iterable[Any]):
-        self._tables = tables
-        self.again = iter(tables) is not tables
+    def __init__(self, begin: Callable[[], Any], again: bool, rows: int | None = None, paths=()):
+        self._begin, self.again, self.rows, self.paths = begin, again, rows, paths
+        self._opened: Any = None  # tables begun to see their types
 
     def types(self, target, weight):
-        """Return the kinds of the columns in the first rows if the tables can be read only once, else None."""
+        """Return the kinds that a stream declares; of tables that are read once those in the first rows, else None."""
+        self._opened = opened = self._begin() if self._opened is None else self._opened
+        if is_arrow(opened, "RecordBatchReader"):
+            return declared(opened.schema, target, weight)
         if self.again:
             return None
-        tables, seen, found = iter(self._tables), [], None
-        for table in tables:
-            seen.append(table)
-            with located(f"batch {len(seen) - 1}"):
+        tables, seen, found = iter(opened), [], None
+        while found is None and (table := next(tables, None)) is not None:
+            with located(f"batch {len(seen)}"):
                 found = Survey.of(table, target, weight, labelled=False)
-            if found is not None:
-                break
-        self._tables = itertools.chain(seen, tables)
+            seen.append(table)
+        self._opened = itertools.chain(seen, tables)
         return found
 
     def jobs(self, columns=None):
-        for number, table in enumerate(self._tables):
-            yield Job(f"batch {number}", functools.partial(iter, (table,)))
+        opened, self._opened, row = self._begin() if self._opened is None else self._opened, None, 0
+        if not is_arrow(opened, "RecordBatchReader"):
+            yield from (Job(f"batch {number}", partial(iter, (table,))) for number, table in enumerate(opened))
+            return
+        if absent := [name for name in columns or () if name not in opened.schema.names]:
+            raise ValueError(f"the source lacks the columns {named(absent)}; it has {named(opened.schema.names)}")
+        for batch in opened:
+            chosen = batch if columns is None else batch.select(list(columns))
+            for start in range(0, len(batch), ROWS):  # pieces that stay in the cache
+                part = chosen[start : start + ROWS]
+                yield Job(f"rows {row} to {row + len(part) - 1}", partial(iter, (part,)))
+                row += len(part)
 
 
 _BRANCHES = 8  # of the tree of sums
@@ -165,20 +145,18 @@ class DaskParts(Source):
 
     def total(self, work: Callable[[Job], Any], add: Callable[[Any, Any], Any]) -> Any:
         """Sum ``work(job)`` of all partitions on the workers, by a tree; None where there is none."""
-        from dask.base import compute
+        from dask import bag
         from dask.delayed import delayed
 
-        if not self.parts:
+        values = [delayed(_worked)(work, number, part) for number, part in enumerate(self.parts)]
+        if not values:
             return None
-        values: list[Any] = [delayed(_worked)(work, i, part) for i, part in enumerate(self.parts)]
-        while len(values) > 1:
-            groups = [values[i : i + _BRANCHES] for i in range(0, len(values), _BRANCHES)]
-            values = [delayed(functools.reduce)(add, group) for group in groups]
-        return compute(values[0])[0]
+        total: Any = bag.from_delayed(values).fold(add, split_every=_BRANCHES)
+        return total.to_delayed().compute()  # of threads, or of the cluster: a bag alone would start processes
 
 
 def _worked(work, number: int, part):
-    return work(Job(f"partition {number}", lambda: iter((part,))))
+    return [work(Job(f"partition {number}", lambda: iter((part,))))]
 
 
 def parts_of(data: Any) -> DaskParts | None:
@@ -198,8 +176,7 @@ def _of_arrays(arrays) -> list[Any]:
 
     X, *others = arrays
     X = X.rechunk({1: -1})
-    with located("Dask arrays"):
-        if any(a.ndim != 1 or a.shape[0] != X.shape[0] for a in others):
-            raise ValueError(f"expected X (n, columns) and y (n,), got the shapes {[a.shape for a in arrays]}")
+    if any(a.ndim != 1 or a.shape[0] != X.shape[0] for a in others):
+        raise ValueError(f"Dask arrays: expected X (n, columns) and y (n,), got the shapes {[a.shape for a in arrays]}")
     columns = [X.to_delayed()[:, 0], *(a.rechunk((X.chunks[0],)).to_delayed() for a in others)]
     return [delayed(tuple)(list(part)) for part in zip(*columns, strict=True)]

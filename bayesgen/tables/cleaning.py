@@ -4,7 +4,6 @@ Rules decide on each column in turn: `_reasons` leave it out, `_doubts` are told
 """
 
 import functools
-import shlex
 import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -15,10 +14,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import skew
 
-from bayesgen.core.errors import counted, named, quoted
+from bayesgen.core.errors import Argument, InputError, Note, counted, named, quoted
 from bayesgen.tables import dates
 from bayesgen.tables.columns import check_distinct, check_named, is_number
-from bayesgen.tables.description import Verdict, of_labels, of_whole, whole_within
+from bayesgen.tables.description import Verdict, of_labels, of_whole
 from bayesgen.tables.labels import NUMBERS, class_codes
 from bayesgen.tables.numerals import Numerals, Unread
 from bayesgen.tables.reading import Reading
@@ -34,17 +33,6 @@ def split(values: Iterable[str] | None, whole: Collection[str] = ()) -> list[str
     return [part for part in parts if part]
 
 
-def as_option(role: str, columns: list[str], whole: Collection[str]) -> str:
-    """Return the option that gives columns a role, as a shell takes it and `split` reads it.
-
-    >>> as_option("bernoulli", ["smoke", "chest pain"], ()), as_option("log", ["a,b", "c"], ["a,b", "c"])
-    ("--bernoulli 'smoke,chest pain'", '--log a,b --log c')
-    """
-    one = ",".join(columns)
-    values = [one] if split([one], whole) == columns else columns
-    return " ".join(f"--{role} {shlex.quote(value)}" for value in values)
-
-
 @dataclass(frozen=True)
 class Roles:
     """Columns by their roles."""
@@ -57,7 +45,7 @@ class Roles:
     bernoulli: tuple[str, ...] = ()  # 0 and 1
     log: tuple[str, ...] = ()  # positive and skewed numbers, described by their logarithm
     date: tuple[str, ...] = ()  # dates to be used as numbers of days
-    split: tuple[str, ...] = ()  # the options by which the user says what is held out together: --group, --order
+    split: tuple[str, ...] = ()  # the roles by which the user says what is held out together: group, order
 
     @classmethod
     def said(cls, columns: Iterable[str], given: Mapping[str, Iterable[str] | None]) -> "Roles":
@@ -71,18 +59,21 @@ class Roles:
         for role, values in given.items():
             result[role] = tuple(split(values, columns))
             for name in result[role]:
-                check_named(name, columns, f"--{role}: ")
+                check_named(name, columns, Argument(role), ": ")
                 if name in taken:
-                    raise ValueError(f"--{role}: the column {name!r} is named by --{taken[name]} already")
+                    problem = f": the column {name!r} is named by ", Argument(taken[name]), " already"
+                    raise InputError(Argument(role), *problem)
                 taken[name] = role
-        apart = {f"--{role}": names for role in ("group", "order") if (names := result.pop(role, ()))}
+        apart = {role: names for role in ("group", "order") if (names := result.pop(role, ()))}
         result["id"] += sum(apart.values(), ())
         return cls(**result, split=tuple(apart))
 
 
 _NUMBERS_ONLY = ("gda", "full", "shared")  # models that take columns of numbers alone
-_COUNTS = "left out: a row number, it seems: it counts the rows; --number keeps it"
-_NUMBERED = "ambiguous: no whole number twice, and few between them that are not there, as row numbers are: --drop?"
+_COUNTS = Note("a row number, it seems: it counts the rows; ", Argument("number"), " keeps it")
+_ORDER = "ambiguous: no whole number twice, and few between them that are not there, as row numbers are: "
+_NUMBERED = Note(_ORDER, Argument("drop"), "?")
+_WHO = Argument("group", words="groups="), " or ", Argument("id")
 _BITS = "ambiguous: only 0 and 1, taken as numbers"
 _IDS = 0.9  # share of distinct whole numbers from which skewed ones may be names
 _FEW = 10  # a column of whole numbers with no more distinct values could also be one of categories
@@ -162,19 +153,19 @@ def prepare(
         if form is not None:
             forms[look.name] = form
         if why := next(_reasons(look, model), ""):
-            told[f"left out: {why}"].append(look.name)
+            told[Note("left out: ", why)].append(look.name)
             continue
         kept[look.name] = look
         if not look.role and (doubt := next(_doubts(look, model), "")):
             told[doubt].append(look.name)
     for what, columns in _by_cure(told).items():
-        if what == _BITS:
-            option = f": {as_option('bernoulli', columns, X.columns)} has them as True and False"
-            what += "" if model in _NUMBERS_ONLY else option
-        if what.startswith((_COUNTS, _NUMBERED, _BITS)):
-            suspicions.append(f"{', '.join(map(quoted, columns))} {what}")
+        if what == _BITS and model not in _NUMBERS_ONLY:
+            cure = Argument("bernoulli", columns if len(columns) > 1 else columns[0])
+            what = Note(what, ": ", cure, " has them as True and False")
+        if what.startswith((f"left out: {_COUNTS}", _NUMBERED, _BITS)):
+            suspicions.append(Note(f"{', '.join(map(quoted, columns))} ", what))
         else:
-            notes.append(f"{named(columns)} {what}")
+            notes.append(Note(f"{named(columns)} ", what))
     X = pd.DataFrame({column: look.usable for column, look in kept.items()}, index=X.index)
     if not X.shape[1]:
         raise ValueError("; ".join(["no column is left to learn from", *suspicions, *notes]))
@@ -198,7 +189,7 @@ def prepare(
             _check_classes(label, y)
     repeated = repeats(columns_of(X), np.zeros(len(X)) if y is None else most(class_codes(y)[1]))
     if repeated:
-        suspicions.append(repeated.told("--group", " and ".join(roles.split)))
+        suspicions.append(repeated.told(_WHO[0], roles.split))
     families = {column: look.family for column, look in kept.items() if look.family}
     written = replace(reading or Reading(), dates=forms).of_columns(X.columns)
     X = written.attached(X.reset_index(drop=True))
@@ -210,9 +201,9 @@ def _by_cure(told: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Return what is told of columns, those that one option reads in one line, with the entry of the first of them."""
     lines: dict[Any, tuple[str, list[str]]] = {}
     for what, columns in told.items():
-        head, _, cure = what.partition("; --")
-        numbers = cure and "numbers as text" in head
-        lines.setdefault((head.partition(",")[0], cure) if numbers else what, (what, []))[1].extend(columns)
+        cure = [str(part) for part in getattr(what, "parts", ()) if isinstance(part, Argument)]
+        numbers = cure and "numbers as text" in what
+        lines.setdefault((what.partition(",")[0], *cure) if numbers else what, (what, []))[1].extend(columns)
     return dict(lines.values())
 
 
@@ -308,17 +299,17 @@ def _reasons(look: _Look, model: str) -> Iterator[str]:
     if not kinds:
         yield "no observed value"
     if kinds <= {"date", "datetime", "Timestamp"} or found == "dates":
-        yield "dates; --date makes numbers of them"
+        yield Note("dates; ", Argument("date"), " makes numbers of them")
     if not kinds <= {"number", "bool", "str"}:
         yield f"values of type {named(sorted(kinds))}, neither numbers nor categories"
     if look.constant and found != "numbers":
         yield f"constant, always {np.asarray(look.seen, object)[0]}"
     if verdict and found == "numbers" and not _may_be_categories(verdict):
-        yield f"numbers as text{how_read(verdict.unread, look.name, look.how)}"
+        yield Note("numbers as text", how_read(verdict.unread, look.name, look.how))
     if verdict and found == "names":
         yield f"an identifier, it seems: {verdict.distinct} distinct values in {verdict.seen} rows"
     if found == "counts":
-        yield _COUNTS.removeprefix("left out: ")
+        yield _COUNTS
     if model in _NUMBERS_ONLY and not look.plain:
         yield f"not numbers, and {model} takes numbers only"
 
@@ -327,29 +318,32 @@ def _doubts(look: _Look, model: str) -> Iterator[str]:
     """Yield the doubts about a column that is kept, by a rule each: the first is told where the user gave no role."""
     verdict, texts = look.verdict, look.texts
     if verdict and verdict.kind == "ids":
-        people = "which may name people or things: --group or --id"
-        yield f"ambiguous: {verdict.distinct} distinct whole numbers in {verdict.seen} rows, {people}"
+        seen = f"{verdict.distinct} distinct whole numbers in {verdict.seen} rows"
+        yield Note(f"ambiguous: {seen}, which may name people or things: ", *_WHO)
     if verdict and verdict.kind == "numbered":
         yield _NUMBERED
-    if look.plain and whole_within(np.asarray(look.seen), 0, 1):
+    if look.plain and np.isin(np.asarray(look.seen, float), (0, 1)).all() and look.distinct == 2:
         yield _BITS
     elif look.plain and _whole(look.seen) and look.distinct <= _FEW:
-        yield "ambiguous: few distinct whole numbers; --categorical makes categories"
+        yield Note("ambiguous: few distinct whole numbers; ", Argument("categorical"), " makes categories")
     if verdict and verdict.unread:
-        yield f"ambiguous: numbers as text{how_read(verdict.unread, look.name, look.how)}; taken as categories"
+        how = how_read(verdict.unread, look.name, look.how)
+        yield Note("ambiguous: numbers as text", how, "; taken as categories")
     if dates.two_digits(texts.unique()):
-        yield "ambiguous: dates with a year of two digits, it seems, taken as categories; with four --date reads them"
+        short = "ambiguous: dates with a year of two digits, it seems, taken as categories; with four "
+        yield Note(short, Argument("date"), " reads them")
     numbers: Any = pd.to_numeric(texts, errors="coerce")  # a Series of a Series, which the stubs do not say
     words = texts[numbers.isna()]
     if 2 * len(words) < len(texts):
         but = f"but for {words.iloc[0]!r}" if len(words) else "written as text"
         yield f"ambiguous: numbers {but}, taken as categories"
     if gap := gap_words(texts):
-        yield f"ambiguous: {gap}"
+        yield Note("ambiguous: ", gap)
     if model == "nb" and _skewed(look):
-        ids = ", or names people or things, hardly one twice: --group or --id leaves them out"
-        hardly = _whole(look.seen) and look.distinct >= _IDS * len(look.seen)
-        yield f"skewed, mostly small with few large values: --log takes the logarithm{ids if hardly else ''}"
+        note = Note("skewed, mostly small with few large values: ", Argument("log"), " takes the logarithm")
+        if _whole(look.seen) and look.distinct >= _IDS * len(look.seen):
+            note = Note(note, ", or names people or things, hardly one twice: ", *_WHO, " leaves them out")
+        yield note
     if "str" in look.kinds and (groups := alike(look.seen.unique())):
         yield tell_alike(groups, look.seen.value_counts().__getitem__)
 
@@ -379,19 +373,14 @@ def _skewed(look: _Look) -> bool:
     return before > _SKEWED and abs(after) < before / 2
 
 
-def how_read(found: Unread | None, column: str, otherwise: Numerals | None = None) -> str:
-    """Return an entry that is a number as offices write it, and the options that read it, beside those given."""
+def how_read(found: Unread | None, column: str, otherwise: Numerals | None = None) -> Note:
+    """Return an entry that is a number as offices write it, and the arguments that read it, beside those given."""
     if found is None:
-        return ""
-    unit = f"--unit {shlex.quote(f'{column}={found.unit}')}" if found.unit else ""
-    ways = (" ".join([unit] * bool(unit) + [f"--{a.name}{_value(a.value)}" for a in w]) for w in found.cures(otherwise))
-    cure = " or ".join(filter(None, ways))
-    return f", such as {found.example()}" + (f"; {cure} reads them" if cure else "")
-
-
-def _value(value) -> str:
-    """Return the value of an option as a shell takes it, behind a blank: words with commas between."""
-    return "" if value is True else f" {','.join(value)!r}" if isinstance(value, list) else f" {value!r}"
+        return Note("")
+    unit = [Argument("units", {column: found.unit})] if found.unit else []
+    ways = [Note(*unit, *way, between=" ") for way in found.cures(otherwise) if unit or way]
+    text = f", such as {found.example()}"
+    return Note(text, "; ", Note(*ways, between=" or "), " reads them") if ways else Note(text)
 
 
 def _labels(target: str, column) -> np.ndarray:

@@ -86,10 +86,10 @@ def nearest_first(name: str, names: Iterable[str]) -> list[str]:
     return sorted(names, key=lambda one: near.index(low) if (low := str(one).casefold()) in near else len(near))
 
 
-def check_named(column: str, columns, option: str = "") -> None:
+def check_named(column: str, columns, *option: str | Argument) -> None:
     """Raise an error if a column that the user names, in an ``option``, is not among the columns of a table."""
     if column not in columns:
-        raise ValueError(f"{option}no column {column!r}; there are: {named(nearest_first(column, columns))}")
+        raise InputError(*option, f"no column {column!r}; there are: {named(nearest_first(column, columns))}")
 
 
 def check_present(names, there) -> None:
@@ -100,7 +100,7 @@ def check_present(names, there) -> None:
 
 def dense(X):
     """Return a DataFrame of pandas with its sparse columns, whose zeros are values like others, written out."""
-    if type(X) is not pd.DataFrame or not any(isinstance(dtype, pd.SparseDtype) for dtype in X.dtypes.array):
+    if type(X) is not pd.DataFrame or not any([isinstance(dtype, pd.SparseDtype) for dtype in X.dtypes.array]):
         return X
     return X.astype({c: d.subtype for c, d in X.dtypes.items() if isinstance(d, pd.SparseDtype)})
 
@@ -319,6 +319,13 @@ def over_rows(function, values) -> np.ndarray:
         return function.reduce(values, 0)
     many = function.reduce(values[:whole].reshape(-1, count * values.shape[1]), 0)
     return function.reduce(np.concatenate([many.reshape(count, -1), values[whole:]]), 0)
+
+
+def edges_of(values) -> np.ndarray:
+    """Return the least and the greatest entry of each column of numbers (n, D), as (2, D); NaN where there is none."""
+    if not len(values):
+        return np.full((2, values.shape[1]), np.nan)
+    return np.array([over_rows(np.fmin, values), over_rows(np.fmax, values)])
 
 
 class Levels:

@@ -156,17 +156,3 @@ def of_whole(values: np.ndarray, rows: np.ndarray | None = None, name: str | Non
         return None
     count = len(np.unique(values))
     return Verdict("ids", count, most) if count > max(most // 2, 2 * FEW) else None
-
-
-def whole_within(values: np.ndarray, first: int, last: int) -> bool:
-    """Return True where numbers, gaps aside, are two or more of the whole numbers from first to last alone.
-
-    >>> whole_within(np.array([1.0, 0.0, np.nan]), 0, 1), whole_within(np.array([1.0, 2.5]), 1, 10)
-    (True, False)
-    """
-    for piece in (slice(100), slice(None)):
-        numbers = np.asarray(values[piece], float)
-        numbers = numbers[~np.isnan(numbers)]
-        if not np.isin(numbers, np.arange(first, last + 1)).all():
-            return False
-    return len(np.unique(numbers)) > 1

@@ -10,7 +10,8 @@ from bayesgen.core.errors import InputError, quoted
 from bayesgen.core.memory import check_memory
 from bayesgen.models.linear_model import complete
 from bayesgen.tables.description import Columns
-from bayesgen.tables.schema import Block, Schema, warn_of_doubt
+from bayesgen.tables.findings import of_doubt, tell
+from bayesgen.tables.schema import Block, Schema
 from bayesgen.tables.table import Table
 
 _IS = " == "  # between a column and its category
@@ -28,7 +29,7 @@ def learn(table: Columns) -> Schema:
     families = {column: table.family(column) for column in table.columns}
     for column, family in families.items():
         if family == "categorical":  # even numbers of the rows may have a coefficient, a trend
-            warn_of_doubt(table, column)
+            tell(of_doubt(column, table.doubt(column)))
     return Schema.learn(table, families)
 
 

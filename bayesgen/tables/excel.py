@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from bayesgen.core.errors import listed
+from bayesgen.core.errors import Argument, InputError, listed
 
 
 def sheet_as_csv(content: bytes, sheet: str) -> bytes:
@@ -28,7 +28,8 @@ def sheet_as_csv(content: bytes, sheet: str) -> bytes:
         raise ValueError(f"an Excel file without a sheet {sheet!r}; it has {listed(sheets)}")
     filled = [sheet] if sheet else [name for name, cells in sheets.items() if cells.size]
     if len(filled) > 1:
-        raise ValueError(f"an Excel file with several sheets, {listed(filled)}: give --sheet {filled[0]!r} or another")
+        several = f"an Excel file with several sheets, {listed(filled)}: give "
+        raise InputError(several, Argument("sheet", filled[0]), " or another")
     text = io.StringIO("sep=,\n")
     text.seek(0, io.SEEK_END)
     rows = ([_field(cell) for cell in row] for name in filled for row in sheets[name].to_numpy())

@@ -23,7 +23,7 @@ from typing import Any
 
 import pandas as pd
 
-from bayesgen.core.errors import counted, listed, named
+from bayesgen.core.errors import Argument, InputError, Note, counted, listed, named
 from bayesgen.tables.arrow import arrow_csv, compute, pa
 from bayesgen.tables.columns import is_number
 from bayesgen.tables.excel import sheet_as_csv
@@ -240,7 +240,7 @@ class Fields:
             if told := re.match(r'"?sep=(.)"?\s*$', first, re.I | re.S):
                 self.sep, self._skip, first = told[1], 1, ""
             if not self.sep and (found := separator(self._lines)) != ",":
-                self.notes.append(f"fields apart by {_named(found)} alone: --sep {_given(found)}")
+                self.notes.append(Note(f"fields apart by {_named(found)} alone: ", Argument("sep", found)))
                 self.sep = found
             self.sep = self.sep or ","
             rows = csv.reader(itertools.chain([first] if first else [], text), delimiter=self.sep)
@@ -264,7 +264,7 @@ class Fields:
                 self.sep = other
                 return self._header()
             if other != ",":
-                raise ValueError(f"one column, whose name holds {other!r}: give --sep {_given(other)}")
+                raise InputError(f"one column, whose name holds {other!r}: give ", Argument("sep", other))
         if titles:
             first = ", ".join(filter(None, row))
             self.notes.append(f"{counted(titles, 'line')} above the header left out, first {first!r}")
@@ -344,11 +344,6 @@ class Fields:
             if not self._file.compressed:
                 raise
             raise ValueError(damaged(self._file.compressed, error)) from error
-
-
-def _given(sign: str) -> str:
-    """Return a separator as the value of an option."""
-    return "tab" if sign == "\t" else repr(sign)
 
 
 def _named(sign: str) -> str:

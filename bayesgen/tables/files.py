@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from bayesgen import data
-from bayesgen.core.errors import counted, listed, named, quoted
+from bayesgen.core.errors import Argument, Informed, InputError, Note, counted, listed, named, quoted
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import located
 from bayesgen.tables.columns import check_distinct, is_number
@@ -80,7 +80,8 @@ def read(
             fields = None if file.parquet else Fields(file, reading.sep, later)
             table, declared = _parquet(file.open()) if fields is None else (_csv(fields), {})
         except (ValueError, OSError) as error:
-            raise ValueError(f"not readable as {'Parquet' if file.parquet else 'CSV'}: {error}") from None
+            parts = error.parts if isinstance(error, Informed) else (str(error),)
+            raise InputError(f"not readable as {'Parquet' if file.parquet else 'CSV'}: ", *parts) from None
         check_distinct([column for column, _ in table])
     if fields is None:
         typed = {name: _parquet_column(v, name in declared, missing, (kinds or {}).get(name)) for name, v in table}
@@ -92,7 +93,8 @@ def read(
         if spans:
             notes.append(f"{named(spans)}: durations taken as numbers of days")
         if reading.numerals() != Numerals() and not later:
-            notes.append("Parquet, whose columns have types: --decimal, --thousands and --limits are for CSV")
+            csv = Argument("decimal"), ", ", Argument("thousands"), " and ", Argument("limits"), " are for CSV"
+            notes.append(Note("Parquet, whose columns have types: ", *csv))
     else:
         wanted: dict[str, Kind] = {name: "text" for name, _ in table} if later else {}
         wanted |= kinds or {}
@@ -197,10 +199,8 @@ def _told(name: str, column: Column, like: Reading) -> Iterator[str]:
     if name in like.changed:
         yield f"{quoted(name)}: read as it stands; the fit had other values than its file, so change it likewise"
     if column.apart:
-        yield (
-            f"{quoted(name)} ambiguous: {column.apart!r} has a point, which was read as a comma would be; "
-            "--thousands '.' reads it as standing between thousands"
-        )
+        point = f"{quoted(name)} ambiguous: {column.apart!r} has a point, which was read as a comma would be; "
+        yield Note(point, Argument("thousands", "."), " reads it as standing between thousands")
 
 
 def _misnamed(path: Path, file: Opened) -> Iterator[str]:

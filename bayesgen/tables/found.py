@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesgen.core.errors import named, quoted
+from bayesgen.core.errors import Note, named, quoted
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.numerals import DURATION, WAYS, Numerals, thousands_apart, undressed, unit_in
 from bayesgen.tables.reading import Reading
@@ -75,15 +75,16 @@ def as_written(
     ways = [usual, reading.numerals()] if said else [replace(how, limits=reading.limits) for how in WAYS]
     if (said and reading.thousands != ".") or not (found := way_of(table, missing, reading.units, ways)):
         return reading, []
-    signs = [" ".join(f"--{a.name} {a.value!r}" for a in way.given(usual)) for way in found.ways]
+    signs = [Note(*way.given(usual), between=" ") for way in found.ways]
     if len(signs) > 1:
-        doubt = f"{quoted(found.column)} ambiguous: {found.entry!r} may be read in two ways"
-        return reading, [f"{doubt}, by {' or by '.join(signs)}"]
+        doubt = f"{quoted(found.column)} ambiguous: {found.entry!r} may be read in two ways, by "
+        return reading, [Note(doubt, Note(*signs, between=" or by "))]
     how, programs = found.ways[0], f"{named(found.plain)}, which programs wrote" if found.plain else ""
     reading = replace(reading, decimal=how.decimal, thousands=how.thousands, plain=found.plain)
     if said:
         return reading, [f"numbers with a point before the fraction: {programs}"] if programs else []
-    return reading, [f"numbers read as the file leaves no other way: {signs[0]}{programs and ', but for '}{programs}"]
+    plain = programs and f", but for {programs}"
+    return reading, [Note("numbers read as the file leaves no other way: ", signs[0], plain)]
 
 
 def units_in(table: Mapping[str, "pa.Array"], missing: Collection[str]) -> dict[str, str]:

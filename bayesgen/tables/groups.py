@@ -5,7 +5,6 @@ import re
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import Argument, InputWarning, listed, warn
 from bayesgen.tables.labels import unwrapped
 
 _MANY = 20  # levels from which a column may name things; five under a name such as patient_id
@@ -41,30 +40,13 @@ def group_codes(groups, rows: int, weight=None) -> np.ndarray | None:
     return codes
 
 
-def warn_of_undivided(classes, codes, group) -> None:
-    """Warn of classes (K,) all of whose rows, of codes (n,), are of one group (n,)."""
+def undivided(classes, codes, group) -> np.ndarray:
+    """Return the classes (K,) all of whose rows, of codes (n,), are of one group (n,)."""
     first = np.full(len(classes), -1)
     first[codes] = group
-    undivided = np.ones(len(first), bool)
-    undivided[codes[group != first[codes]]] = False
-    if undivided.any():
-        warn(
-            f"all rows of {listed(classes[undivided])} are of one group: left out with it, nothing is known of the "
-            "class, and how well it is told apart in new groups cannot be judged"
-        )
-
-
-def warn_of_names(names, columns, codes) -> None:
-    """Warn of columns that look as if they named what rows belong to; `naming` takes name, column and classes."""
-    for name, values in zip(names, columns, strict=True):
-        if count := naming(name, values, codes):
-            text = (
-                f"column {name!r} seems to name what rows belong to: {len(values)} rows share {count} values, and rows "
-                "of one value share the class much more often than chance. If new rows are of new ones, drop the "
-                "column and fit with "
-            )
-            cure = Argument("groups", name, f"groups=X[{name!r}]")
-            warn(InputWarning(text, cure, ": scores and probabilities are too sure otherwise", column=name))
+    alone = np.ones(len(first), bool)
+    alone[codes[group != first[codes]]] = False
+    return classes[alone]
 
 
 def naming(name: str, values, codes) -> int:

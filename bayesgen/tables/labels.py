@@ -2,28 +2,28 @@
 
 import enum
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import sparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
-from bayesgen.core.errors import Argument, InputError, InputWarning, listed, warn
+from bayesgen.core.errors import Argument, InputError, listed
 from bayesgen.numerics.checks import check_weight
 from bayesgen.tables.shares import Shares
-from bayesgen.tables.text import alike, tell_alike
 
 
 def existing(table, y, weight):
-    """Select the rows of a `Table`, and of their target ``y``, whose weight is not 0; all others are never read."""
+    """Select the rows of a `Table`, and of their target ``y``, whose weight is not 0; all others are never read.
+
+    Return table, target and weights of these, and their places.
+    """
     if len(y) != len(table):
         raise ValueError(f"X has {len(table)} rows and y has {len(y)}; they must be of one length")
     if weight is None:
-        return table, y, None
+        return table, y, None, range(len(y))
     if np.ma.is_masked(weight):
         raise ValueError("sample_weight has masked entries; give a row that does not count the weight 0")
     if np.asarray(weight).dtype.kind in "OSU":  # scikit-learn does not name what it cannot convert
@@ -32,14 +32,10 @@ def existing(table, y, weight):
     check_weight(weight, len(y), "sample_weight")
     if not weight.any():  # scikit-learn before 1.9 lets it pass
         raise ValueError("sample_weight must hold at least one non-zero number")
-    if (weight > 0).all():
-        return table, y, weight
-    return table.rows(weight > 0), y[weight > 0], weight[weight > 0]
-
-
-def counted_rows(rows: int, weight) -> np.ndarray:
-    """Return the places, among so many rows, of those that `existing` selects."""
-    return np.arange(rows) if weight is None else np.flatnonzero(np.asarray(weight))
+    places = np.flatnonzero(weight)
+    if len(places) == len(y):
+        return table, y, weight, places
+    return table.rows(places), y[places], weight[places], places
 
 
 def class_labels(y, name: str = "y") -> Any:
@@ -68,63 +64,18 @@ def class_labels(y, name: str = "y") -> Any:
     return y
 
 
-def warn_of_weightless(y, classes, weight) -> None:
-    """Warn of labels that only rows of weight 0 have: they are no classes of the fit."""
+def weightless(y, classes, weight) -> list:
+    """Return the labels that only rows of weight 0 have: they are no classes of the fit."""
     if weight is None or isinstance(y, Shares):
-        return
+        return []
     known = set(classes.tolist())
-    if lost := [label for label in _distinct(y)[0].tolist() if label not in known]:
-        warn(f"all rows of the labels {listed(lost)} in y have weight 0: they are no classes of this fit")
-
-
-def warn_of_labels(classes, codes, schema, blocks) -> None:
-    """Warn of labels of one class, and of columns that look like copies of the labels.
-
-    ``blocks`` are the rows, as the schema reads them, and ``codes`` (n,) their classes; sparse ones are not looked at.
-    """
-    if len(classes) == 1:
-        warn(f"y holds one class only, {listed(classes)}: every row will get it with certainty")
-        return
-    warn_of_alike("y", classes.tolist(), lambda label: int((codes == classes.tolist().index(label)).sum()))
-    for block in schema.blocks:
-        if len(codes) < _FEWEST or sparse.issparse(blocks[block.name]):
-            continue
-        values = blocks[block.name].reshape(len(codes), -1)
-        if values.shape[1] != len(block.columns):  # the symbols of a sequence are no columns
-            continue
-        for place in copies(values, codes, len(classes)):
-            column = block.columns[place]
-            text = (
-                f"column {column!r} has one value for each class, as if copied from y; drop it, unless it will be "
-                "known of new rows before their class is"
-            )
-            warn(InputWarning(text, column=column))
-
-
-def warn_of_alike(place: str, labels, count: Callable[[str], int] | None = None, column: str | None = None) -> None:
-    """Warn of labels or categories that a reader takes for one, as Yes and yes; ``count`` gives the rows of each."""
-    if len(labels) and (isinstance(labels[0], str) or isinstance(labels[-1], str)) and (groups := alike(labels)):
-        warn(InputWarning(f"{place}: {tell_alike(groups, count)}; spell them alike, if they are one", column=column))
+    return [label for label in _distinct(y)[0].tolist() if label not in known]
 
 
 NUMBERS = (  # said of a target of so many numbers that no model of classes is meant
     "numbers, and a class is meant to be one of few: cut them into classes, such as low and high, or predict the "
     "number itself with LinearRegressor"
 )
-_FEWEST, _FIRST = 20, 1000  # rows: of fewer a column may agree with the labels by chance; rows looked at before all
-
-
-def copies(values, codes, count: int) -> list[int]:
-    """Return which columns (n, columns) hold one number of its own for each of so many classes; NaN where missing."""
-    columns = np.arange(values.shape[1])
-    for piece in (slice(_FIRST), slice(None)):  # few columns need more than a look at the first rows
-        rows, group = values[piece].take(columns, 1), codes[piece]
-        value = np.full((count, len(columns)), np.nan)
-        value[group] = rows
-        columns = columns[(rows == value.take(group, 0)).all(0)]
-        if not len(columns):
-            break
-    return [j for j in columns.tolist() if len(np.unique(values[:, j])) == count]
 
 
 def some_labels(y, rows: int) -> tuple[np.ndarray, np.ndarray]:

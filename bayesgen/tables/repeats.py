@@ -22,16 +22,18 @@ Rows without a rare value in any fine column are not joined. Copies of less than
 that is one row and its copies, are told and move no fold.
 
 **Where to look.** A fit of one model takes no longer than its sums, and few tables have such repeats. Equal rows have
-equal sums s_i = Σ_j x_ij sin j, and others do not but by chance; of many rows those are looked at whose s_i lies in
-narrow stripes, where all copies of a row lie too (`warn_of_repeats`). In tables of few categories rows agree by
-chance, and counting these would take ten times as long as the fit. Two rows of a class agree in column j with a
-probability a_j, and in all columns with about Π_j a_j; so chance makes about n/2 · P(same class) Π_j a_j repeats for
-each of n rows, by pairs that are drawn. Where that is not next to none, no copies can be told from chance.
+equal sums s_i = Σ_j x_ij sin j, and others do not but by chance. Of many rows n, 10 √n are drawn: where 5 % of all
+repeat another, 5 pairs of equal sums are expected there, and where there are two all rows are looked at
+(`likely_copies`). In tables of few categories rows agree by chance, and counting these would take ten times as long as
+the fit. Two rows of a class agree in column j with a probability a_j, and in all columns with about Π_j a_j; so chance
+makes about n/2 · P(same class) Π_j a_j repeats for each of n rows, by pairs that are drawn. Where that is not next to
+none, no copies can be told from chance.
 """
 
+import functools
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,12 +41,10 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from bayesgen.core.errors import InputWarning, counted, warn
+from bayesgen.core.errors import Argument, Note, counted
 from bayesgen.tables.marks import hash_array
-from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
 
-REPEATS = "repeats"  # kind of the warning of a fit of one model
 _SHUFFLES, _ROWS = 20, 50_000  # of a table, and fewer from so many rows together on
 _FEW = 0.05  # of the rows, of the repeats, of pairs: fewer are almost none
 _VALUES = 20  # of a column of numbers, beyond which it may be fine
@@ -52,7 +52,8 @@ _OFTEN = 0.1  # of the rows: a value of more, such as no income, is a place wher
 _NEAR = 0.2  # share of the pairs that agree which neighbours may explain
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # hashes one step apart
 _SAME, _SAME_ROWS = 1e-5, 5000  # standard deviations by which numbers that agree differ, up to so many rows
-_LEAST, _MOST, _LOOK = 20, 100_000, 1000  # rows of the fit of one model, and those whose sums are compared
+_LEAST, _MOST = 20, 100_000  # rows of the fit of one model
+_LOOK, _DRAWN = 300, 10  # rows up to which all are summed; of more, times the root of their number, that are drawn
 _PAIRS, _AGREE = 2000, 0.01  # of rows that are drawn; repeats by chance for each row, above which there is no telling
 
 
@@ -78,38 +79,38 @@ class Repeats:
         verb, chance = ("repeats" if self.count == 1 else "repeat"), f"{self.chance:.1f}".removesuffix(".0")
         return f"{self.count} of {counted(self.rows, 'row')} {verb} another, class and all; by chance {chance} would"
 
-    def told(self, groups: str, split: str = "") -> str:
+    def told(self, groups: Argument | None = None, split: Sequence[str] = ()) -> Note:
         """Return the sentence that tells it, and how to give ``groups``, or what splits the rows already, ``split``."""
-        text = str(self)
+        text, groups = str(self), groups or Argument("groups")
         if split and self.unlikely:
-            return f"{text}: copies of one measurement that are not held out together by {split} make scores too good"
+            apart = f"{text}: copies of one measurement that are not held out together by "
+            return Note(apart, Note(*map(Argument, split), between=" and "), " make scores too good")
         if self.copies is not None:
-            return f"{text}: taken for copies, which are held out together unless {groups} says what rows belong to"
+            taken = f"{text}: taken for copies, which are held out together unless "
+            return Note(taken, groups, " says what rows belong to")
         if not self.unlikely:
-            return text
-        return f"{text}: if they are copies of one measurement, scores are too good; {groups} holds them out together"
+            return Note(text)
+        together = ": if they are copies of one measurement, scores are too good; ", groups, " holds them out together"
+        return Note(text, *together)
 
 
-def warn_of_repeats(schema: Schema, blocks, codes) -> None:
-    """Warn of rows that repeat another, if they are not few and chance explains almost none, in a fit of one model.
+def likely_copies(schema, blocks, codes) -> Repeats | None:
+    """Return the rows that repeat another, if they are not few and chance explains almost none, in a fit of one model.
 
     ``blocks`` are rows as the schema reads them, ``codes`` (n,) their classes. Not looked at are tables of so few
     categories that rows agree for want of values, fewer than 20 rows, which show it themselves, and more than 100,000:
     whether rows that agree have near twins takes a pass over the rows for each column, and several times the fit.
     """
-    coarse = all(block.categories is not None or block.leaf == "bernoulli" for block in schema.blocks)
+    coarse = all([block.categories is not None or block.leaf == "bernoulli" for block in schema.blocks])
     if not _LEAST <= len(codes) <= _MOST or (coarse and _agreeing(blocks.values(), codes) > _AGREE):
-        return
+        return None
     if not _may_repeat(blocks.values()):
-        return
+        return None
     found = repeats(_columns(schema, blocks, len(codes)), codes)
-    if found.unlikely:
-        cure = "X.drop_duplicates() leaves one of each"
-        text = f"{found}: if they are copies of one measurement, its probabilities are too sure; {cure}"
-        warn(InputWarning(text, kind=REPEATS))
+    return found if found.unlikely else None
 
 
-def _columns(schema: Schema, blocks, rows: int) -> Iterator[np.ndarray]:
+def _columns(schema, blocks, rows: int) -> Iterator[np.ndarray]:
     """Yield the columns (n,) of blocks, those of categories as whole numbers."""
     coded = {block.name for block in schema.blocks if block.categories is not None}
     for name, block in blocks.items():
@@ -130,22 +131,24 @@ def _agreeing(blocks, codes) -> float:
 
 
 def _may_repeat(blocks) -> bool:
-    """Return False if hardly any rows repeat another, by one sum of each."""
+    """Return False if hardly any rows repeat another, by one sum of each of them, or of many that are drawn."""
     total: Any = 0.0
+    blocks = [*blocks]
+    places = _drawn(count := blocks[0].shape[0])
     for number, rows in enumerate(blocks):
         if not sparse.issparse(rows) and rows.dtype.kind not in "fiub":
             return False
-        wave = np.sin(np.arange(1.0, 1 + math.prod(rows.shape[1:])) + 100 * number)
+        wave, rows = np.sin(np.arange(1.0, 1 + math.prod(rows.shape[1:])) + 100 * number), rows[places]
         total = total + (rows if sparse.issparse(rows) else rows.reshape(len(rows), -1)) @ wave
-    if np.isnan(total @ total):
-        return True
-    size = np.abs(total).max()
-    if len(total) > 2 * _LOOK and size > 0:
-        stripe = total * (1e7 / size)
-        total = total[stripe - np.floor(stripe) < _LOOK / len(total)]
-    total.sort()
-    same = np.count_nonzero(total[1:] - total[:-1] <= 1e-12 * size)
-    return bool(2 * same >= _FEW * len(total))
+    total.sort()  # NaN, of a gap, to the end
+    same = np.count_nonzero(total[1:] - total[:-1] <= 1e-12 * max(-total[0], total[-1]))
+    return np.isnan(total[-1]) or 4 * same >= _FEW * len(places) ** 2 / count
+
+
+@functools.lru_cache(4)
+def _drawn(count: int) -> np.ndarray:
+    """Return the places of some of so many rows, drawn at random; of few rows those of all."""
+    return np.random.default_rng(0).choice(count, min(count, max(_LOOK, _DRAWN * math.isqrt(count))), replace=False)
 
 
 def columns_of(X) -> Iterator[np.ndarray]:
@@ -160,7 +163,7 @@ def repeats(columns: Iterable[np.ndarray], codes) -> Repeats:
     """Return the repeats among rows of some columns (n,), floats if numbers and ints if codes, of classes ``codes``.
 
     >>> x = np.array([0.5, 1.5, 2.5, 3.5, 4.5, 0.5, 1.5])
-    >>> repeats([x, 10 - x], np.array([0, 0, 1, 1, 1, 0, 0])).told("groups=")[:43]
+    >>> repeats([x, 10 - x], np.array([0, 0, 1, 1, 1, 0, 0])).told()[:43]
     '2 of 7 rows repeat another, class and all; '
     """
     total, salt, one = len(codes), np.random.default_rng(0), np.uint64(1)

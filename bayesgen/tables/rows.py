@@ -1,6 +1,5 @@
 """Rows with class and weight in one table, as files and engines hold them, and their sums by workers."""
 
-import contextlib
 import functools
 import hashlib
 from dataclasses import dataclass, replace
@@ -12,20 +11,19 @@ from bayesgen.core.errors import quoted
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.classifier import ClassConditional
 from bayesgen.numerics.checks import check_weight
-from bayesgen.numerics.pieces import scratch, select_rows
+from bayesgen.numerics.pieces import select_rows
 from bayesgen.numerics.sums import Grouping
 from bayesgen.tables.arrow import is_arrow, pa
 from bayesgen.tables.columns import check_present, frame_of
 from bayesgen.tables.labels import class_codes, class_labels
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.shares import Shares, labels_or_shares, stacked
-from bayesgen.tables.table import Table, numbered
+from bayesgen.tables.table import Table
 
 
 def fingerprint(schema: Schema, classes) -> str:
     """Return a digest of a schema: columns, families and categories of their blocks, and classes, all in order."""
-    count, parts = len(schema.columns), [*map(repr, np.asarray(classes).tolist())]
-    digest = _of_names(count).copy() if schema.columns is numbered(count) else _digest(schema.columns)
+    digest, parts = hashlib.sha256("\x1f".join(schema.columns).encode()), [*map(repr, np.asarray(classes).tolist())]
     for block in schema.blocks:
         leaf = block.leaf if isinstance(block.leaf, str) else type(block.leaf).__name__
         columns = "" if block.columns == schema.columns else "\x1f".join(block.columns)
@@ -33,16 +31,6 @@ def fingerprint(schema: Schema, classes) -> str:
         parts += [block.name, columns, leaf, repr(block.single), repr(levels)]
     digest.update("\x1e".join(["", *parts]).encode())
     return digest.hexdigest()[:16]
-
-
-def _digest(columns):
-    return hashlib.sha256("\x1f".join(columns).encode())
-
-
-@functools.lru_cache(8)
-def _of_names(count: int):
-    """Return the digest of ``count`` columns without names; for a bag of words it takes as long as a sum of rows."""
-    return _digest(numbered(count))
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,25 +65,17 @@ class RowSchema:
         """Schema without the columns that are left out, which are not read."""
         return self.schema.used()
 
-    def codes(self, labels) -> np.ndarray:
-        """Return the code of each label, (n,), or shares (n, K)."""
-        return codes_among(labels, self.classes)
-
     def statistics(self, batch) -> ClassStatistics | None:
         """Return the statistics of a batch of rows; None where it has no row."""
         schema = self.used if self.target is not None else self.schema
         X, labels, weight = split(batch, self.target, self.weight, schema.columns)
         if not len(labels):
             return None
-        codes = self.codes(labels)
+        codes = codes_among(labels, self.classes)
         row, code, votes = stacked(codes, weight)
         rows = Grouping(code, len(self.classes), votes, (len(self.classes),))
         if codes.ndim == 2:
             return replace(self._summed(schema, X, rows, row), decayed=True)
-        if all_numbers(X):
-            with contextlib.suppress(ValueError, TypeError):  # told below, with the rows as they came
-                order, beside = rows.side_by_side()
-                return self._summed(schema, in_order(X, order), beside)
         return self._summed(schema, X, rows)
 
     def sum(self, batch) -> ClassStatistics:
@@ -197,32 +177,6 @@ def _weights(values, count: int, name: str) -> np.ndarray:
     return weight
 
 
-def all_numbers(X) -> bool:
-    """Return True for a pyarrow Table whose numbers one type of float or integer holds exactly."""
-    if not is_arrow(X, "Table") or not X.num_columns:
-        return False
-    kinds = set(X.schema.types)
-    whole = {kind for kind in kinds if pa.types.is_integer(kind) and (kind.bit_width <= 32 or len(kinds) == 1)}
-    if not all(kind in whole or pa.types.is_floating(kind) for kind in kinds):
-        return False
-    return not any(column.null_count for column in X.columns if column.type in whole)
-
-
-def in_order(X, order) -> np.ndarray:
-    """Return the rows of a table of `all_numbers` in an order: a view (n, columns) of an array stored by column.
-
-    The next batch of the same thread overwrites it, so it must be summed before.
-    """
-    columns = [column.to_numpy() for column in X.columns]
-    result = scratch("columns", (len(columns), len(order)), np.result_type(*columns))
-    for row, values in zip(result, columns, strict=True):
-        if values.dtype == row.dtype:  # no place is beyond the rows; without NumPy's check it is three times faster
-            np.take(values, order, out=row, mode="clip")
-        else:
-            row[:] = values[order]
-    return result.T
-
-
 def codes_among(labels, classes) -> np.ndarray:
     """Return the code of each label among the classes, (n,), or the shares of these, (n, K)."""
     if isinstance(labels := labels_or_shares(labels, default=classes), Shares):
@@ -240,10 +194,6 @@ def distinct_labels(labels) -> tuple[np.ndarray, np.ndarray]:
     if pa.types.is_integer(labels.type) or pa.types.is_boolean(labels.type):
         return class_codes(class_labels(labels.to_numpy(zero_copy_only=False)))
     coded: Any = labels if is_arrow(labels, "DictionaryArray") else labels.dictionary_encode()
-    places = coded.indices.to_numpy()
-    used = np.flatnonzero(np.bincount(places, minlength=len(coded.dictionary)))
+    used, places = class_codes(coded.indices.to_numpy())
     values = coded.dictionary.take(pa.array(used)).to_numpy(zero_copy_only=False)
-    values = class_labels(np.repeat(values, 3))[::3]  # of labels that differ one and all scikit-learn warns
-    lookup = np.zeros(int(used[-1]) + 1 if len(used) else 0, np.intp)
-    lookup[used] = np.arange(len(used))
-    return values, lookup[places]
+    return class_labels(np.repeat(values, 3))[::3], places  # of labels that differ one and all scikit-learn warns

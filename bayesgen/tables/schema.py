@@ -11,30 +11,21 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bayesgen.core.errors import Argument, InputError, InputWarning, counted, listed, several, warn
+from bayesgen.core.errors import InputError, InputWarning, listed, warn
 from bayesgen.core.registry import saveable
 from bayesgen.models.categorical import label_array
 from bayesgen.models.column_families import FAMILIES, sparse_families
 from bayesgen.models.leaf import Leaf
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import durations, moments
-from bayesgen.tables.description import Columns, Verdict, whole_within
-from bayesgen.tables.labels import warn_of_alike
+from bayesgen.tables.description import Columns
+from bayesgen.tables.findings import of_alike, of_doubt, of_unseen, tell
 from bayesgen.tables.numerals import DURATION
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.table import Table
 
 DROP = "drop"  # in place of a family: the column is left out
 _RESERVED = "classes"
-_DOUBTS = {
-    "dates": "holds dates as text, which would be categories",
-    "durations": "holds durations, which are taken as numbers of days",
-    "numbers": "holds numbers as text",
-    "names": "seems to name the rows, with {distinct} distinct values in {seen} rows; names say nothing",
-    "counts": "seems to number the rows, which says nothing of new rows",
-    "numbered": "holds no number twice and few gaps between them, as numbers of rows do",
-    "ids": "seems to name people or things, by {distinct} distinct whole numbers in {seen} rows: groups= takes them",
-}
 
 
 @saveable
@@ -166,7 +157,7 @@ class Schema:
             raise ValueError(f"features names the column {twice!r} twice; name it once")
         for column in table.columns:
             if column not in taken:
-                warn_of_doubt(table, column)
+                tell(of_doubt(column, table.doubt(column)))
                 family = features if isinstance(features, str) and features in FAMILIES else table.family(column)
                 chosen[(column,)] = family
         blocks = tuple(_blocks(chosen, table))
@@ -178,13 +169,11 @@ class Schema:
     def as_written(self, table: Columns) -> "Schema":
         """Return the schema with the account of how a table was written, and of the dates in it."""
         dates = [column for column, block in self.block_of.items() if block.leaf == "date"]
-        spans = tuple(column for column in self.block_of if column in table.durations)
+        spans = tuple([column for column in self.block_of if column in table.durations])
         if isinstance(table, Table) and not table.sparse:
-            numeric = (
-                c for c, block in self.block_of.items() if block.categories is None and c not in (*spans, *dates)
-            )
-            plain = tuple(c for c in numeric if table.kind(c) == "f")
-            self = replace(self, **dict(zip(("whole", "unsigned"), table.held(plain), strict=True)))
+            numeric = [c for c, b in self.block_of.items() if b.categories is None and c not in (*spans, *dates)]
+            whole, unsigned = table.held(tuple(numeric))
+            self = replace(self, whole=whole, unsigned=unsigned)
         if not dates and not spans and table.reading == self.reading:
             return self
         if changed := [column for column in self.block_of if column in table.changed]:
@@ -223,13 +212,14 @@ class Schema:
 
     def read(self, table: Table, unseen: str = "error") -> dict[str, np.ndarray]:
         """Return one array a block, NaN where missing; an unseen category is an error, or missing with a warning."""
-        self.reading.check_percent(table.reading, (column for column in table.columns if column not in table.changed))
+        if self.reading.percent is not None:
+            self.reading.check_percent(table.reading, (c for c in table.columns if c not in table.changed))
         table = table.renamed(self.columns, self.reading)
         self._check_durations(table)
         new: dict[str, dict] | None = {} if unseen == "missing" else None
         result = {block.name: block.read(table, new) for block in self.blocks}
         if new:
-            _warn_of_unseen(new)
+            tell([of_unseen(new)])
         return result
 
     def _check_durations(self, table: Table) -> None:
@@ -292,71 +282,6 @@ def side_by_side(columns) -> np.ndarray:
     return np.column_stack([c.astype(object) for c in columns] if len(kinds) > 1 else columns)
 
 
-def _warn_of_unseen(new: dict[str, dict]) -> None:
-    counts = {column: sum(values.values()) for column, values in new.items()}
-    columns = [f"column {c!r}: {listed(values)} in {counted(counts[c], 'row')}" for c, values in new.items()]
-    text = f"{counted(sum(counts.values()), 'value')} taken as missing, of categories that were not there at fit: "
-    text += f"{several(columns, '; ')}. "
-    warn(InputWarning(text, Argument("unseen", "error"), " refuses them", value=new))
-
-
-def warn_of_doubt(table: Columns, column: str) -> None:
-    """Warn of a column that may be no feature."""
-    if doubt := table.doubt(column):
-        date = f", or features={{{column!r}: 'date'}} for the number of days" if doubt.kind == "dates" else ""
-        family = "categorical" if doubt.kind == "numbers" and not doubt.hardly_twice else "drop"
-        text = (
-            f"column {column!r} {_DOUBTS[doubt.kind].format(**vars(doubt))}{_cure(doubt)}; drop it, or give "
-            f"features={{{column!r}: {family!r}}}{date} where the classifier takes features"
-        )
-        warn(InputWarning(text, column=column, kind=doubt.kind))
-
-
-def warn_of_two(table: Columns, features) -> None:
-    """Warn once of all columns of a DataFrame that hold 0 and 1 alone and are Gaussian under "auto"."""
-    tell_of_two(_gaussian_within(table, features, 0, 1))
-
-
-def tell_of_two(columns: list[str]) -> None:
-    """Warn of columns that hold 0 and 1 alone and are Gaussian, if there are any."""
-    _tell(columns, "numbers 0 and 1 alone are taken as Gaussian; where they stand for no and yes", "bernoulli")
-
-
-def warn_of_answers(table: Columns, features) -> None:
-    """Warn once of columns of a DataFrame that hold whole numbers from 1 to 10 alone and are Gaussian under "auto"."""
-    answers = "whole numbers from 1 to 10 alone are taken as Gaussian; where they stand for answers"
-    _tell(_gaussian_within(table, features, 1, 10), answers, "categorical")
-
-
-def _gaussian_within(table: Columns, features, first: int, last: int) -> list[str]:
-    """Return the columns of a frame that are whole numbers in a range alone, and Gaussian under "auto".
-
-    Rows that were read from a file have none: their account names such columns.
-    """
-    if not isinstance(table, Table) or table.names is None or table.reading is not Reading.of(None):
-        return []
-    if not isinstance(features, str) or features != "auto":
-        return []
-    numbers = (column for column in table.columns if table.kind(column) == "f")
-    return [column for column in numbers if whole_within(table.numbers((column,))[:, 0], first, last)]
-
-
-def _tell(columns: list[str], what: str, family: str) -> None:
-    if columns:
-        cure = Argument("features", family, f"features=dict.fromkeys({columns}, {family!r})")
-        warn(InputWarning(f"{what}, give ", cure, column=columns[0], value=columns))
-
-
-def _cure(doubt: Verdict) -> str:
-    """Return an entry that is a number as offices write it, and how to read the file."""
-    if (found := doubt.unread) is None:
-        return ""
-    if found.unit:
-        return f", such as {found.example()}: take the unit away"
-    ways = (f"bayesgen.read_table({', '.join(['path', *map(str, arguments)])})" for arguments in found.cures())
-    return f", such as {found.example()}: {' or '.join(ways)} reads them"
-
-
 def _check_sparse(chosen, features):
     """Refuse the families to which a sparse matrix would have to be made dense."""
     for family in [*chosen.values(), features]:
@@ -417,7 +342,7 @@ def _blocks(chosen, table):
                 categories = table.categories(column) if leaf == "categorical" else None
                 if categories:
                     count = functools.partial(table.count, column)
-                    warn_of_alike(f"column {column!r}", categories, count if table.counted else None, column)
+                    tell(of_alike(f"column {column!r}", categories, count if table.counted else None, (column,)))
                 if categories == ():
                     raise ValueError(
                         f"column {column!r} has no observed value to learn its categories from; drop it or "

@@ -92,14 +92,6 @@ def vote_weight(y, sample_weight, label_weight):
     return votes if sample_weight is None else votes * np.asarray(sample_weight, float)
 
 
-def for_fit(y, classes, sample_weight, label_weight):
-    """Return labels or `Shares`, and the weight of each row, of the arguments of a fit that learns its classes."""
-    y = labels_or_shares(y, classes)
-    if classes is not None and not isinstance(y, Shares):
-        raise ValueError("classes= of fit names the columns of shares (n, K); y has one label a row")
-    return y, vote_weight(y, sample_weight, label_weight)
-
-
 def check_all_shared(codes, classes, weight) -> None:
     """Raise where no row has a share of a class, of shares (n, K)."""
     if codes.ndim == 1:

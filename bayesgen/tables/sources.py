@@ -4,7 +4,6 @@ The fields of CSV files are text: the kind of a column is known when all of it h
 Parquet files have types; they are read row group by row group.
 """
 
-import contextlib
 import functools
 import glob
 import os
@@ -16,70 +15,52 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import InputError, InputWarning, listed, named, warn
+from bayesgen.core.errors import Argument, InputError, InputWarning, Note, listed, named, warn
 from bayesgen.tables.arrow import compute, pa
-from bayesgen.tables.batches import (
-    ROWS,
-    TABLES,
-    Job,
-    Source,
-    Stream,
-    Tables,
-    check_like,
-    declared,
-    located,
-    parts_of,
-    without_index,
-)
-from bayesgen.tables.columns import check_distinct, check_present, check_same, dense
+from bayesgen.tables.batches import ROWS, Job, Source, Tables, check_like, declared, located, parts_of, without_index
+from bayesgen.tables.columns import a_word, check_distinct, check_present, check_same, dense
 from bayesgen.tables.fields import PARQUET_HEAD, Fields, opened
 from bayesgen.tables.files import CSV, PARQUET, declared_categories
 from bayesgen.tables.found import as_written
-from bayesgen.tables.numerals import Numerals, office_column, read_column
+from bayesgen.tables.numerals import Column, Numerals, read_column, undressed
 from bayesgen.tables.reading import Reading, limit_of
-from bayesgen.tables.survey import Survey
-from bayesgen.tables.text import kind_of
+from bayesgen.tables.survey import Survey, kind_of_values
+from bayesgen.tables.text import gaps_among_numbers, matches
 
 
 class CsvFiles(Source):
     """CSV files with a header, of the same columns; all is text until all of it has been seen, or a schema is given."""
 
     def __init__(self, paths: list[str], reading: Reading, used: Collection[str]):
-        self.paths, self.missing, limits = paths, set(reading.missing), reading.limited(used)
-        self.reading = replace(reading, missing=tuple(sorted(self.missing)))
+        self.paths, self.missing = paths, set(reading.missing)
         self._files: list[Fields] = []
         self._notes = set[tuple[str, str]]()  # those of files that were told
         for path in self.paths:
             with located(path):
                 self._files.append(Fields(opened(path, None, reading.sheet), reading.sep, reading.percent is not None))
-                names = self._files[-1].names
-                check_distinct(names)
-                check_same(names, self._files[0].names, self.paths[0])
-        fields = self._files[0].names
+                check_distinct(self._files[-1].names)
+                check_same(self._files[-1].names, self._files[0].names, self.paths[0])
+        fields, limits = self._files[0].names, reading.limited(used)
         self._told = {limit_of(name): name for name in fields if name in limits and limit_of(name) not in fields}
         self.columns = [*fields, *self._told]
         self.kinds = dict.fromkeys(self._told, "b") | dict.fromkeys(self._told.values(), "f")  # those that are known
-        self.reading = replace(self.reading, sep=reading.sep or self._files[0].sep)
-        self._how = self._ways(fields)
+        self.reading = replace(reading, missing=tuple(sorted(self.missing)), sep=reading.sep or self._files[0].sep)
 
-    def _ways(self, columns: Iterable[str]) -> dict[str, Numerals]:
-        limited = set(self._told.values())
-        return {name: replace(self.reading.numerals(name), limits=name in limited) for name in columns}
+    def _how(self, name: str) -> Numerals:
+        return replace(self.reading.numerals(name), limits=name in self._told.values())
 
     def _find(self) -> None:
         """Find in the first rows how numbers are written, where nobody says it, as in a file that is read whole."""
-        if self.reading.decimal:
+        texts = () if self.reading.decimal else self._texts(self._files[0].names)
+        if (first := next((batch for job in texts for batch in job.read()), None)) is None:
             return
-        first = next((batch for job in self._texts(self._how) for batch in job.read()), None)
-        if first is None:
-            return
-        table = {name: first.column(name) for name in self._how}
+        table = dict(zip(first.schema.names, first.columns, strict=True))
         self.reading, told = as_written(table, self.missing, self.reading)
         self.reading = replace(self.reading, decimal=self.reading.decimal or ".")
-        self._how = self._ways(self._how)
         beside = [f"{column!r}: the unit {unit} dropped" for column, unit in self.reading.units.items()]
         for note in [*told, *beside]:
-            warn(InputWarning(note.replace("--", "")))
+            parts = note.parts if isinstance(note, Note) else (note,)  # a fit in batches has no such arguments
+            warn(InputWarning(*(f"{p.name} {p.value!r}" if isinstance(p, Argument) else p for p in parts)))
 
     def declare(self, kinds):
         """Set the kinds of columns: text, or numbers and bools."""
@@ -92,42 +73,41 @@ class CsvFiles(Source):
         return Survey({name: self.kinds[name] for name in self.columns if name not in (target, weight)})
 
     def _survey(self) -> dict[str, str]:
+        """Return the kinds of all columns, found by a pass over their fields, and note how numbers are written."""
         self._find()
-        kinds: dict[str, str] = dict.fromkeys(self._how, "")
-        percent, minus, fractions = set[str](), set[str](), dict[str, bool]()
-        for job in self._texts(self._how):
+        kinds = dict.fromkeys(self._files[0].names, "")
+        signs: dict[str, dict[str, Any]] = {"percent": {}, "minus": {}, "fractions": {}}  # entries that have them
+        for job in self._texts(kinds):
             with located(job.place):
                 for batch in job.read():
-                    for name in kinds:
-                        fields, before = batch.column(name), kinds[name]
-                        found = self._kind(fields, name, percent, minus)
+                    for name, fields in zip(kinds, batch.columns, strict=True):
+                        found, before = self._kind(name, fields, signs), kinds[name]
                         kinds[name] = (before or found) if before in ("", found) or not found else "O"
-                        if found == "f":
-                            sign = compute.match_substring(fields, self._how[name].decimal)
-                            fractions[name] = fractions.get(name, False) or bool(compute.any(sign).as_py())
-        if self.reading.percent is not None:  # that of the fit, for later files
-            return kinds
-        numbers = {name for name, kind in kinds.items() if kind == "f"}
-        fractions = {name: one for name, one in fractions.items() if name in numbers}
-        signs = {"percent": tuple(sorted(percent & numbers)), "minus": tuple(sorted(minus & numbers))}
-        self.reading = replace(self.reading, fractions=fractions, **signs)
+        if self.reading.percent is None:  # else it is that of the fit, for later files
+            numbers = [name for name, kind in kinds.items() if kind == "f"]
+            percent, minus = (tuple(sorted(signs[sign].keys() & set(numbers))) for sign in ("percent", "minus"))
+            fractions = {name: name in signs["fractions"] for name in numbers}
+            self.reading = replace(self.reading, percent=percent, minus=minus, fractions=fractions)
+            for sign, what in (("percent", "% dropped, as in"), ("minus", "read as a number below 0:")):
+                for name in getattr(self.reading, sign):
+                    entry = signs[sign][name]
+                    warn(InputWarning(f"column {name!r}: {what} {entry!r}", column=name, value=entry))
         return kinds
 
-    def _kind(self, fields, name: str, percent: set[str], minus: set[str]) -> str:
-        found, how = kind_of(fields, self.missing), self._how[name]
-        if found != "O":
-            return found
-        column = (read_column if how.unit else office_column)(fields, self.missing, "number", how)
-        if column is None or column.values.dtype.kind not in "iuf":
-            return found
-        for entry, found_in in ((column.percent, percent), (column.minus, minus)):
-            if entry:
-                found_in.add(name)
-        percents = column.percent if not column.bare and self.reading.percent is None else ""
-        for entry, what in ((percents, "% dropped, as in"), (column.minus, "read as a number below 0:")):
-            if entry:
-                warn(InputWarning(f"column {name!r}: {what} {entry!r}", column=name, value=entry))
-        return "f"
+    def _kind(self, name: str, fields, signs: dict[str, dict[str, Any]]) -> str:
+        """Return the kind that fields show, and note the column where its numbers are the first to have a sign."""
+        how = self._how(name)
+        try:
+            column = read_column(fields, self.missing, None, how, name)
+        except InputError:  # numbers in two ways of writing, which is told where they are read
+            return "f"
+        kind = kind_of_values(column.values) if column.values.notna().any() else ""
+        if kind == "f":
+            fraction = compute.any(compute.match_substring(fields, how.decimal)).as_py()
+            percent = "" if column.bare else column.percent  # else an error names both where they are read
+            for sign, entry in (("percent", percent), ("minus", column.minus), ("fractions", fraction)):
+                signs[sign] |= {name: entry} if entry and name not in signs[sign] else {}
+        return kind
 
     def jobs(self, columns=None):
         """Yield a job for each block of a file, with typed columns."""
@@ -139,32 +119,29 @@ class CsvFiles(Source):
     def _typed(self, job, names: list[str]):
         for batch in job.read():
             columns = {}
-            for name in batch.schema.names:
-                kind = "text" if self.kinds.get(name, "O") == "O" else "number"
-                fields = batch.column(name)
-                found = read_column(fields, self.missing, kind, self._how[name], name)
+            for name, fields in zip(batch.schema.names, batch.columns, strict=True):
+                kind, how = self.kinds.get(name, "O"), self._how(name)
+                found = read_column(fields, self.missing, "text" if kind == "O" else "number", how, name)
                 columns[name] = self.reading.as_durations(found.values, name)
-                if kind == "number":
-                    told = [*self.reading.doubts(name, fields, found, self._how[name])]
-                    if found.minus and self.reading.percent is not None and name not in self.reading.minus:
-                        told.append(f"column {name!r}: read as a number below 0: {found.minus!r}")
-                    if name in self.reading.changed:
-                        told.append(f"column {name!r}: read as it stands; the fit had other values than its file")
-                    for text in told:
-                        warn(InputWarning(text, column=name))
-                if (tells := limit_of(name)) in self._told:
-                    columns[tells] = found.tells
-                odd = "bO" if self.kinds.get(name) == "f" else "O"
-                if kind == "number" and found.values.dtype.kind in odd and found.values.notna().any():
-                    wrong = [field for field in fields.to_pylist() if self._is_text(field, name)]
-                    raise ValueError(f"column {name!r} holds {[*wrong, 'True and False'][0]!r}, which is not a number")
+                if limit_of(name) in self._told:
+                    columns[limit_of(name)] = found.tells
+                if kind != "O":
+                    self._check(name, fields, found, how)
             yield pd.DataFrame({name: columns[name] for name in names})
 
-    def _is_text(self, field: str, name: str) -> bool:
-        with contextlib.suppress(InputError):  # a number, but not written as was said
-            values = read_column(pa.array([field]), self.missing, "number", self._how[name]).values
-            return values.dtype.kind == "O" and bool(values.notna().any())
-        return True
+    def _check(self, name: str, fields, found: Column, how: Numerals) -> None:
+        """Warn of what is doubtful in a column of numbers, and raise an error where an entry is none."""
+        told = [*self.reading.doubts(name, fields, found, how)]
+        if found.minus and self.reading.percent is not None and name not in self.reading.minus:
+            told.append(f"column {name!r}: read as a number below 0: {found.minus!r}")
+        if name in self.reading.changed:
+            told.append(f"column {name!r}: read as it stands; the fit had other values than its file")
+        for text in told:
+            warn(InputWarning(text, column=name))
+        if kind_of_values(found.values) not in ("f", self.kinds[name]) and found.values.notna().any():
+            numbers = matches(undressed(fields, how.unit), how.pattern) | gaps_among_numbers(fields, self.missing)
+            word = a_word(fields.filter(pa.array(~numbers)).to_pylist())
+            raise ValueError(f"column {name!r} holds {word!r}, which is not a number")
 
     def _texts(self, columns) -> Iterator[Job]:
         """Yield jobs for the blocks as they stand in the files, every field as text."""
@@ -177,7 +154,8 @@ class CsvFiles(Source):
                     block = next(blocks, None)
                 for note in [note for note in fields.notes if (path, note) not in self._notes]:
                     self._notes.add((path, note))
-                    warn(InputWarning(f"{path}: {note.partition(': --')[0]}"))
+                    said = str(note.parts[0]).removesuffix(": ") if isinstance(note, Note) else note
+                    warn(InputWarning(f"{path}: {said}"))
                 if block is None:
                     break
                 place = f"{path}, rows {row} to {row + len(block) - 1}"
@@ -198,17 +176,13 @@ class ParquetFiles(Source):
     """Parquet files of one schema, row group by row group; partitions named in their paths are columns."""
 
     def __init__(self, dataset):
-        self.fragments, self.rows, first = [], 0, None
+        self.fragments, self.schema, self.rows = list(dataset.get_fragments()), dataset.schema, 0
         self._categories: set[str] = set()
-        for fragment in dataset.get_fragments():
+        for fragment in self.fragments:
             with located(str(fragment.path)):
-                schema, groups = fragment.physical_schema, fragment.row_groups
-                first = first or (fragment.path, schema)
-                check_like(schema, *first)
+                check_like(fragment.physical_schema, self.fragments[0])
                 self._categories |= declared_categories(fragment.metadata.metadata).keys()
-            self.rows += sum(group.num_rows for group in groups)
-            self.fragments.append(fragment)
-        self.schema = dataset.schema
+            self.rows += sum(group.num_rows for group in fragment.row_groups)
         self.paths = [str(fragment.path) for fragment in self.fragments if _near(fragment)]
 
     def types(self, target, weight):
@@ -233,30 +207,15 @@ class ParquetFiles(Source):
             # Of a disk a few pages of a column at a time; over a network whole columns, by few requests.
             how: dict = {"buffer_size": _READ_BYTES, "pre_buffer": False} if _near(fragment) else {}
             file = parquet.ParquetFile(opened, metadata=fragment.metadata, page_checksum_verification=True, **how)
-            batches = file.iter_batches(ROWS, row_groups=[group], columns=stored, use_threads=False)
             try:
-                for batch in batches:
+                for batch in file.iter_batches(ROWS, row_groups=[group], columns=stored, use_threads=False):
                     for name, value in keys.items():
                         column = pa.repeat(pa.scalar(value, self.schema.field(name).type), len(batch))
                         batch = batch.append_column(name, column)
-                    for name in self._categories.intersection(stored):
-                        batch = batch.set_column(*_category(batch, name))
                     yield batch.select(names)
             except (ValueError, OSError) as error:
                 broken = [name for name in stored if not _readable(file, group, name)]
                 raise ValueError(f"columns {listed(broken)} cannot be read: {error}") from error
-
-
-def _category(batch, name: str) -> tuple[int, str, Any]:
-    """Return the place and the name of a column of a batch, and its values as categories, sorted if made here."""
-    place = batch.schema.get_field_index(name)
-    values = batch.column(place)
-    if not pa.types.is_dictionary(values.type):
-        coded = values.dictionary_encode()
-        order = np.argsort(coded.dictionary.to_numpy(zero_copy_only=False), kind="stable")
-        ranks = pa.array(np.argsort(order), pa.int32())
-        values = pa.DictionaryArray.from_arrays(ranks.take(coded.indices), coded.dictionary.take(pa.array(order)))
-    return place, name, values
 
 
 def _near(fragment) -> bool:
@@ -268,11 +227,9 @@ def _near(fragment) -> bool:
 
 def _readable(file, group, column) -> bool:
     try:
-        for _ in file.iter_batches(ROWS, row_groups=[group], columns=[column], use_threads=False):
-            pass
+        return file.read_row_group(group, [column], use_threads=False) is not None
     except (ValueError, OSError):
         return False
-    return True
 
 
 def source_of(data: Any, reading: Reading | None = None, used: Collection[str] = ()) -> Source:
@@ -280,38 +237,32 @@ def source_of(data: Any, reading: Reading | None = None, used: Collection[str] =
 
     CSV files are written as ``reading`` says; limits are read in columns that a fit ``used``, see `Reading.limited`.
     """
-    csv = reading or Reading(), used
+    source: Any = data
     if isinstance(data, Source):
         return data
-    if isinstance(data, str | os.PathLike):
-        return _files([os.fspath(data)], *csv)
-    source: Any = data
     if (parts := parts_of(data)) is not None:
         return parts
-    if isinstance(data, list | tuple) and data and all(isinstance(one, str | os.PathLike) for one in data):
-        return _files([os.fspath(one) for one in data], *csv)
+    paths = data if isinstance(data, list | tuple) else [data]
+    if paths and all(isinstance(one, str | os.PathLike) for one in paths):
+        return _files([os.fspath(one) for one in paths], reading or Reading(), used)
     from pyarrow import dataset
 
     if isinstance(data, dataset.FileSystemDataset) and isinstance(source.format, dataset.ParquetFileFormat):
         return ParquetFiles(data)
     if isinstance(data, dataset.Dataset):
-        return Stream(lambda: source.scanner(batch_size=TABLES).to_reader(), True, paths=getattr(data, "files", ()))
-    if isinstance(data, pa.RecordBatchReader):
-        return Stream(lambda: data, False)
+        return Tables(lambda: source.scanner(batch_size=ROWS).to_reader(), True, paths=getattr(data, "files", ()))
     if hasattr(data, "collect_batches") and hasattr(data, "collect_schema"):  # a LazyFrame of polars
-        return Stream(functools.partial(_of_lazy, data), True)
+        return Tables(functools.partial(_of_lazy, data), True)
     if isinstance(data, pd.DataFrame):
-        data = dense(data)
         try:
-            table = pa.Table.from_pandas(data)
+            source = pa.Table.from_pandas(dense(data))
         except pa.ArrowException:  # a column holds values of several types, which Arrow has not
-            return Tables([data])
-        return Stream(table.to_reader, True, len(table))
-    if hasattr(data, "__arrow_c_stream__"):
-        rows = len(data) if hasattr(data, "__len__") else None
-        return Stream(lambda: pa.RecordBatchReader.from_stream(data), True, rows)
+            return Tables(lambda: [dense(data)], True)
+    if hasattr(source, "__arrow_c_stream__"):
+        again, rows = not isinstance(data, pa.RecordBatchReader), len(source) if hasattr(source, "__len__") else None
+        return Tables(lambda: pa.RecordBatchReader.from_stream(source), again, rows)
     if isinstance(data, Iterable) and not isinstance(data, np.ndarray | dict | bytes):
-        return Tables(data)
+        return Tables(lambda: data, iter(data) is not data)
     raise TypeError(
         f"cannot read batches of a {type(data).__name__}: give the path of Parquet or CSV files, an Arrow stream, a "
         "polars LazyFrame, or an iterator of tables"
@@ -333,7 +284,7 @@ def source_like(data: Any, missing: Sequence[str], schema) -> Source:
 def _of_lazy(frame):
     """Return the batches of a LazyFrame as a reader of record batches."""
     schema = pa.RecordBatchReader.from_stream(frame.collect_schema().to_frame(eager=True)).schema
-    parts = frame.collect_batches(chunk_size=TABLES, maintain_order=True)
+    parts = frame.collect_batches(chunk_size=ROWS, maintain_order=True)
     batches = (batch for table in parts for batch in table.to_arrow().cast(schema).to_batches())
     return pa.RecordBatchReader.from_batches(schema, batches)
 

@@ -137,3 +137,9 @@ def kind_of_type(kind) -> str:
         return ""
     text = (types.is_string, types.is_large_string, types.is_string_view, types.is_dictionary)
     return "O" if any(is_a(kind) for is_a in text) else str(kind)
+
+
+def kind_of_values(values) -> str:
+    """Return the kind of the values of a column that was read, as in `Survey.kinds`."""
+    kind = values.dtype.kind
+    return "b" if kind == "b" else "f" if kind in "iuf" else "O"

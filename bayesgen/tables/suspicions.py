@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import counted, quoted
-from bayesgen.tables.labels import copies
+from bayesgen.core.errors import Argument, Note, counted, quoted
+from bayesgen.tables.findings import copies
 from bayesgen.tables.text import GAP_WORDS, alike, numbers, tell_alike
 
 _MANY, _EACH = 20, 50  # classes up to which, and rows of each from which, a target of text does not have many
@@ -20,7 +20,7 @@ _FIRST, _FEWEST = 1000, 5  # rows that are looked at before all; of a class, and
 
 def record(suspicions: Collection[str]) -> list[str]:
     """Return the lines that tell suspicions; none where there are none."""
-    return ["Look at these first:", *(f"- {text}" for text in suspicions)] if suspicions else []
+    return ["Look at these first:", *(Note("- ", text) for text in suspicions)] if suspicions else []
 
 
 def of_target(target: str, y: np.ndarray) -> Iterator[str]:
@@ -40,7 +40,7 @@ def of_target(target: str, y: np.ndarray) -> Iterator[str]:
     signs = [label for label in labels.tolist() if not any(map(str.isalnum, label))]
     words = signs if len(labels) - len(signs) > 1 else []
     if doubt := gap_words(pd.Series(y, dtype=object), words):
-        yield f"{name} ambiguous: {doubt}"
+        yield Note(f"{name} ambiguous: ", doubt)
     if groups := alike(labels.tolist()):
         yield f"{name} ambiguous: {tell_alike(groups, lambda label: int((y == label).sum()))}"
     values = defaultdict(list)
@@ -58,7 +58,8 @@ def gap_words(values: pd.Series, signs: Collection[str] = ()) -> str:
     if not found:
         return ""
     count = counted(int(values.isin(found).sum()), "row")
-    return f"{found} in {count}, taken as text like any other; --missing {','.join(found)!r} makes it missing"
+    cure = Argument("missing", found if len(found) > 1 else found[0])
+    return Note(f"{found} in {count}, taken as text like any other; ", cure, " makes it missing")
 
 
 def of_telling(target: str, columns, codes: np.ndarray, count: int) -> Iterator[str]:
@@ -74,11 +75,11 @@ def of_telling(target: str, columns, codes: np.ndarray, count: int) -> Iterator[
         elif least >= _FEWEST and _tells(values, codes):
             telling.append(quoted(name))
     if copied:
-        was = f"as if copied from {quoted(target)}: --drop, if it was"
-        yield f"{', '.join(copied)} one value for each class, {was}"
+        was = f"{', '.join(copied)} one value for each class, as if copied from {quoted(target)}: "
+        yield Note(was, Argument("drop"), ", if it was")
     if telling:
-        after = "--drop, if that is known only after the class"
-        yield f"{', '.join(telling)} tells {quoted(target)} alone, one class for each value: {after}"
+        alone = f"{', '.join(telling)} tells {quoted(target)} alone, one class for each value: "
+        yield Note(alone, Argument("drop"), ", if that is known only after the class")
 
 
 def _tells(values: np.ndarray, codes: np.ndarray) -> bool:

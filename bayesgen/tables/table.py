@@ -19,10 +19,10 @@ from bayesgen.tables.columns import (
     check_distinct,
     declared_levels,
     dense,
+    edges_of,
     factorize,
     frame_of,
     object_kind,
-    over_rows,
     refuse,
     refused,
     sorted_levels,
@@ -56,6 +56,7 @@ class Table(Columns):
 
     def __init__(self, X):
         self._mixed = False  # whether columns may differ in type
+        self.edges: dict[tuple[str, ...], Any] = {}  # least and greatest numbers (2, D) of columns: values of people
         self._array: Any = None  # the rows where they do not: mostly a view, which nobody writes to
         self._known: dict[Any, Any] = {}  # by column: the series, kind of values, codes and distinct values
         self._dates: Reading | None = None  # the account of a fit that had dates
@@ -115,7 +116,7 @@ class Table(Columns):
                 f"X has the columns {listed(self.columns)}; those of fit came in the order {listed(columns)}"
             )
         result = copy.copy(self)
-        result.columns, result._known = tuple(columns), {}
+        result.columns, result._known, result.edges = tuple(columns), {}, {}
         for known in ("place", "durations"):
             vars(result).pop(known, None)
         return result
@@ -153,7 +154,9 @@ class Table(Columns):
 
     @functools.cached_property
     def durations(self) -> frozenset[str]:
-        typed = zip(self.columns, self._plain, strict=True) if self._mixed else ()
+        if not self._mixed:
+            return frozenset()
+        typed = zip(self.columns, self._plain, strict=True)
         return frozenset(c for c, plain in typed if plain is None and self._series(c).dtype == nw.Duration)
 
     def _of_pandas(self, place: int):
@@ -243,13 +246,15 @@ class Table(Columns):
         return result
 
     def held(self, columns: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the columns of numbers that hold whole ones alone, and those that hold none below 0."""
+        """Return the columns of numbers that hold whole ones alone, and those that hold none below 0; keep `edges`."""
         whole, unsigned = list[str](), list[str]()
         together = self._array is not None and self._array.dtype.kind in "iuf"
+        columns = columns if together else tuple([column for column in columns if self.kind(column) == "f"])
         for names in [columns] if together and columns else [(column,) for column in columns]:
             x: Any = self.numbers(names) if together else self._number(names[0])[:, None]
-            low = over_rows(np.fmin, x) if len(x) else np.full(len(names), np.nan)
-            unsigned += [names[j] for j in np.flatnonzero(low >= 0)]
+            edges = edges_of(x)
+            self.edges[names] = edges
+            unsigned += [names[j] for j in np.flatnonzero(edges[0] >= 0)]
             may = np.flatnonzero(_are_whole(x[:_FIRST]).all(0))
             whole += [names[j] for j in may if _are_whole(x[:, j]).all()]
         return tuple(whole), tuple(unsigned)

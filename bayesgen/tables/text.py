@@ -76,16 +76,6 @@ def _gap_spellings(fields: "pa.Array", gone: np.ndarray) -> pd.Series:
 NO_GAPS = pd.Series([], index=pd.Index([], dtype=int), dtype=object)
 
 
-def kind_of(fields, missing=()) -> str:
-    """Return the kind of some fields, an Arrow array: "b" bools, "f" numbers, "O" text; "" where all may be gaps."""
-    distinct = compute.utf8_trim_whitespace(compute.unique(fields).cast(pa.large_string()))
-    gaps = gaps_among_numbers(distinct, missing)
-    parsed = _parsed(distinct.filter(pa.array(~gaps)), padded=False)
-    if gaps.all():
-        return ""
-    return "O" if parsed is None else "b" if parsed.dtype.kind == "b" else "f"
-
-
 def _texts(fields: "pa.Array", gone: np.ndarray) -> pd.Series:
     """Return fields as a Series of text, None where ``gone``, of the type that the installed pandas has for text."""
     if gone.all():

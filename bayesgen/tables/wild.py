@@ -27,32 +27,38 @@ rows of which n_k have class k, has then the probability
 Where it is below .01 the entries are no slips but what a few rows of that class have in common, and say of it: of 1,000
 rows ten, of two classes of 500, and of 100 rows three, of a class of 20.
 
-**Where to look.** Most columns cannot have such entries, which three sums show. Let b be the most entries beyond the
-gap, M the farthest distance from the median, and a <= M/r the nearest on its other side. The mean lies within
-M (1/r + b/n) of the median, so the farthest distance from the mean is D >= M (1 - 1/r - b/n); and the sum of squares
-about the mean is at most that about the median,
+**Where to look.** Most columns cannot have such entries, as their moments and edges show, which a fit has. Let b be
+the most entries beyond the gap, M the farthest distance from the median, and a <= M/r the nearest on its other side.
+The mean lies within M (1/r + b/n) of the median, so the farthest distance from the mean is D >= M (1 - 1/r - b/n); and
+the sum of squares about the mean is at most that about the median,
 
 .. math:: S \le n a^2 + b M^2 \le \frac{D^2 (n / r^2 + b)}{(1 - 1/r - b/n)^2}
+
+**Moments alone** are left of rows that came in pieces. E entries at the distance M from the mean of the n - E others of
+their class, whose scatter is S', move the mean by d = E M/n, and the scatter is
+
+.. math:: S = S' + \frac{E (n - E)}{n} M^2, \qquad \text{so that} \qquad E = \frac{n^2 d^2}{S - S' + n d^2}
+
+Where d is taken from the mean of the other classes, and S' is nothing beside S, this is 1, 2 or 3 but for a twentieth,
+and M is 3 r times the standard deviation of the others, so far do so few entries lie. More, or such as lie apart from
+each other, are so not known.
 """
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
-from bayesgen.core.errors import InputWarning, several, warn
-from bayesgen.tables import arrays
-from bayesgen.tables.columns import over_rows
-from bayesgen.tables.dates import moments
-from bayesgen.tables.schema import Schema
+from bayesgen.core.errors import DataError
+from bayesgen.models.moments import Moments, moments
+from bayesgen.tables.columns import edges_of
 
 _RATIO = 300  # of the distances from the median on both sides of the gap
 _OTHERS = 5  # entries on the near side that differ from the median, at least
 _FEW, _SHARE = 3, 100  # entries beyond the gap, at most: so many, or one in so many rows
 _LOOK = 5000  # rows that the median is learned from
 _CHANCE = 0.01  # that slips fall on rows of one class alone
+_USUAL, _OFF = 3, 0.05  # standard deviations within which others lie; part by which moments miss those of one entry
 
 
 class Wild(NamedTuple):
@@ -64,31 +70,37 @@ class Wild(NamedTuple):
     times: np.ndarray
 
 
-def find(x, codes) -> Wild:
-    """Return the wild entries of numbers (n, D), NaN where missing, of rows with their classes."""
-    nothing = np.empty(0, np.intp)
-    found = [Wild(nothing, nothing, np.empty(0))]
-    for column in _suspects(x) if x.size else ():
+_NOTHING = Wild(np.empty(0, np.intp), np.empty(0, np.intp), np.empty(0))
+
+
+def find(x, codes, sums: Moments | None = None, edges=None) -> Wild:
+    """Return the wild entries of numbers (n, D), NaN where missing, of rows with their classes.
+
+    The moments of the rows by class, without weights, and their ``edges`` (2, D) save passes over them.
+    """
+    found = []
+    for column in _suspects(x, codes, sums, edges_of(x) if edges is None else edges) if x.size else ():
         entries = x[:, column]
         middle = np.nanmedian(entries[:: max(1, len(x) // _LOOK)])
         if not np.isnan(middle):
             found.append(_beyond(entries, codes, column, middle))
-    return Wild(*map(np.concatenate, zip(*found, strict=True)))
+    return Wild(*map(np.concatenate, zip(*found, strict=True))) if found else _NOTHING
 
 
-@np.errstate(over="ignore", invalid="ignore")  # sums beyond float64 make a column one to look at; its fit refuses it
-def _suspects(x) -> np.ndarray:
-    """Return the columns of numbers (n, D) that may have wild entries, by their sums."""
-    n, known, ones = len(x), x, np.ones(len(x))
-    if np.isnan(total := ones @ x).any():
-        n = np.maximum(np.count_nonzero(x == x, 0), 1)
-        known = np.nan_to_num(x, nan=0.0)
-        total = ones @ known
-    squares, mean, few = ones @ (known * known), total / n, max(_FEW, len(x) // _SHARE)
-    farthest = np.fmax(over_rows(np.fmax, x) - mean, mean - over_rows(np.fmin, x))
-    scatter = squares - n * mean**2 - 1e-12 * squares  # at least so much, whatever cancels
+def _suspects(x, codes, sums: Moments | None, edges) -> np.ndarray:
+    """Return the columns of numbers (n, D) that may have wild entries, by their moments and edges."""
+    try:
+        sums = moments(x, codes, int(codes.max()) + 1) if sums is None else sums
+    except DataError:  # squares beyond float64: columns to look at; their fit refuses them
+        return np.arange(x.shape[1])
+    n, few = np.maximum(sums.n.sum(0) - len(sums.n), 1), max(_FEW, len(x) // _SHARE)
+    scatter, mean = (
+        n * sums.pooled.variance,
+        sums.pooled.mean,
+    )  # about the means of the classes: at least so much in all
+    farthest = np.maximum(edges[1] - mean, mean - edges[0])
     near = np.maximum(1 - 1 / _RATIO - few / n, 0.0)
-    return np.flatnonzero(~(scatter * near**2 > farthest**2 * (n / _RATIO**2 + few)))
+    return (~(scatter * near**2 > farthest**2 * (n / _RATIO**2 + few))).nonzero()[0]
 
 
 def _beyond(entries, codes, column, middle) -> Wild:
@@ -97,7 +109,7 @@ def _beyond(entries, codes, column, middle) -> Wild:
     order = np.argsort(away)[: np.count_nonzero(~np.isnan(away))]
     away, size = away[order], np.bincount(codes[order])
     least = np.searchsorted(away, 0.0, side="right") + _OTHERS
-    for first in np.flatnonzero(away[1:] > _RATIO * away[:-1]) + 1:
+    for first in np.flatnonzero(away[1:] / _RATIO > away[:-1]) + 1:
         row = order[first:]
         beyond = np.bincount(codes[row], minlength=len(size))
         half = (2 * beyond >= size)[codes[row]].any()
@@ -112,39 +124,24 @@ def _chance(size, count: int) -> float:
     return sum(math.comb(int(n), count) for n in size) / math.comb(int(size.sum()), count)
 
 
-def warn_of_wild(schema: Schema, blocks, codes, places) -> None:
-    """Warn of wild entries in columns of Gaussians, which learn from them as they are.
+def by_moments(sums: Moments) -> list[tuple[int, int, float, float]]:
+    """Return column, class, value and distance of the entries that moments by class show; see the module."""
+    sums, result = by_column(sums), []
+    for k in range(len(sums.n)):
+        usual = Moments(*(np.delete(v, k, 0) for v in (sums.n, sums.mean, sums.scatter))).sum_groups()
+        n, d = sums.n[k], sums.mean[k] - usual.mean
+        with np.errstate(all="ignore"):  # of classes without a row, and columns without a spread
+            count = n**2 * d**2 / (sums.scatter[k] + n * d**2)
+            few = np.round(count).clip(1, _FEW)
+            distance, spread = n * d / few, np.sqrt(usual.scatter / usual.n)
+            far = (np.abs(count - few) <= _OFF * few) & (np.abs(distance) > _USUAL * _RATIO * spread) & (spread > 0)
+        for j in np.flatnonzero(far & (np.minimum(n, usual.n) >= _OTHERS)):
+            result.append((j, k, usual.mean[j] + distance[j], np.abs(distance[j]) / spread[j]))
+    return result
 
-    ``blocks`` are rows as the schema reads them, ``codes`` (n,) their classes, and ``places`` (n,) where they
-    stand in the table.
-    """
-    for block in arrays.numeric(schema):
-        if not sparse.issparse(x := blocks[block.name]):
-            x = x.reshape(len(codes), -1)
-            tell(find(x, codes), x, block.columns, places, schema.dates)
 
-
-def tell(
-    wild: Wild,
-    x,
-    names: Sequence[str],
-    places,
-    dates: Sequence[str] = (),
-    done: str = "it is learned from as it is, and moves what is said of other rows. Mend it or give NaN",
-    cure: str = "; if it is right, give the logarithm or the ranks of the column",
-) -> None:
-    """Warn of wild entries of numbers x (n, D) of columns ``names``, if there are any: what is ``done`` with them.
-
-    Rows stand at ``places`` (n,) in the user's table; the ``cure`` of an entry that is right is not said of ``dates``.
-    """
-    if not len(wild.row):
-        return
-    entries = [(names[j], x[i, j], int(places[i]), times) for i, j, times in zip(*wild, strict=True)]
-    shown = [str(moments([value])[0])[:10] if name in dates else f"{value:g}" for name, value, _, _ in entries]
-    text = several(
-        f"column {name!r}: value {value} in row {row} is {times:.3g} times as far from the middle as its others"
-        for (name, _, row, times), value in zip(entries, shown, strict=True)
-    )
-    name, value, row, _ = entries[0]
-    cure = "" if name in dates else cure
-    warn(InputWarning(f"{text}: {done}{cure}", column=name, row=row, value=float(value)))
+def by_column(sums: Moments) -> Moments:
+    """Return the moments of each column alone, of those of vectors too."""
+    if not sums.vector:
+        return sums
+    return Moments(np.repeat(sums.n[:, None], sums.mean.shape[1], 1), sums.mean, sums.scatter.diagonal(0, 1, 2))

@@ -47,10 +47,8 @@ NO_ALGEBRA = dict.fromkeys(
     (*(law for law in LAWS if law.__module__ == bayes.__name__), programs.nuts_is_exact),
     "not conjugate: neither posterior nor evidence in closed form",
 )
-_NO_EVIDENCE = dict.fromkeys(
-    (marginalisation.missing_is_marginal, marginalisation.evidence_of_missing_is_marginal),
-    "not conjugate: no predictive",
-)
+_OF_GAPS = (marginalisation.missing_is_marginal, marginalisation.evidence_of_missing_is_marginal)
+_NO_EVIDENCE = dict.fromkeys(_OF_GAPS, "not conjugate: no predictive")
 _NO_PRIOR = {programs.prior_program_is_the_prior: "give log_prior, the log density of the prior by SciPy"}
 
 

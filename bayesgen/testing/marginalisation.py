@@ -68,12 +68,8 @@ def _integrates_out(case, data, density, vectors=True):
 
         scale = density_at(value)
         whole = values(lambda entry, density_at=density_at, scale=scale: density_at(entry) / scale, value)
-        close(
-            whole,
-            density_at(np.nan) / scale,
-            1e-7,
-            f"sum over the entry at {index}, and the density where it is missing",
-        )
+        what = f"sum over the entry at {index}, and the density where it is missing"
+        close(whole, density_at(np.nan) / scale, 1e-7, what)
 
 
 def observed_entries(case, data):

@@ -38,6 +38,9 @@ const coin = {
     return (Math.exp(coin.logDensity({ a, b }, x)) * x * (1 - x) * fraction) / a;
   },
 
+  /** A draw of theta. */
+  draw: ({ a, b }, random) => dirichlet([a / (a + b), b / (a + b)], a + b, random)[0],
+
   /** The theta below which this share of the probability lies, by bisection. */
   quantile(beta, share) {
     let [low, high] = [0, 1];
@@ -186,6 +189,33 @@ const gaussian = {
     const exists = ({ covariance: [xx, xy, yy], share }) => share > 0 && xx * yy - xy * xy > 1e-9 * xx * yy;
     return made.every(exists) ? made : null;
   },
+
+  /**
+   * Student's t of each class with known degrees of freedom at the mode of its posterior, by EM: a row far out of its class
+   * gets a small weight. rows: for each class a list of [x, y]; the prior is that of a full covariance.
+   */
+  student(rows, prior, nu = 4) {
+    const [{ dof, scale }] = prior.parts, N = sum(rows.map((those) => those.length));
+    return rows.map((those) => {
+      let [mean, covariance] = [prior.mean, scale.map((v) => v / (dof + 4 + those.length))];
+      for (let step = 0; step < 2000; step++) {
+        const weights = inverse(covariance), before = [...mean, ...covariance];
+        const u = those.map(([x, y]) => (nu + 2) / (nu + squared(weights, x - mean[0], y - mean[1])));
+        mean = prior.mean.map((m, j) => (prior.kappa * m + sum(those.map((row, i) => u[i] * row[j]))) / (prior.kappa + sum(u)));
+        const about = (i, j) => prior.kappa * (prior.mean[i] - mean[i]) * (prior.mean[j] - mean[j]) +
+          sum(those.map((row, place) => u[place] * (row[i] - mean[i]) * (row[j] - mean[j])));
+        covariance = [about(0, 0), about(0, 1), about(1, 1)].map((v, place) => (v + scale[place]) / (dof + 4 + those.length));
+        if ([...mean, ...covariance].every((v, i) => Math.abs(v - before[i]) < 1e-13)) break;
+      }
+      return { mean, covariance, share: those.length / N };
+    });
+  },
+
+  /** log p(x, class) of Student's t with known parameters; two columns, so its gammas cancel. */
+  logStudent: (known, nu = 4) => known.map(({ mean, covariance, share }) => {
+    const weights = inverse(covariance), level = Math.log(share) - LOG_2PI - 0.5 * logDet(covariance);
+    return (x, y) => level - ((nu + 2) / 2) * Math.log1p(squared(weights, x - mean[0], y - mean[1]) / nu);
+  }),
 
   /** log p(rows, classes): class by class, the gain of its means, and of each variance or covariance. */
   logEvidence(prior, classes, shared) {

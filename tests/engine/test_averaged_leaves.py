@@ -98,8 +98,8 @@ def test_every_member_with_a_density_is_multiplied_by_the_leaves(fitted):
     alone = clone(ONE).fit(X[["age", "sex", "height"]], Y)
     bayes = NaiveBayesClassifier(FEATURES).fit(X[[*FEATURES]], Y)
     leaf = bayes.predict_joint_log_proba(NEW[[*FEATURES]]) - np.log(bayes.posterior_.model.classes.mean)
-    own = fitted.average_.log_density(*_three(fitted.read(NEW)))
-    without = alone.average_.log_density(*alone.read(NEW[["age", "sex", "height"]]).values())
+    own = fitted.average_.log_density(*_three(fitted.fitted_.read(NEW)))
+    without = alone.average_.log_density(*alone.fitted_.read(NEW[["age", "sex", "height"]]).values())
     carries = fitted.average_.roster.carries
     assert carries.sum() == fitted.members_.index(NOTHING) and len(own) == len(without) + 1
     expected = without[: carries.sum()] + leaf
@@ -300,7 +300,7 @@ def test_entries_that_cannot_be_are_named_at_prediction(fitted):
 
 
 def test_a_constant_column_of_logarithms_is_warned_of():
-    with pytest.warns(UserWarning, match=r"columns \['bill'\] hold one value"):
+    with pytest.warns(UserWarning, match=r"columns \['bill'\] are constant"):
         clone(ONE).set_params(features={"bill": "log"}).fit(X.assign(bill=2.0), Y)
 
 

@@ -198,7 +198,7 @@ TABLE = pd.DataFrame(
 
 def test_the_components_of_an_average_are_its_density_and_that_of_rows_with_an_entry():
     classifier = bg.AveragedClassifier(members=["gaussian", "mixture", "category"], features={"c": "poisson"})
-    joint = classifier.fit(TABLE, Y).joint()
+    joint = classifier.fit(TABLE, Y).fitted_.joint()
     rows = joint.read(TABLE.mask(np.random.default_rng(1).random(TABLE.shape) < 0.3)[:12])
     average, x = classifier.average_, rows["numbers"]
 
@@ -221,7 +221,7 @@ def test_the_components_of_an_average_are_its_density_and_that_of_rows_with_an_e
 def test_an_average_reports_along_an_entry_what_it_reports_of_rows_with_it():
     pool = ["gaussian", "category", "softmax"]
     classifier = bg.AveragedClassifier(members=pool, features={"c": "poisson"}, priors=[0.5, 0.3, 0.2]).fit(TABLE, Y)
-    joint = classifier.joint()
+    joint = classifier.fitted_.joint()
     rows = joint.read(TABLE.mask(np.random.default_rng(2).random(TABLE.shape) < 0.3)[:12])
     given, answer = joint.valued().given(rows), replace(classifier.posterior_, weights=joint.heaviest[1])
     np.testing.assert_allclose(

@@ -339,7 +339,7 @@ def test_the_rows_of_a_fit_are_recognised():
         (bg.NaiveBayesClassifier(), gaps),
         (bg.GaussianDiscriminantClassifier(inference="map"), numbers),
     ):
-        density = classifier.fit(rows, y).joint()
+        density = classifier.fit(rows, y).fitted_.joint()
         codes = np.unique(y, return_inverse=True)[1]
         assert density.knows(density.read(rows), codes)
         assert not density.knows(density.read(rows), codes[::-1])

@@ -261,8 +261,8 @@ def test_student_t_of_a_great_many_rows():
 )
 def test_what_a_file_says_of_rows_fits_the_columns(change, message):
     model = LinearRegressor().fit(*near(1.0))
-    model.check_parts()
+    LinearRegressor.fitted_.check(model)
     model.statistics_ = replace(model.statistics_, **change)
-    refuses(model.check_parts, message)
+    refuses(lambda: LinearRegressor.fitted_.check(model), message)
     model.statistics_ = Moments(np.array(1.0), np.zeros(4), np.zeros((4, 4)))
-    refuses(model.check_parts, "statistics_ are Moments")
+    refuses(lambda: LinearRegressor.fitted_.check(model), "statistics_ are Moments")

@@ -26,7 +26,7 @@ def fitted():
 
 def test_a_gap_in_a_leaf_drops_out(fitted):
     gone = NEW.assign(visits=np.nan, bill=np.nan, wait=np.nan)
-    rows = fitted.read(gone)
+    rows = fitted.fitted_.read(gone)
     np.testing.assert_array_equal(
         fitted.average_.log_density(*_three(rows)), fitted.average_.log_density(rows["numbers"], rows["categories"])
     )
@@ -102,7 +102,7 @@ def test_draws_of_probabilities_average_to_the_probability(fitted):
     only = replace(
         few, weights=np.eye(len(few.weights))[few.members.index(NOTHING) - 1], exponents=np.ones(len(few.weights))
     )
-    drawn = np.concatenate([own for own, _ in only.label_draws(fitted.read(NEW), 2000, 100, 0)], axis=2)
+    drawn = np.concatenate([own for own, _ in only.label_draws(fitted.fitted_.read(NEW), 2000, 100, 0)], axis=2)
     density = np.exp(drawn)  # p(t | x, θ) of the leaves alone
     alone = NaiveBayesClassifier(FEATURES, random_state=0).fit(X[[*FEATURES]], Y)
     expected = alone.predict_proba_draws(NEW[[*FEATURES]], 2000)
@@ -136,7 +136,7 @@ def test_the_value_of_a_count_is_its_mutual_information(fitted):
 def test_a_leaf_that_cannot_answer_says_so_by_its_column(fitted):
     hole = NEW.assign(wait=np.nan)
     for ask in (inspection.impute, inspection.next_measurement):
-        with pytest.raises(NoClosedForm, match=r"columns \['wait'\]: Waiting does not say .* write student\(\)"):
+        with pytest.raises(NoClosedForm, match=r"columns \['wait'\]: Waiting does not say .* write predicted"):
             ask(fitted, hole)
 
 

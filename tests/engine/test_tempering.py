@@ -22,7 +22,7 @@ def pieces_of(classifier, rows):
     """Log class prior and log p(x | k) of rows."""
     posterior = classifier.posterior_
     prior = posterior.log_predictive(classifier.schema_.nothing())
-    return prior, posterior.log_predictive(classifier.schema_.read(classifier.table(rows, reset=False))) - prior
+    return prior, posterior.log_predictive(classifier.schema_.read(classifier.fitted_.table(rows))) - prior
 
 
 def test_the_exponent_is_that_of_refits_without_each_row():

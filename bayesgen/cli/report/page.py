@@ -54,7 +54,7 @@ def write(out, folder: Path, account: Account, whole) -> None:
             raise ValueError(f"{account.by_class.name} has no posterior of one model")
         contents["posterior.nc"] = bytes(whole.to_arviz().to_netcdf(engine="h5netcdf"))
     except ImportError:
-        say(out, 'posterior.nc is left out: it needs h5netcdf: pip install "bayesgen[netcdf]"')
+        pass  # who wants draws as a file installs h5netcdf, as the help of --output says
     except ValueError as error:
         say(out, f"posterior.nc is left out: {error}")
     disk.write_together({folder / name: contents.get(name) for name in FILES})
@@ -83,10 +83,8 @@ def page(account: Account, drawn: Mapping[str, Picture]) -> str:
     result, models, prepared = account.result, account.models, account.prepared
     model, shown = words.MODELS[account.model], {name: _figure(picture) for name, picture in drawn.items()}
     first, *lines = words.of_table(account.read, account.target, prepared, account.schema)
-    parts = [
-        *section("In short", *(tag("p", text) for text in _in_short(account))),
-        *section("The data", tag("p", f"{first}."), bullets(lines)),
-    ]
+    parts = section("In short", *(tag("p", text) for text in _in_short(account)))
+    parts += section("The data", tag("p", f"{first}."), bullets(lines))
     if models is not None:
         table = tabled("model", words.model_cells(models))
         parts += section("Models", table, bullets(words.of_models(models)), shown["models"])
@@ -159,10 +157,8 @@ def _in_short(account: Account) -> list[str]:
         )
     else:
         names = [name for name in result.probability if result.learned(name).any()]
-        losses = [f"{result.scores(name).log_loss:.3f} ({name})" for name in names]
-        said.append(
-            f"The log loss of {words.MODELS[account.model]} on rows that it had not seen is {', '.join(losses)} a row."
-        )
+        losses = ", ".join(f"{result.scores(name).log_loss:.3f} ({name})" for name in names)
+        said.append(f"The log loss of {words.MODELS[account.model]} on rows that it had not seen is {losses} a row.")
     said.extend(words.of_columns(account.worth))
     return said
 
@@ -190,10 +186,9 @@ def _citation() -> str:
     """Return the citation of CITATION.cff, plainly and for BibTeX."""
     about = metadata.metadata("bayesgen")
     author, title, version = about["Author"], f"bayesgen: {about['Summary']}", about["Version"]
-    entry = (
-        f"@software{{bayesgen,\n  author = {{{{{author}}}}},\n  title = {{{{{title}}}}},\n  version = {{{version}}}\n}}"
-    )
-    return f"{author}. {title}. Version {version}.\n\n{entry}"
+    fields = [f"author = {{{{{author}}}}}", f"title = {{{{{title}}}}}", f"version = {{{version}}}"]
+    entry = ",\n  ".join(["@software{bayesgen", *fields])
+    return f"{author}. {title}. Version {version}.\n\n{entry}\n}}"
 
 
 def _versions() -> str:

@@ -37,10 +37,8 @@ class Picture:
 def pictures(account) -> dict[str, Picture]:
     """Draw the pictures of an account, by name: of what predicts best, of inferences; of models, columns and times."""
     result, models, worth = account.result, account.models, account.worth.frame
-    found = {
-        "probabilities": _probabilities(result),
-        "calibration": _calibration(account.source, account.by_class.name),
-    }
+    calibration = _calibration(account.source, account.by_class.name)
+    found = {"probabilities": _probabilities(result), "calibration": calibration}
     if models is not None:
         found["models"] = _models(models)
     if len(worth):

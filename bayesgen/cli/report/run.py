@@ -78,12 +78,8 @@ class ByClass:
 
     def score_cells(self) -> dict[str, dict[str, str]]:
         """Return the scores by class and heading."""
-        headings = {
-            "base rate": "base\nrate",
-            "sensitivity": "sensi-\ntivity",
-            "precision": "preci-\nsion",
-            "ROC-AUC": "ROC-\nAUC",
-        }
+        headings = {"base rate": "base\nrate", "sensitivity": "sensi-\ntivity"}
+        headings |= {"precision": "preci-\nsion", "ROC-AUC": "ROC-\nAUC"}
         return {
             label: {"rows": f"{row['rows']:.0f}"} | {shown: _number(row[name]) for name, shown in headings.items()}
             for label, row in self.scores.to_dict(orient="index").items()
@@ -91,10 +87,8 @@ class ByClass:
 
     def action_cells(self) -> dict[str, dict[str, str]]:
         """Return the rows of each class by action."""
-        return {
-            str(label): {str(action): f"{n:.10g}" for action, n in row.items()}
-            for label, row in self.actions.iterrows()
-        }
+        rows = self.actions.to_dict(orient="index")
+        return {str(label): {str(action): f"{n:.10g}" for action, n in row.items()} for label, row in rows.items()}
 
     def sentence(self) -> str:
         """Tell what the actions cost."""
@@ -222,8 +216,8 @@ class Account:
                 "target": self.target,
                 "classes": self.prepared.sizes,
                 "columns": columns,
-                "notes": [*self.prepared.suspicions, *self.read.notes, *self.prepared.notes],
-                "suspicions": [*self.prepared.suspicions],
+                "notes": [*map(in_options, (*self.prepared.suspicions, *self.read.notes, *self.prepared.notes))],
+                "suspicions": [*map(in_options, self.prepared.suspicions)],
             },
             "folds": self.result.folds,
             "seed": self.seed,

@@ -54,7 +54,7 @@ def tell_table(out: Console, read, target, prepared, schema) -> None:
 def tell_reading(out: Console, read, columns) -> None:
     """Print the notes on a later file, and the missing values in some columns, counted by spelling."""
     for note in read.notes:
-        say(out, note, indent=2)
+        say(out, words.in_options(note), indent=2)
     spelled = [word for column in columns for word in read.gaps[column]]
     if spelled:
         say(out, f"{counted(len(spelled), 'missing value')}: {counts_of(spelled)}", indent=2)
@@ -94,15 +94,12 @@ def tell_evidence(out: Console, told, row: int, cure: str = "") -> None:
 
 
 def tell(out: Console, first: str, rows: dict[str, dict[str, str]], lines: Iterable[str] = (), title: str = "") -> None:
-    """Print rows of values by heading, with ``first`` above their names, a title above and lines below them."""
+    """Print rows of values by heading, with ``first`` above their names, a title above and lines below them.
+
+    Values stand side by side where the terminal is wide enough, else below each other.
+    """
     if title:
         say(out, title)
-    _print_rows(out, first, rows)
-    fold(out, lines)
-
-
-def _print_rows(out: Console, first: str, rows: dict[str, dict[str, str]]) -> None:
-    """Print rows side by side where the terminal is wide enough, else below each other."""
     headings = [visible(heading) for heading in next(iter(rows.values()))]
     for between in (" ", "\n"):  # words of names below each other where the table is too wide
         table = Table(first, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
@@ -112,9 +109,11 @@ def _print_rows(out: Console, first: str, rows: dict[str, dict[str, str]]) -> No
             table.add_row(Text(visible(name).replace(" ", between)), *(Text(visible(t)) for t in values.values()))
         if out.measure(table, options=out.options.update(width=1000)).maximum <= out.width:
             out.print(table)
-            return
-    widest = max(map(len, headings))
-    for name, values in rows.items():
-        say(out, name)
-        for heading, value in zip(headings, values.values(), strict=True):
-            say(out, f"{heading.replace(chr(10), ' '):<{widest}} {value}", indent=2)
+            break
+    else:
+        widest = max(map(len, headings))
+        for name, values in rows.items():
+            say(out, name)
+            for heading, value in zip(headings, values.values(), strict=True):
+                say(out, f"{heading.replace(chr(10), ' '):<{widest}} {value}", indent=2)
+    fold(out, lines)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesgen.comparison import impossible_row, over_time
 from bayesgen.comparison.results import scores_of
-from bayesgen.core.errors import Argument, Informed, counted, named, quoted, several
+from bayesgen.core.errors import Argument, Informed, Note, counted, named, quoted, several
 from bayesgen.inspection.probabilities import FEWEST
 from bayesgen.tables.dates import as_text
 from bayesgen.tables.shares import stacked
@@ -35,6 +35,7 @@ _OPTIONS: dict[str, str | dict] = {  # arguments of the library that are no opti
     "label_weight": "",
     "loss": "--loss",
     "schema": "learn from the rows of both at once: `bayesgen fit` takes a folder or a pattern of files",
+    "units": "--unit",
     "shared": {True: "a shared covariance"},
     "unseen": {"error": "`bayesgen predict --unseen error`"},  # no option of the commands that take one row, or draw
     "y": "the column of classes",
@@ -42,20 +43,29 @@ _OPTIONS: dict[str, str | dict] = {  # arguments of the library that are no opti
 
 
 def in_options(message: BaseException | str) -> str:
-    """Return the text of an error or warning, with the arguments that it advises as options of the command line."""
-    parts = message.parts if isinstance(message, Informed) else [str(message)]
+    """Return the text of an error, warning or note, with the arguments that it advises as options of the commands."""
+    parts = message.parts if isinstance(message, Informed | Note) else [str(message)]
     if isinstance(message, OSError) and message.filename:
         parts = [f"{message.filename}: {str(message.strerror).lower()}"]
-    return " ".join("".join(_option(part) if isinstance(part, Argument) else part for part in parts).split())
+    text = "".join(_option(part) if isinstance(part, Argument) else part for part in parts)
+    return text if isinstance(message, Note) else " ".join(text.split())
 
 
 def _option(argument: Argument) -> str:
-    if argument.name == "units":
-        return " ".join(f"--unit {shlex.quote(f'{column}={unit}')}" for column, unit in argument.value.items())
-    known = _OPTIONS.get(argument.name)
-    if known is None:
-        return f"--{argument.name} {argument.value}"
-    return known.format(value=quoted(argument.value)) if isinstance(known, str) else known[argument.value]
+    name, value = argument.name, argument.value
+    if name == "units" and value:
+        return " ".join(f"--unit {shlex.quote(f'{column}={unit}')}" for column, unit in value.items())
+    if name == "bernoulli" and value:
+        columns = [value] if isinstance(value, str) else value
+        apart = any(column != column.strip() or "," in column for column in columns)
+        return " ".join(f"--{name} {shlex.quote(one)}" for one in (columns if apart else [",".join(columns)]))
+    if (known := _OPTIONS.get(name)) is not None:
+        return known.format(value=quoted(value)) if isinstance(known, str) else known[value]
+    if value is None or value is True:
+        return f"--{name}"
+    if name in ("sep", "decimal", "thousands", "missing", "sheet"):  # whose values stand in quotes
+        value = "tab" if value == "\t" else repr(",".join(value) if isinstance(value, list) else value)
+    return f"--{name} {value}"
 
 
 def of_table(read, target, prepared, schema) -> list[str]:
@@ -70,7 +80,7 @@ def of_table(read, target, prepared, schema) -> list[str]:
     for family, columns in families(schema).items():
         levels = (quoted(c) + (f" ({named(categories)})" if categories else "") for c, categories in columns)
         lines.append(f"{family}: {several(levels)}")
-    return [*lines, *read.notes, *prepared.notes, *record(prepared.suspicions)]
+    return [*lines, *map(in_options, (*read.notes, *prepared.notes, *record(prepared.suspicions)))]
 
 
 def families(schema) -> dict[str, list]:
