@@ -137,8 +137,8 @@ def test_the_structure_says_what_it_takes(structure):
 
 
 def test_the_family_in_an_average(monkeypatch, tmp_path):
-    family = made("family").BinsMember
-    monkeypatch.setattr(families, "FAMILIES", [*families.FAMILIES, family])
+    recipe = made("family")
+    monkeypatch.setattr(families, "FAMILIES", [*families.FAMILIES, recipe.BinsMember])
     X = np.random.default_rng(3).random((400, 2))
     y = (5 * X[:, 0]).astype(int) % 2  # five stripes, which no Gaussian sees
     X[5, 1] = np.nan
@@ -152,7 +152,7 @@ def test_the_family_in_an_average(monkeypatch, tmp_path):
     assert classifier.predict_proba_interval(gap).shape == (4, 2, 2)
     assert classifier.explain(gap).sizes["term"] == 4
     classifier.save(tmp_path / "model.safetensors")
-    again = bg.load(tmp_path / "model.safetensors", [family])
+    again = bg.load(tmp_path / "model.safetensors", [recipe.BinsMember, recipe.BinsMembers])
     np.testing.assert_array_equal(again.predict_proba(X), classifier.predict_proba(X))
 
 

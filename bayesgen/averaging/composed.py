@@ -125,6 +125,15 @@ class ComposedMembers(FittedMembers):
                 result[wanted >= 0] += fitted.log_density(x, c, places_used)[turn]
         return result
 
+    def log_density_later(self, x, c, write, together):
+        made = self.made(x, c)
+        for fitted, places in self._parts:
+
+            def of_composed(density, rows, places=places):
+                write(np.where((places >= 0)[:, None, None], density[places], 0.0), rows)
+
+            fitted.log_density_later(*made, of_composed, together)
+
     @functools.cached_property
     def _parts(self) -> list[tuple[FittedMembers, np.ndarray]]:
         """The fits of each kind, with the place there of the part of each composed member, or -1 if it has none."""

@@ -32,7 +32,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_softmax
-from threadpoolctl import threadpool_limits
 
 from bayesgen.averaging.directions import Directions
 from bayesgen.averaging.member import FittedMembers, Member, Written
@@ -40,11 +39,12 @@ from bayesgen.averaging.member_rows import Rows, log_frequencies, numbered, with
 from bayesgen.averaging.view import WIDE
 from bayesgen.core.shapes import require_fit, shaped
 from bayesgen.numerics.content_order import Order
-from bayesgen.numerics.trees import Ranks, Trees
+from bayesgen.numerics.pieces import one_openmp_thread
+from bayesgen.numerics.trees import Ranks, Trees, grown_tree
 
 _GROWN = 100, 200  # trees of a forest, fewest and most
 _DRAWN = 5e3  # rows drawn by all trees, times the square root of the rows: half a second of 1,000, 15 s of 100,000
-_BYTES = 4e7  # of all trees of a forest in a file
+_BYTES, _NODE = 4e7, 21  # of all trees of a forest in a file, and of a node; a leaf has 4 of each class
 
 
 def together(x, c, levels) -> np.ndarray:
@@ -57,7 +57,7 @@ def together(x, c, levels) -> np.ndarray:
 
 def width(dim: int, levels) -> int:
     """Return the number of columns of the matrix of `together`."""
-    return int(_widths(dim, levels).sum())
+    return dim + sum(len(_indicated(count)) for count in levels)
 
 
 def in_order(order: Order) -> tuple[np.ndarray, np.ndarray]:
@@ -69,11 +69,6 @@ def in_order(order: Order) -> tuple[np.ndarray, np.ndarray]:
     first = np.cumsum([0, *map(len, places)])
     columns = np.concatenate([first[j] + np.argsort(places[j]) for j in order.columns])
     return columns, np.concatenate([np.full(len(places[j]), turned[j]) for j in order.columns])
-
-
-def _widths(dim: int, levels) -> np.ndarray:
-    """Return how many columns of the matrix stand for each number and category, (D + F,)."""
-    return np.array([1] * dim + [len(_indicated(count)) for count in levels], int)
 
 
 def _indicated(count: int) -> range:
@@ -159,9 +154,6 @@ class ForestMembers(FittedMembers):
 
 def grown(rows: Rows, seed):
     """Return a forest grown on rows, and which of them each tree drew, (T, n)."""
-    import sklearn
-    from sklearn.tree import DecisionTreeRegressor
-
     rng, classes, levels = np.random.default_rng(seed), rows.classes, np.asarray(rows.levels, int)
     ranks = Ranks(together(rows.x, rows.c, levels))
     log_prior = log_frequencies(rows.codes, rows.weight, classes)
@@ -173,7 +165,7 @@ def grown(rows: Rows, seed):
     places = [np.flatnonzero(codes == k) for k in np.argsort(rows.order.classes)]
     order, turned = in_order(rows.order)
     seen = ranks.turned(order, turned)
-    gaps, member = bool(np.isnan(seen).any()), np.eye(classes)[rows.codes]
+    member, features = np.eye(classes)[rows.codes], max(1, int(seen.shape[1] ** 0.5))
     while len(trees) < most and size < _BYTES:
         times = np.zeros(len(codes))
         for members in places:
@@ -185,16 +177,12 @@ def grown(rows: Rows, seed):
         grown_on = np.flatnonzero(times)
         if not len(grown_on):
             grown_on, times = np.arange(len(rows)), np.ones(len(rows))
-        # The squares about the means of indicators of the classes are Gini's impurity. Of few rows a classifier's
-        # checks of labels, and the checks of parameters, would take longer than the tree.
-        tree = DecisionTreeRegressor(max_features="sqrt", random_state=int(rng.integers(1 << 31)))
-        with sklearn.config_context(skip_parameter_validation=True):
-            tree.fit(seen[grown_on], member[grown_on], times[grown_on] * rows.weight[grown_on], check_input=gaps)
-        shares = tree.tree_.value[:, :, 0].astype(np.float32)
-        trees.append(Trees.of(tree.tree_, shares, ranks, order, turned))
+        drawn_now = seen[grown_on], member[grown_on], times[grown_on] * rows.weight[grown_on]
+        trees.append(grown_tree(*drawn_now, features, int(rng.integers(1 << 31))))
         drawn.append(times > 0)
-        size += trees[-1].nbytes
-    return ForestMembers(Trees.joined(trees), levels, log_prior, len(rows)), np.array(drawn)
+        size += _NODE * (trees[-1].node_count // 2) + 4 * classes * (trees[-1].node_count // 2 + 1)
+    shares = np.concatenate([tree.value[:, :, 0] for tree in trees]).astype(np.float32)
+    return ForestMembers(Trees.of(trees, shares, ranks, order, turned), levels, log_prior, len(rows)), np.array(drawn)
 
 
 _FEWEST, _ENOUGH = 100, 1000  # rows: from the first on trees of little capacity, from the second on of much
@@ -296,13 +284,12 @@ class BoostedMembers(FittedMembers):
                 "categorical_features": np.arange(sets.sum()) if sets.any() else None,
             }
             model: Any = HistGradientBoostingClassifier(**settings, random_state=0)
-            with threadpool_limits(1, user_api="openmp"):  # more threads cost more than they gain in trees this small
+            with one_openmp_thread():  # more threads cost more than they gain in trees this small
                 model.fit(binned[:, seen], rows.codes, None if (rows.weight == 1).all() else rows.weight)
             start = np.full(rows.classes, -np.inf)
             start[present], start[scored] = 0.0, model._baseline_prediction.ravel()
             start = np.maximum(start, start[present].min() - _ABSENT)
-            grown = (tree for both in model._predictors for tree in both)
-            trees.append(Trees.joined([_arrays(tree, seen, levels, edges, sign) for tree in grown]))
+            trees.append(_arrays([tree for both in model._predictors for tree in both], seen, levels, edges, sign))
         return cls(members, tuple(trees), sums, np.tile(scored, rounds), start, log_prior, len(rows))
 
     @property
@@ -350,47 +337,49 @@ def _bins(column, edges) -> np.ndarray:
     return np.where(np.isnan(column), np.nan, np.searchsorted(edges, column))
 
 
-def _arrays(tree, order, levels, edges, sign) -> Trees:
-    """Return a tree of scikit-learn's, a TreePredictor, as one that splits by thresholds alone.
+def _arrays(trees, order, levels, edges, sign) -> Trees:
+    """Return trees of scikit-learn's, each a TreePredictor, as trees that split by thresholds alone.
 
     A node that sends a set of levels left becomes a chain of nodes, one for each run of levels on the same side: chains
-    of one node share their subtrees. It saw columns in an ``order`` (P,), those with a ``sign`` of -1 turned; of each
+    of one node share their subtrees. They saw columns in an ``order`` (P,), those with a ``sign`` of -1 turned; of each
     column ``levels`` are those of its categories, as scikit-learn numbers them, and ``edges`` those of its bins.
     """
-    nodes, sets = tree.nodes, tree.raw_left_cat_bitsets
-    chains = {}
-    for i in np.flatnonzero(nodes["is_leaf"] == 0):
-        gap, seen = 1 - int(nodes["missing_go_to_left"][i]), levels[order[nodes["feature_idx"][i]]]
-        if not nodes["is_categorical"][i]:
-            j, cut = order[nodes["feature_idx"][i]], nodes["num_threshold"][i]
-            end = edges[j][int(cut)] if cut < len(edges[j]) else _LARGEST  # the largest: gaps from all numbers
-            turned = int(sign[j] < 0)  # -x <= t is not x <= the next below -t
-            chains[i] = [(max(math.nextafter(-end, -math.inf), -_LARGEST) if turned else end, turned)], gap
-            continue
-        code = np.arange(len(seen))
-        goes_left = sets[nodes["bitset_idx"][i]][code // 32] >> (code % 32) & 1
-        side = np.full(seen.max() + 1, gap)  # a level that was not there goes with the gaps
-        side[seen] = 1 - goes_left
-        ends = np.flatnonzero(np.diff(side))
-        chains[i] = [(end + 0.5, side[end]) for end in ends] or [(seen.max(), side[0])], gap
-    leaves = np.flatnonzero(nodes["is_leaf"])
-    place: dict[Any, int] = {i: -1 - number for number, i in enumerate(leaves)}
-    first = np.cumsum([0, *(len(chain) for chain, _ in chains.values())])
-    place |= {i: int(node) for i, node in zip(chains, first, strict=False)}
-    column, threshold, gaps, child = [], [], [], []
-    for i, (chain, gap) in chains.items():
-        target = place[nodes["left"][i]], place[nodes["right"][i]]
-        for turn, (end, side) in enumerate(chain, 1):
-            last = target[1 - side] if turn == len(chain) else place[i] + turn
-            column.append(order[nodes["feature_idx"][i]])
-            threshold.append(end)
-            gaps.append(int(side != gap))
-            child.append((target[side], last))
+    root, column, threshold, gaps, child, leaf = ([] for _ in range(6))
+    for tree in trees:
+        nodes, sets, chains = tree.nodes, tree.raw_left_cat_bitsets, {}
+        for i in np.flatnonzero(nodes["is_leaf"] == 0):
+            gap, j = 1 - int(nodes["missing_go_to_left"][i]), order[nodes["feature_idx"][i]]
+            if not nodes["is_categorical"][i]:
+                cut = nodes["num_threshold"][i]
+                end = edges[j][int(cut)] if cut < len(edges[j]) else _LARGEST  # the largest: gaps from all numbers
+                turned = int(sign[j] < 0)  # -x <= t is not x <= the next below -t
+                chains[i] = [(max(math.nextafter(-end, -math.inf), -_LARGEST) if turned else end, turned)], gap
+                continue
+            seen, code = levels[j], np.arange(len(levels[j]))
+            goes_left = sets[nodes["bitset_idx"][i]][code // 32] >> (code % 32) & 1
+            side = np.full(seen.max() + 1, gap)  # a level that was not there goes with the gaps
+            side[seen] = 1 - goes_left
+            ends = np.flatnonzero(np.diff(side))
+            chains[i] = [(end + 0.5, side[end]) for end in ends] or [(seen.max(), side[0])], gap
+        leaves = np.flatnonzero(nodes["is_leaf"])
+        place: dict[Any, int] = {i: -1 - number for number, i in enumerate(leaves, len(leaf))}
+        first = len(column) + np.cumsum([0, *(len(chain) for chain, _ in chains.values())])
+        place |= {i: int(node) for i, node in zip(chains, first, strict=False)}
+        for i, (chain, gap) in chains.items():
+            target = place[nodes["left"][i]], place[nodes["right"][i]]
+            for turn, (end, side) in enumerate(chain, 1):
+                last = target[1 - side] if turn == len(chain) else place[i] + turn
+                column.append(order[nodes["feature_idx"][i]])
+                threshold.append(end)
+                gaps.append(int(side != gap))
+                child.append((target[side], last))
+        root.append(place[0])
+        leaf.extend(nodes["value"][leaves])
     return Trees(
-        np.array([place[0]], np.int32),
+        np.array(root, np.int32),
         np.array(column, np.int32),
         np.array(threshold, float),
         np.array(gaps, np.int8),
         np.array(child, np.int32).reshape(-1, 2),
-        nodes["value"][leaves, None],
+        np.array(leaf, float)[:, None],
     )

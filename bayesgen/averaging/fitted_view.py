@@ -15,10 +15,11 @@ import numpy as np
 
 from bayesgen.averaging.densities import MATRICES
 from bayesgen.averaging.engines import Engines
-from bayesgen.averaging.member import NUMBERS, FittedFactors, Written, bent_entries
+from bayesgen.averaging.member import NUMBERS, FittedFactors, Written, adding, bent_entries
 from bayesgen.averaging.member_rows import HeldOut, Rows
 from bayesgen.averaging.students import (
     Reference,
+    Together,
     by_column,
     log_density,
     log_density_far,
@@ -38,6 +39,7 @@ from bayesgen.posterior.leaf_factor import LeafFactor
 _CELLS = 1 << 21  # densities worked on at a time
 _SETTLED = 50  # times the columns: rows of all groups together beyond which priors keep the row that is left out
 _LARGE = 4000  # times the columns: weight of a group whose rows are not left out
+_FEW = 1 << 14  # entries of rows under all groups up to which those of several folds are worked out together
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +251,13 @@ class FittedView(FittedFactors):
             remaining = np.concatenate(others)
 
     def loo_log_density(self, held: HeldOut) -> np.ndarray:
-        """Return log p(x_i | k) of rows held out, each without the rows that leave with it, (M, n, K).
+        result, together = np.zeros((len(self.members), len(held), self.view.classes)), Together()
+        self.leave_out(held, adding(result, np.arange(len(held))), together)
+        together.finish()
+        return result
+
+    def leave_out(self, held, write, together):
+        """Hand over log p(x_i | k) of rows held out, each without the rows that leave with it.
 
         Without one row, the log density of that row in its own group of n_g rows falls by about D/2n_g. Where what
         leaves moves it by less than 1/2000, it stays in: one factorisation then serves all such rows. Where a row is
@@ -260,11 +268,16 @@ class FittedView(FittedFactors):
         group = self.view.assign(gone, held.gone.codes)
         weight = held.sums(held.gone.weight[:, None] * (group[:, None] == np.arange(len(self.view.owner))))
         large = (self.n >= _LARGE * y.shape[1] * weight).all(1)[held.without]
-        result = np.empty((len(self.members), len(y), self.view.classes))
+        others, used, statistics = np.flatnonzero(~large), np.arange(len(self.members)), self.statistics
         if large.any():
             seen_large = None if seen is None or seen[large].all() else seen[large]
-            result[:, large] = self.of_bent(y[large], seen_large, np.arange(len(self.members)))
-        others, used, statistics = np.flatnonzero(~large), np.arange(len(self.members)), self.statistics
+            write(self.of_bent(y[large], seen_large, used), np.flatnonzero(large))
+
+        def put(density, n, rows, places):
+            result = np.zeros((len(self.members), len(rows), self.view.classes))
+            result[places] = self._mixed_without(density, n)
+            write(result, rows)
+
         many = self.n.sum() >= _SETTLED * y.shape[1] * weight.sum(1).max(initial=0)
         if held.single and seen is None and many and not self.view.by_column:
             used, statistics = np.flatnonzero([member.diagonal for member in self.members]), by_column(statistics)
@@ -273,7 +286,7 @@ class FittedView(FittedFactors):
                 if alike and len(others):
                     leaving = group[others], held.gone.weight[others]
                     density = log_density_without([self.posterior(m) for m in alike], y[others], *leaving)
-                    result[np.ix_(np.array(alike), others)] = self._mixed_without(density, self.n - weight[others])
+                    put(density, self.n - weight[others], others, alike)
         members, size = [self.members[m] for m in used], np.bincount(held.without[others])
         departures = np.flatnonzero(size) if members else np.empty(0, np.intp)
         departures = departures[np.argsort(size[departures], kind="stable")]  # those of as many rows stand together
@@ -289,16 +302,28 @@ class FittedView(FittedFactors):
             lacked = None if held.single or missing is None else missing.take(gone_now)
             leaves = self.view.sum_departures(chosen, gone[gone_now], lacked, group[gone_now])
             leaves = leaves if statistics.vector else by_column(leaves)
-            reference, departure = Reference.without(statistics, leaves, others_of), None
-            if not held.single:
-                if seen is None:
-                    departure = chosen.without
-                else:
-                    reference = reference.take(chosen.without)
-            density = log_density(members, reference, y[predicted], taken(seen, predicted), departure)
-            n = reference.n if departure is None else reference.n[departure]
-            result[np.ix_(used, predicted)] = self._mixed_without(density, n)
-        return result
+            reference = Reference.without(statistics, leaves, others_of)
+            write_now = functools.partial(put, rows=predicted, places=used)
+            if seen is None:
+                together.add(members, reference, y[predicted], chosen.without, write_now)
+            else:
+                reference = reference.take(chosen.without)
+                write_now(log_density(members, reference, y[predicted], seen[predicted]), reference.n)
+
+    def log_density_later(self, x, c, write, together):
+        """Let complete rows wait, if they are few: they then need no posteriors of their own."""
+        y, seen, far = read = self.read(x)
+        if seen is not None or len(far) or y.size * len(self.n) > _FEW:
+            write(self.of_read(read, x, c, np.arange(len(self.members))), slice(None))
+        else:
+            every = np.zeros(len(x), np.intp)
+            together.add(
+                self.members,
+                self.reference,
+                y,
+                every,
+                lambda density, n: write(self.mix(density, self.log_share, 2), slice(None)),
+            )
 
     def _mixed_without(self, density, n) -> np.ndarray:
         """Return log densities of classes (m, n, K) from those of groups that have weights (n, G)."""

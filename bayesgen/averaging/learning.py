@@ -23,10 +23,12 @@ import numpy as np
 from scipy.stats import chi2
 
 from bayesgen.averaging.average import Average, Roster
+from bayesgen.averaging.families import worthwhile
 from bayesgen.averaging.leaves import ColumnModels
-from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMembers, Member, Setting, name_of
+from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMembers, Member, Setting, adding, name_of
 from bayesgen.averaging.member_rows import HeldOut, Rows, weighted_back
 from bayesgen.averaging.outside import Given
+from bayesgen.averaging.students import Together
 from bayesgen.averaging.view import Training
 from bayesgen.averaging.weights import PRIORS, LeftOut, by_evidence, by_stacking, prior_mass
 from bayesgen.numerics import folds
@@ -177,7 +179,7 @@ def propose(sample: Rows, families: Sequence[type[Member]], setting: Setting) ->
     if not sample.x.shape[1] + len(sample.levels):
         return []  # no column is left to the members: the class prior, or the leaves, say all
     classify = not setting.evidence and sample.classes > 1  # members that are no densities
-    wanted = [family for family in families if family.blocks or classify]
+    wanted = [family for family in worthwhile(families, sample) if family.blocks or classify]
     every = (Proposal(family, family.propose(sample, setting)) for family in wanted)
     return [proposal for proposal in every if proposal.groups]
 
@@ -279,29 +281,30 @@ def leave_out(fits: Sequence[Fit], split: Split, whole: Training, tell) -> list[
     """Return the fits with the log densities of the rows held out, which leave the sums; views leave out a fold."""
     shape = len(split.held), split.held.data.classes
     summed = [
-        replace(fit, density=[np.empty((len(fitted.members), *shape)) for fitted in fit.parts])
+        replace(fit, density=[np.zeros((len(fitted.members), *shape)) for fitted in fit.parts])
         for fit in fits
         if fit.density is None
     ]
-    views = [fit for fit in summed if fit.proposal.family.folds]
+    views, together = [fit for fit in summed if fit.proposal.family.folds], Together()
     for predicted, others, seed in split.folds() if views else ():
         next(tell)
         training = whole.on(others, seed)
         for fit in views:
             family, groups = fit.proposal
             again = family.fit(groups, training) if len(others) < len(split.sample) else fit.parts
-            _write_left_out(fit, split, predicted, again)
+            _write_left_out(fit, split, predicted, again, together)
     for fit in summed:
         if not fit.proposal.family.folds:
-            _write_left_out(fit, split, np.ones(len(split.held), bool), fit.parts)
+            _write_left_out(fit, split, np.ones(len(split.held), bool), fit.parts, together)
+    together.finish()
     return summed + [fit for fit in fits if fit.density is not None]
 
 
-def _write_left_out(fit: Fit, split: Split, predicted, parts) -> None:
+def _write_left_out(fit: Fit, split: Split, predicted, parts, together: Together) -> None:
     """Write the log densities of some rows held out into those of a fit."""
     held = split.leaving(fit.proposal.family).take(predicted)
     for fitted, density in zip(parts, fit.density or (), strict=True):
-        density[:, predicted] = fitted.loo_log_density(held)
+        fitted.leave_out(held, adding(density, np.flatnonzero(predicted)), together)
 
 
 # -- stage 5: weigh ----------------------------------------------------------------------------------------------------

@@ -8,14 +8,15 @@ columns, and nothing of the columns: no question about rows asks them.
 
 import abc
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from bayesgen.averaging.member_rows import HeldOut, Rows, numbered, without_entries
+from bayesgen.averaging.member_rows import HeldOut, Rows, numbered
+from bayesgen.averaging.students import Together
 from bayesgen.averaging.view import Training
 from bayesgen.core.errors import NoClosedForm, listed, named
 from bayesgen.core.program import Record
@@ -40,8 +41,7 @@ class Member(Record, abc.ABC):
     """One model of classes and rows, as a value: a structure and the strength of its prior.
 
     A family of members is a subclass in a file of its own, named in `bayesgen.averaging.families`. It is declared
-    ``@dataclass(frozen=True, eq=False)``. Members that share no work derive from `SingleFactor` or `SingleScorer`,
-    which need less. All others must write
+    ``@dataclass(frozen=True, eq=False)``, and must write
 
     1. `family`, a name that members share whatever their strengths: the prior weight is even over families;
     2. `propose`, the members that suit a table, in tuples that are fitted together;
@@ -110,10 +110,12 @@ class Member(Record, abc.ABC):
         every = iter(cls.fit_each(groups, chain([training], (training.without(out[inside]) for inside in folds))))
         fitted, rows = next(every), training.rows.take(out)
         density = [np.zeros((len(fit.members), len(out), rows.classes)) for fit in fitted]
+        together = Together()
         for inside, parts in zip(folds, every, strict=True):
             predicted = rows.take(inside)
             for result, fit in zip(density, parts, strict=True):
-                result[:, inside] = fit.log_density(predicted.x, predicted.c, np.arange(len(fit.members)))
+                fit.log_density_later(predicted.x, predicted.c, adding(result, np.flatnonzero(inside)), together)
+        together.finish()
         return fitted, density
 
     @classmethod
@@ -206,6 +208,18 @@ def bent_entries(numbers: Sequence[Any], warp: YeoJohnson) -> list[dict[str, Any
     return [{"of": entry, "bend": bend} for entry, bend in zip(numbers, bends, strict=True)]
 
 
+Write = Callable[[np.ndarray, Any], None]  # adds densities of all members (M, n, K), of the rows at some places (n,)
+
+
+def adding(result, places) -> Write:
+    """Return a function that adds densities to a ``result`` (M, N, K), of rows at ``places`` (n,) of it."""
+
+    def write(density, rows):
+        result[:, places[rows]] += density
+
+    return write
+
+
 class FittedMembers(Record, abc.ABC):
     """Members of a family fitted to the same rows: the statistics of these rows, and densities or scores of others.
 
@@ -249,6 +263,14 @@ class FittedMembers(Record, abc.ABC):
         By default the rows are a fold that the fit did not see.
         """
         return self.log_density(held.rows.x, held.rows.c, np.arange(len(self.members)))
+
+    def leave_out(self, held: HeldOut, write: Write, together: Together) -> None:
+        """Hand `loo_log_density` to ``write``, now or when ``together`` finishes."""
+        write(self.loo_log_density(held), slice(None))
+
+    def log_density_later(self, x, c, write: Write, together: Together) -> None:
+        """Hand `log_density` under all members to ``write``, now or when ``together`` finishes, perhaps in parts."""
+        write(self.log_density(x, c, np.arange(len(self.members))), slice(None))
 
     @property
     def least(self) -> float:
@@ -341,78 +363,3 @@ class FittedFactors(FittedMembers):
     def density_of_draws(self, place: int, x, c, size: int, rng) -> np.ndarray:
         """Return log p(x | k, θ) of rows under draws of the parameters of a member, (size, n, K)."""
         return np.repeat(self.log_density(x, c, [place]), size, axis=0)
-
-
-class SingleFactor(Member):
-    """A member with a density, fitted by itself.
-
-    A subclass must say its `blocks`, an attribute of the class, and write `family`, `propose` and `settle`.
-    """
-
-    @property
-    @abc.abstractmethod
-    def blocks(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The blocks whose density it has: ("numbers",), ("categories",) or both."""
-
-    @abc.abstractmethod
-    def settle(self, training: Training) -> Factor:
-        """Return the density learned from ``training.rows``; that of numbers is of those bent by ``training.warp``.
-
-        If fits are to be saved, it is a `Record`.
-        """
-
-    @classmethod
-    def fit(cls, groups, training):
-        return [
-            IndependentFactors(
-                group, tuple(m.settle(training) for m in group), training.warp if NUMBERS in group[0].blocks else None
-            )
-            for group in groups
-        ]
-
-
-@dataclass(frozen=True, eq=False)
-class IndependentFactors(FittedFactors):
-    """Factors that share no work."""
-
-    members: tuple[SingleFactor, ...]
-    settled: tuple[Any, ...]  # the density of each
-    warp: YeoJohnson | None  # the bends of the numbers, if they model any
-
-    @property
-    def bend(self):
-        return self.warp
-
-    def factor(self, place):
-        return self.settled[place]
-
-
-class SingleScorer(Member):
-    """A member that scores the classes, fitted by itself.
-
-    A subclass must write `family`, `propose`, `settle` and `log_score`.
-    """
-
-    @abc.abstractmethod
-    def settle(self, rows: Rows) -> Self:
-        """Return the member fitted to rows and their classes, ready to predict."""
-
-    @abc.abstractmethod
-    def log_score(self, x, c) -> np.ndarray:
-        """Return log p(k | x) less the log frequencies of the classes, (n, K), up to a constant for each row."""
-
-    @classmethod
-    def fit(cls, groups, training):
-        return [IndependentScorers(tuple(member.settle(training.rows) for member in group)) for group in groups]
-
-
-@dataclass(frozen=True, eq=False)
-class IndependentScorers(FittedMembers):
-    """Scorers that share no work."""
-
-    members: tuple[SingleScorer, ...]  # settled members
-
-    def log_density(self, x, c, used) -> np.ndarray:
-        result = np.stack([self.members[m].log_score(x, c) for m in used])
-        result[:, without_entries(x, c)] = 0.0
-        return result

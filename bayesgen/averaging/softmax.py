@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 
@@ -36,7 +37,8 @@ from bayesgen.numerics.yeo_johnson import YeoJohnson, far_rows
 _FARTHEST = 1e250  # largest entry: its products with coefficients stay within float64, and hide those of near entries
 _RANK = 1e-12  # share of the largest square below which a direction is none
 _CELLS = 10_000_000  # rows times coefficients, at most: 100,000 rows of 30 columns and 3 classes
-_NEWTON = 200  # coefficients of two classes up to which Newton's method is the faster
+_NEWTON = 200  # coefficients of two classes up to which Newton's method is the faster, and columns to dense products
+_SPARSE = 0.1  # share of entries that are not 0 below which products with a sparse matrix are the faster
 _ENOUGH = 50  # rows a class from which on the strengths between others gain nothing
 STRENGTHS = (0.01, 0.1, 1.0, 10.0, 100.0)  # C, the prior variance of a coefficient
 
@@ -166,6 +168,8 @@ def _fit(z, codes, weight, strength, start):
         return np.stack([-half, half])
     truth = np.zeros((len(z), len(start)))
     truth[np.arange(len(z)), codes] = weight
+    if z.shape[1] > _NEWTON and np.count_nonzero(z) < _SPARSE * z.size:  # indicators of a category of many levels
+        z = sparse.csr_array(z)
 
     def loss(free):
         b = free.reshape(start.shape)

@@ -41,9 +41,10 @@ of the row's group c, κ = kappa + n_c, and a weight r that leaves,
    z^\top A'^{-1} z = z^\top A^{-1} z + \frac{s}{h} (d^\top A^{-1} z)^2, \quad h = 1 - s\, d^\top A^{-1} d
 """
 
-import functools
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +58,7 @@ from bayesgen.numerics.yeo_johnson import FAR
 _GAMMA = 0.01  # degrees of freedom that the total variance is worth in V
 _WHITE = 1 << 19  # whitened entries worked on at a time
 _LOST = 1e-5  # share of the squares that must be left, or five digits are gone
+_WAITING = 1 << 20  # entries of matrices, and of rows beside them, that wait for each other
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,11 @@ class Reference:
             anew = rows(int(b))
             remaining.n[b], remaining.mean[b], remaining.scatter[b] = anew.n, anew.mean, anew.scatter
         return cls.of(remaining)
+
+    @classmethod
+    def joined(cls, references) -> "Reference":
+        """Return several references as one, one behind the other."""
+        return cls(*(np.concatenate([getattr(each, field.name) for each in references]) for field in fields(cls)))
 
     def take(self, rows) -> "Reference":
         """Return the references of some departures, once for each row."""
@@ -210,6 +217,43 @@ def log_density(members, reference: Reference, x, seen=None, departure=None) -> 
     return result[..., 0] if place is None else result.swapaxes(2, 3)[:, departure, place]
 
 
+class Together:
+    """Densities of complete rows under several fits of the same members, worked out at once.
+
+    Of the few rows of a fold a call of NumPy takes longer than its work. So fits without one fold after the other hand
+    over their rows and references, which wait until they are many or no more come.
+    """
+
+    def __init__(self):
+        self._waiting: dict[Any, list[Any]] = {}
+
+    def add(self, members, reference: Reference, x, departure, write: Callable) -> None:
+        """Take what `log_density` asks for; ``write`` is called with densities, and weights of the groups, (n, G)."""
+        groups, dim = reference.mean.shape[1:]
+        jobs = self._waiting.setdefault((*members, groups, dim, reference.covariance.ndim), [])
+        jobs.append((members, reference, x, departure, write))
+        if sum(len(job[1].n) * (dim + 2) + len(job[2]) for job in jobs) * groups * (dim + 2) > _WAITING:
+            self._write(jobs)
+
+    def finish(self) -> None:
+        """Work out what still waits."""
+        for jobs in self._waiting.values():
+            self._write(jobs)
+
+    def _write(self, jobs) -> None:
+        if not jobs:
+            return
+        (members, *_), references, rows, departures, writes = zip(*jobs, strict=True)
+        jobs.clear()
+        before = np.cumsum([0, *(len(each.n) for each in references)])
+        departure = np.concatenate([own + first for own, first in zip(departures, before, strict=False)])
+        reference, stop = Reference.joined(references), 0
+        density = log_density(members, reference, np.concatenate(rows), departure=departure)
+        for write, x in zip(writes, rows, strict=True):
+            start, stop = stop, stop + len(x)
+            write(density[:, start:stop], reference.n[departure[start:stop]])
+
+
 def log_density_far(members, reference: Reference, sign, size, seen=None) -> np.ndarray:
     """Return the limit of `log_density` for rows with entries beyond `FAR`, given by their signs and log sizes.
 
@@ -243,7 +287,7 @@ def _write_full(result, members, reference, u, delta, seen):
     place = 0
     for rho, alike in groupby(members, lambda m: m.rho):
         dof = rho + 2 + n
-        gamma = gamma_ratio(dof, width)
+        gamma = log_gamma_ratio(dof / 2, width / 2)
         for shrinkage, kappas in groupby(alike, lambda m: m.shrinkage):
             prior = (rho * (1 - shrinkage)) * V
             add_diagonal(prior, (rho * shrinkage) * diagonal)
@@ -271,7 +315,7 @@ def _write_shared(result, members, reference, u, delta, seen):
         bordered = Bordered(base[:, None], (u + b * delta).reshape(len(u), 1, many, -1), seen)
         log_det, white = bordered.whiten(prior[:, None])
         square = np.vecdot(white, white).reshape(u.shape[:3])
-        out[:] = log_student(square, log_det[..., None], dof, kappa + n, width, gamma_ratio(dof, width))
+        out[:] = log_student(square, log_det[..., None], dof, kappa + n, width, log_gamma_ratio(dof / 2, width / 2))
 
 
 def _write_diagonal(result, members, reference, u, delta, seen):
@@ -284,7 +328,7 @@ def _write_diagonal(result, members, reference, u, delta, seen):
         scale = scale + (more.sum(1, keepdims=True) if shared else more)
         z = u + b * delta
         with np.errstate(over="ignore"):
-            column = log_student(z * z / scale, np.log(scale), dof, member.kappa + n, 1, gamma_ratio(dof, 1))
+            column = log_student(z * z / scale, np.log(scale), dof, member.kappa + n, 1, log_gamma_ratio(dof / 2, 0.5))
         out[:] = (column if seen is None else np.where(seen[:, None, None], column, 0.0)).sum(3)
 
 
@@ -296,7 +340,7 @@ def _width(u, seen):
 def log_student(square, log_det, dof, kappa, width, gamma):
     """Return the log density of a Student-t of scale matrix A (kappa + 1)/(kappa dof), where z'A⁻¹z = square.
 
-    ``log_det`` is log|A|, and ``gamma`` is `gamma_ratio` of dof and width, the same for all kappas.
+    ``log_det`` is log|A|, and ``gamma`` is log Γ((dof + width)/2)/Γ(dof/2), the same for all kappas.
     """
     scale = kappa / (kappa + 1)
     level = gamma - 0.5 * width * np.log(np.pi / scale) - 0.5 * log_det
@@ -334,16 +378,3 @@ def log_density_without(posteriors, x, group, removed) -> np.ndarray:
         gamma = log_gamma_ratio(dof_left / 2, dim / 2)
         result[..., batch] = log_student(square, log_dets, dof_left, kappa_left, dim, gamma)
     return result.swapaxes(1, 2)
-
-
-def gamma_ratio(dof, width):
-    """Return log Γ((dof + width)/2)/Γ(dof/2); single values, which recur for each group and width, are cached."""
-    if np.size(dof) == np.size(width) == 1:
-        value = _one_gamma_ratio(float(np.ravel(dof)[0]), float(np.ravel(width)[0]))
-        return np.full(np.broadcast_shapes(np.shape(dof), np.shape(width)), value)
-    return log_gamma_ratio(dof / 2, width / 2)
-
-
-@functools.lru_cache(maxsize=1 << 12)
-def _one_gamma_ratio(dof: float, width: float) -> float:
-    return float(log_gamma_ratio(dof / 2, width / 2))

@@ -27,12 +27,13 @@ from scipy.linalg import solve_triangular
 
 from bayesgen.averaging.member import FittedMembers
 from bayesgen.averaging.member_rows import HeldOut, Rows
-from bayesgen.averaging.students import Reference, freedom, gamma_ratio, log_student
+from bayesgen.averaging.students import Reference, freedom, log_student
 from bayesgen.averaging.view import WIDE, Training, View
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.core.shapes import require_fit, shaped
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import grouped_patterns, pieces, taken
+from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.numerics.student_gaps import eliminator
 from bayesgen.numerics.yeo_johnson import FAR, far_rows
 
@@ -360,7 +361,7 @@ def _students(kappas, rho, shared, groups, gone: Departure, lost, log_det, produ
     n, delta, u = gone.n[:, groups], gone.delta[:, groups], gone.u[:, groups]
     known, total = 1 + len(groups), gone.n.sum(1, keepdims=True)
     dof = rho + 2 + (total if shared else n)
-    gamma = gamma_ratio(dof, width)
+    gamma = log_gamma_ratio(dof / 2, width / 2)
     result: Any = np.empty((len(kappas), *n.shape))
     for out, kappa in zip(result, kappas, strict=True):
         b = kappa / (kappa + n)

@@ -11,7 +11,6 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -262,6 +261,8 @@ def score(self, X, y, sample_weight=None) -> float:
     sample_weight : array, shape (n,), optional
         Row weights >= 0.
     """
+    from sklearn.metrics import accuracy_score
+
     y, predicted = labels_of(y, self.classes_), self.predict(X)
     if y.ndim == 2:
         return float(np.average(y[predicted[:, None] == self.classes_], weights=sample_weight))

@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.linear_model import LogisticRegression
 
 from bayesgen.core.errors import NoClosedForm, listed
 from bayesgen.core.registry import fitted_of
@@ -117,6 +116,8 @@ class _Gaps:
     """Model the gaps of columns by those that have fewer: a logistic regression of each."""
 
     def __init__(self, rows, model):
+        from sklearn.linear_model import LogisticRegression
+
         self.categories = {name: leaf.cardinality(0) for name, leaf in model.leaves.items()}
         missing = {(name, j): gone for name, x in rows.items() for j, gone in enumerate(np.isnan(_flat(x)).T)}
         numbers = {name: _flat(x) for name, x in rows.items() if self.categories[name] is None}

@@ -27,7 +27,8 @@ _kept = threading.local()
 _lock = threading.Lock()
 _inside, _limits = 0, None
 
-_libraries = functools.cache(ThreadpoolController)  # finding the libraries takes longer than a small product
+# the libraries of a kind that are loaded when they are first asked for: finding them takes longer than small work
+_libraries = functools.cache(lambda api: ThreadpoolController().select(user_api=api))
 
 
 def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:
@@ -153,7 +154,7 @@ def one_blas_thread():
     global _inside, _limits
     with _lock:
         if not _inside:
-            _limits = _libraries().limit(limits=1, user_api="blas")
+            _limits = _libraries("blas").limit(limits=1)
         _inside += 1
     try:
         yield
@@ -162,3 +163,8 @@ def one_blas_thread():
             _inside -= 1
             if not _inside and _limits is not None:
                 _limits.restore_original_limits()
+
+
+def one_openmp_thread():
+    """Return a context that limits OpenMP, by which scikit-learn boosts trees, to one thread."""
+    return _libraries("openmp").limit(limits=1)

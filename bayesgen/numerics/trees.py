@@ -5,7 +5,7 @@ A missing entry stays missing: each node says which way it goes.
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,43 @@ _ASIDE = 1e-6  # a threshold lies beside the middle of two values, where a round
 _LARGEST = float(np.finfo(float).max)
 _CELLS = 1 << 16  # pairs of a row and a tree that walk at a time, in the cache with their nodes
 _TOGETHER = 4  # steps that all of them walk before those at a leaf rest, which costs as much as a step
+
+
+def grown_tree(x, shares, weight, features: int, seed: int) -> Any:
+    """Return a full-grown regression tree of scikit-learn's, what an estimator has as ``tree_``.
+
+    Columns ``x`` (n, P) of rows with a ``weight`` (n,) are float32, NaN where missing; each node looks at so many
+    ``features`` of them, drawn by the ``seed``. Squares about the means of indicators of the classes, ``shares``
+    (n, K), are Gini's impurity. Of few rows an estimator's checks take longer than the tree, so its parts are asked,
+    and the estimator where another version of scikit-learn has other parts.
+    """
+    try:
+        return by_parts(x, shares, weight, features, seed)
+    except (ImportError, AttributeError, TypeError):
+        return by_estimator(x, shares, weight, features, seed)
+
+
+def by_parts(x, shares, weight, features: int, seed: int) -> Any:
+    """Return `grown_tree` by the parts of an estimator."""
+    from sklearn.tree import _criterion, _splitter, _tree  # pyright: ignore[reportAttributeAccessIssue]
+
+    (rows, columns), classes, gaps = x.shape, shares.shape[1], np.isnan(x).any(0)
+    error, source = _criterion.MSE(classes, rows), np.random.RandomState(seed)
+    splitter = _splitter.BestSplitter(error, features, 1, 0.0, source, None)
+    result = _tree.Tree(columns, np.ones(classes, np.intp), classes)
+    builder = _tree.DepthFirstTreeBuilder(splitter, 2, 1, 0.0, np.iinfo(np.int32).max, 0.0)
+    builder.build(result, x, shares, weight, gaps if gaps.any() else None)
+    return result
+
+
+def by_estimator(x, shares, weight, features: int, seed: int) -> Any:
+    """Return `grown_tree` by what scikit-learn documents."""
+    import sklearn
+    from sklearn.tree import DecisionTreeRegressor
+
+    tree = DecisionTreeRegressor(max_features=features, random_state=seed)
+    with sklearn.config_context(skip_parameter_validation=True):
+        return tree.fit(x, shares, weight).tree_
 
 
 class Ranks:
@@ -63,41 +100,24 @@ class Trees(Record):
     leaf: np.ndarray = field(metadata=shaped("leaves values"))  # what each leaf says
 
     @classmethod
-    def joined(cls, trees: Sequence["Trees"]) -> "Trees":
-        """Return the trees of several records as one record."""
-        nodes = np.cumsum([0, *(len(tree.column) for tree in trees)])
-        leaves = np.cumsum([0, *(len(tree.leaf) for tree in trees)])
+    def of(cls, trees: Sequence[Any], leaf, ranks: Ranks, order, turned) -> "Trees":
+        """Return scikit-learn's trees (``tree_`` of estimators), which were fitted to ``ranks``.
 
-        def moved(name):
-            every = zip((getattr(tree, name) for tree in trees), nodes, leaves, strict=False)
-            parts = [np.where(target < 0, target - leaf, target + node) for target, node, leaf in every]
-            return np.concatenate(parts).astype(np.int32)
-
-        column, threshold, gap, leaf = (
-            np.concatenate([getattr(tree, name) for tree in trees]) for name in ("column", "threshold", "gap", "leaf")
-        )
-        return cls(moved("root"), column, threshold, gap, moved("child"), leaf)
-
-    @classmethod
-    def of(cls, tree: Any, leaf, ranks: Ranks, order, turned) -> "Trees":
-        """Return a tree of scikit-learn's (``tree_`` of an estimator), which was fitted to ``ranks``.
-
-        ``leaf`` (nodes, V) is what a node says if it is a leaf. In place j the tree saw the column ``order[j]``, its
-        ranks from the last to the first where ``turned[j]``.
+        ``leaf`` (nodes, V) is what a node of all trees says if it is a leaf. In place j the trees saw the column
+        ``order[j]``, its ranks from the last to the first where ``turned[j]``.
         """
-        inner = tree.children_left >= 0
+        count = np.array([tree.node_count for tree in trees])
+        first = np.cumsum(count) - count
+        names = "children_left", "children_right", "feature", "threshold", "missing_go_to_left"
+        left, right, seen, rank, gap_left = (np.concatenate([getattr(t, name) for t in trees]) for name in names)
+        inner, base = left >= 0, np.repeat(first, count)
         place = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner)).astype(np.int32)
-        column, turn = order[tree.feature[inner]].astype(np.int32), turned[tree.feature[inner]]
-        child = place[np.column_stack([tree.children_left[inner], tree.children_right[inner]])]
+        column, turn = order[seen[inner]].astype(np.int32), turned[seen[inner]]
+        child = place[np.column_stack([left + base, right + base])[inner]]
         child = np.where(turn[:, None], child[:, ::-1], child)
-        gap = 1 - np.asarray(tree.missing_go_to_left)[inner].astype(np.int8)
-        threshold = ranks.back(column, tree.threshold[inner], turn)
-        return cls(place[:1], column, threshold, np.where(turn, 1 - gap, gap), child, np.asarray(leaf)[~inner])
-
-    @property
-    def nbytes(self) -> int:
-        """Size of the arrays."""
-        return sum(getattr(self, field.name).nbytes for field in fields(self))
+        gap = 1 - gap_left[inner].astype(np.int8)
+        threshold = ranks.back(column, rank[inner], turn)
+        return cls(place[first], column, threshold, np.where(turn, 1 - gap, gap), child, leaf[~inner])
 
     @functools.cached_property
     def _steps(self) -> tuple[np.ndarray, ...]:

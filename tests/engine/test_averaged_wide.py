@@ -1,10 +1,13 @@
 """Gaussians of many columns in the coordinates that rows span: equal to the same members with whole matrices."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from refusals import refuses, refuses_parts
+from scipy import sparse
+from scipy.special import softmax as shares
 from scipy.stats import multivariate_t
 from sklearn.base import clone
 
@@ -160,6 +163,26 @@ def test_a_weight_of_two_is_two_rows_and_a_group_leaves_as_a_whole():
     grouped = clone(base).fit(siblings, np.repeat(labels, 2), groups=np.arange(24) // 2)
     alone = clone(base).fit(siblings, np.repeat(labels, 2))
     assert alone.scores_["nested"] > grouped.scores_["nested"] + 0.1  # a sibling tells the class of a row
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_softmax_members_of_many_levels_are_those_at_which_the_penalised_likelihood_is_flat(classes, monkeypatch):
+    rng = np.random.default_rng(classes)
+    n, levels, members = 400, (300, 40), (SoftmaxMember(0.1), SoftmaxMember(10.0))
+    codes, weight = np.arange(n) % classes, rng.uniform(0.5, 2.0, n)
+    c = np.column_stack([rng.integers(-1, count, n) for count in levels])
+    rows = Rows(rng.normal(size=(n, 2)) + codes[:, None], c, codes, weight, levels, classes)
+    asked = []
+    told = SimpleNamespace(csr_array=lambda z: asked.append(z.shape) or sparse.csr_array(z))
+    monkeypatch.setattr(softmax, "sparse", told)
+    (fitted,) = SoftmaxMember.fit([members], Training(rows, rows))
+    assert asked == [(n, 1 + 2 + sum(levels))] * 2
+    hot = [(c[:, j, None] == np.arange(count)).astype(float) for j, count in enumerate(levels)]
+    z = np.concatenate([np.ones((n, 1)), (fitted.warp.forward(rows.x) - fitted.centre) / fitted.scale, *hot], axis=1)
+    for member, b in zip(members, fitted.coefficients, strict=True):
+        penalty = np.where(np.arange(z.shape[1]) == 0, 0.01, 1 / member.strength)
+        wrong = weight[:, None] * (shares(z @ b.T, axis=1) - np.eye(classes)[codes])
+        assert np.abs(wrong.T @ z + b * penalty).max() < 1e-3 * weight.sum() / n
 
 
 def test_softmax_members_are_the_same_in_the_span_of_the_rows(monkeypatch):

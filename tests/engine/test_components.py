@@ -13,7 +13,7 @@ from sklearn.datasets import load_iris
 
 import bayesgen as bg
 from bayesgen.averaging import families
-from bayesgen.averaging.member import IndependentScorers, SingleFactor, SingleScorer
+from bayesgen.averaging.member import FittedFactors, FittedMembers, Member
 from bayesgen.core.program import Record
 from bayesgen.inspection import impute, next_measurement, typicality
 from bayesgen.numerics.student_gaps import conditional_student, fill_student, log_density_with_gaps
@@ -174,9 +174,10 @@ def select(row):
 
 def test_what_factors_scorers_and_families_of_them_lack_is_named():
     assert Factor.__abstractmethods__ == {"log_density", "conditionals", "fill"}
-    assert SingleFactor.__abstractmethods__ == {"blocks", "family", "propose", "settle"}
-    assert SingleScorer.__abstractmethods__ == {"family", "propose", "settle", "log_score"}
-    assert not SingleScorer.blocks and not IndependentScorers.generates
+    assert Member.__abstractmethods__ == {"family", "propose", "fit"}
+    assert FittedFactors.__abstractmethods__ == {"factor"}
+    assert FittedMembers.__abstractmethods__ == {"log_density"}
+    assert not Member.blocks and not FittedMembers.generates
 
 
 # -- an average ------------------------------------------------------------------------------------------------------
@@ -240,7 +241,7 @@ def test_an_average_reports_along_an_entry_what_it_reports_of_rows_with_it():
 
 
 @dataclass(frozen=True, eq=False)
-class Plain(SingleFactor):
+class Plain(Member):
     """Independent Gaussians of unit variance about the means of the classes."""
 
     blocks = ("numbers",)
@@ -254,14 +255,28 @@ class Plain(SingleFactor):
     def propose(cls, rows, setting):
         return [(cls(1.0),)] if rows.x.shape[1] else []
 
-    def settle(self, training):
+    @classmethod
+    def fit(cls, groups, training):
         rows, y = training.rows, training.warp.forward(training.rows.x)
         mean = np.stack([np.nanmean(y[rows.codes == k], 0) for k in range(rows.classes)])
-        return PlainFactor(mean, training.warp, self.blocks)
+        return [PlainMembers(group, PlainFactor(mean, training.warp, cls.blocks)) for group in groups]
 
 
 class PlainOfTables(Plain):
     blocks = ("numbers", "categories")
+
+
+@dataclass(frozen=True, eq=False)
+class PlainMembers(FittedFactors):
+    members: tuple
+    settled: Any
+
+    @property
+    def bend(self):
+        return self.settled.warp
+
+    def factor(self, place):
+        return self.settled
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,14 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import logsumexp
 
-from bayesgen.averaging import engines, fitted_view
+from bayesgen.averaging import engines, fitted_view, students
 from bayesgen.averaging.categories import CategoryMembers
 from bayesgen.averaging.densities import RADIUS, Marginals
 from bayesgen.averaging.fitted_view import FittedView
 from bayesgen.averaging.gaussians import GaussianMember
-from bayesgen.averaging.member import Setting
+from bayesgen.averaging.member import Setting, adding
 from bayesgen.averaging.member_rows import HeldOut, Rows
-from bayesgen.averaging.students import Reference, log_density
+from bayesgen.averaging.students import Reference, Together, log_density
 from bayesgen.averaging.view import Training, View
 from bayesgen.models.moments import moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
@@ -68,6 +68,26 @@ def without(view, x, codes, weight, removed, i):
 
 
 # -- leaving rows out
+
+
+@pytest.mark.parametrize("waiting", [1 << 20, 2000, 0])
+@pytest.mark.parametrize(("count", "gaps", "dim"), [(1, False, 1), (1, True, 3), (3, False, 3), (3, True, 4)])
+def test_rows_of_several_folds_wait_for_each_other_and_get_what_each_fold_gives(count, gaps, dim, waiting, monkeypatch):
+    monkeypatch.setattr(students, "_WAITING", waiting)
+    x, codes, weight = vectors(45, dim, seed=count, gaps=gaps)
+    rows, together, found, expected = table(x, codes, weight), Together(), [], []
+    for fold, places in enumerate(np.array_split(np.random.default_rng(dim).permutation(len(x)), 4)):
+        fitted = fit(viewed(*(np.delete(a, places, 0) for a in (x, codes, weight)), count, True), x, codes, weight)
+        out = HeldOut.balanced(rows, places) if fold % 2 else HeldOut.of(rows, places)
+        expected.append(fitted.loo_log_density(out))
+        found.append(np.zeros_like(expected[-1]))
+        fitted.leave_out(out, adding(found[-1], np.arange(len(places))), together)
+        expected.append(fitted.log_density(x[places], NONE, EVERY))
+        found.append(np.zeros_like(expected[-1]))
+        fitted.log_density_later(x[places], NONE, adding(found[-1], np.arange(len(places))), together)
+    together.finish()
+    for own, right in zip(found, expected, strict=True):
+        np.testing.assert_allclose(own, right, rtol=1e-11, atol=1e-11)
 
 
 @pytest.mark.parametrize("count", [1, 3])

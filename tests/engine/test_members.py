@@ -34,6 +34,29 @@ def kinds(classifier):
     return {*table["kind"]} - {"generative", "base rate"} | ({"mixture"} if table["components"].max() > 1 else set())
 
 
+LATER = {"mixture", "screened", "coded"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "classes", "members", "expected"),
+    [
+        (28, 2, "all", set()),
+        (28, 2, ["all"], set()),
+        (30, 2, "all", LATER),
+        (28, 3, "all", LATER),
+        (28, 2, ["gaussian", "mixture", "screened", "coded"], LATER),
+        (28, 2, "generative", {"mixture"}),
+    ],
+)
+def test_of_few_rows_of_two_classes_all_members_are_those_that_buy_something(rows, classes, members, expected):
+    y = np.arange(rows) % classes
+    x = np.random.default_rng(0).normal(size=(rows, 7)) + y[:, None]
+    x[:, 6] = np.arange(rows) % 5
+    classifier = AveragedClassifier(members=members).fit(x, y)
+    assert kinds(classifier) & LATER == expected
+    assert members not in ("all", ["all"]) or {"softmax", "forest"} <= kinds(classifier)
+
+
 class Told(ClassifierMixin, BaseEstimator):
     """It predicts class frequencies, and keeps what it was given."""
 

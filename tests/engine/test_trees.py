@@ -1,6 +1,7 @@
 """Trees as arrays, and the forest of an average: walks, rows out of bag, guards, files."""
 
-from dataclasses import replace
+import sys
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from bayesgen.averaging.ensembles import BoostedMember, BoostedMembers, ForestMe
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.view import Training
 from bayesgen.core.shapes import check_shapes
+from bayesgen.numerics import trees
 from bayesgen.numerics.trees import Ranks, Trees
 
 pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
@@ -51,19 +53,42 @@ def test_all_trees_at_once_walk_as_scikit_learn_does():
     rows = table()
     z = together(rows.x, rows.c, rows.levels)
     ranks = Ranks(z)
-    trees = [DecisionTreeClassifier(max_features=m, random_state=0).fit(ranks.rank, rows.codes) for m in (1, 2, None)]
-    leaf = [np.arange(t.tree_.node_count)[:, None].astype(float) for t in trees]
-    joined = Trees.joined(
-        [
-            Trees.of(t.tree_, own, ranks, np.arange(z.shape[1]), np.zeros(z.shape[1], bool))
-            for t, own in zip(trees, leaf, strict=True)
-        ]
-    )
+    every = [DecisionTreeClassifier(max_features=m, random_state=0).fit(ranks.rank, rows.codes) for m in (1, 2, None)]
+    leaf = np.concatenate([np.arange(t.tree_.node_count) for t in every])[:, None].astype(float)
+    as_seen = np.arange(z.shape[1]), np.zeros(z.shape[1], bool)
+    joined = Trees.of([t.tree_ for t in every], leaf, ranks, *as_seen)
     for part, leaves in joined.leaves(z):
-        expected = np.column_stack([t.apply(ranks.rank[part]) for t in trees])
+        expected = np.column_stack([t.apply(ranks.rank[part]) for t in every])
         np.testing.assert_array_equal(joined.leaf[leaves, 0], expected)
     check_shapes(joined, {"features": z.shape[1], "values": 1})
     refuses(lambda: check_shapes(joined, {"features": 1, "values": 1}), r"Trees\.column are no places of 1 features")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_scikit_learns_parts_grow_the_tree_of_its_estimator(seed):
+    rng = np.random.default_rng(seed)
+    n, features = int(rng.integers(2, 90)), int(rng.integers(1, 4))
+    x = rng.integers(0, [2, 5, 40, 1000], (n, 4)).astype(np.float32)
+    x[rng.random(x.shape) < 0.2 * (seed % 2)] = np.nan
+    rows = x, np.eye(3)[rng.integers(0, 3, n)], rng.integers(1, 4, n).astype(float), features, seed
+    states = [way(*rows).__getstate__() for way in (trees.by_parts, trees.by_estimator)]
+    for name in ("nodes", "values"):
+        np.testing.assert_array_equal(states[0][name], states[1][name])
+
+
+@pytest.mark.parametrize("name", ["_splitter.BestSplitter", "_criterion", "_tree.DepthFirstTreeBuilder"])
+def test_the_same_trees_grow_where_scikit_learns_parts_have_other_names(name, monkeypatch):
+    rows = table(60)
+    expected, _ = ensembles.grown(rows, 3)
+    monkeypatch.delattr(f"sklearn.tree.{name}")
+    if "." not in name:
+        monkeypatch.setitem(sys.modules, f"sklearn.tree.{name}", None)
+    monkeypatch.setattr(trees, "by_estimator", lambda *a, way=trees.by_estimator: asked.append(1) or way(*a))
+    asked = []
+    found, _ = ensembles.grown(rows, 3)
+    assert len(asked) == 200
+    for field in ("root", "column", "threshold", "gap", "child", "leaf"):
+        np.testing.assert_array_equal(getattr(found.trees, field), getattr(expected.trees, field))
 
 
 def test_numbers_of_any_size_are_told_apart():
@@ -122,7 +147,8 @@ def test_files_answer_equally_and_stay_small(board, tmp_path, monkeypatch):
     np.testing.assert_array_equal(bg.load(tmp_path / "board.safetensors").predict_proba(X), board.predict_proba(X))
     monkeypatch.setattr(ensembles, "_BYTES", 2e5)
     part, _ = ensembles.grown(Rows(X, np.empty((len(X), 0), int), y, np.ones(len(y)), (), 2), 0)
-    assert 2e5 <= part.trees.nbytes < 2.1e5 and len(part.trees.root) > 10
+    size = sum(getattr(part.trees, field.name).nbytes for field in fields(part.trees))
+    assert 2e5 <= size < 2.1e5 and len(part.trees.root) > 10
 
 
 @pytest.mark.parametrize(
