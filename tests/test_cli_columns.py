@@ -95,7 +95,7 @@ def test_declared_categories_of_parquet_stay(tmp_path):
             "code": pd.Categorical([1, 2, None] * 8, categories=[1, 2]),
             "wide": pd.Categorical([2**53, 2**53 + 1, None] * 8, categories=[2**53, 2**53 + 1, 9]),
             "name": pd.Categorical([f"k{i}" for i in range(n)]),
-            "number": pd.array([None, *range(n - 1)], dtype="Int64"),
+            "number": pd.array([None, *(k * k % 17 for k in range(n - 1))], dtype="Int64"),
             "kind": [1, 2, 3, 4] * 6,
             "t": ["NA", "None"] * 12,
         }

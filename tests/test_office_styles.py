@@ -405,7 +405,7 @@ def test_columns_that_one_option_reads_share_a_line(tmp_path):
 def test_a_table_of_six_classes_fits_a_hundred_columns():
     out = Console(width=100, file=io.StringIO())
     names = [f"{kind} of the {place}" for kind in ("penguin", "kingfisher") for place in ("north", "south", "islands")]
-    terminal._print_rows(out, "class", {name: {other: "1234" for other in names} for name in names})
+    terminal.tell(out, "class", {name: {other: "1234" for other in names} for name in names})
     lines = out.file.getvalue().splitlines()
     assert max(map(len, lines)) <= 100 and sum(line.count("1234") for line in lines) == 36
     assert max(line.count("1234") for line in lines) == 6  # side by side
