@@ -276,7 +276,7 @@ def test_what_was_found_is_filled_into_the_command(tmp_path, monkeypatch):
     text = path.read_text().replace(".", ",")
     path.write_text(text)
     code, out = run("compare", path, "--target", "y", "--inference", "exact", "--folds", 2, "--no-importance")
-    assert code == 0 and "--sep ';' --decimal ," in out[out.index("To save") :]
+    assert code == 0 and '--sep ";" --decimal ,' in out[out.index("To save") :]
     table, _ = bg.read_table(path, "y")
     account = NB().fit(table[["v", "w"]], table["y"]).schema_.reading
     assert (account.sep, account.decimal, account.units) == (";", ",", {"v": "€"})

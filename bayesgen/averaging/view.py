@@ -261,7 +261,7 @@ class View(Record):
             place = self.assign(batch.y, batch.codes)
             more = self._moments(batch.y, batch.missing, batch.weight, place, len(self.owner))
             result = more if result is None else result + more
-        return result
+        return self._moments(rows.x, None, rows.weight, rows.codes, len(self.owner)) if result is None else result
 
     def sum_departures(self, held: HeldOut, y, missing: Missing | None, group) -> Moments:
         """Return the moments of the rows that leave, completed and assigned, by departure and group, (B, G, D, D)."""

@@ -186,7 +186,7 @@ def test_columns_that_cannot_have_wild_entries_are_known_by_their_sums():
         for j, count in enumerate(few):
             x[rng.choice(rows, count, replace=False), j] *= 10 ** rng.uniform(1, 9)
         x[rng.random(x.shape) < 0.05] = np.nan
-        suspects = set(wild._suspects(x))
+        suspects = set(wild._suspects(x, codes, None, wild.edges_of(x)))
         for j in range(500):
             alone = wild._beyond(x[:, j], codes, j, np.nanmedian(x[:, j]))
             found += len(alone.row) > 0
