@@ -15,18 +15,8 @@ from bayesgen.numerics.checks import check_count
 DRAWS = 400
 SCRIPT = "a script in JavaScript", (".js", ".mjs")  # what a file holds, and how its name ends
 _LARGEST = 10_000_000  # bytes of a script
-_PARTS = (
-    "numbers",
-    "rows",
-    "texts",
-    "entries",
-    "kinds",
-    "average",
-    "mixture",
-    "regression",
-    "answers",
-    "questions",
-)  # files
+# files, in order
+_PARTS = ("numbers", "rows", "texts", "entries", "kinds", "average", "mixture", "regression", "answers", "questions")
 _UNREAD = ("no_number", "two_numbers", "no_unit", "a_percent")  # sentences on a text that is no value
 _EXPORTS = (
     "export { model, predictProba, predictLogProba, predictProbaInterval, explain, nextMeasurement, nextMeasurements, "

@@ -21,9 +21,7 @@ from bayesgen.tables.numerals import FEW, Unread, almost_plain, unread
 from bayesgen.tables.reading import Reading
 
 _NAMES = 0.9  # share of distinct values from which labels name the rows
-_INDEX = re.compile(
-    r"(|unnamed: ?[0-9]+|id|index|level_0|__index_level_0__)$", re.I
-)  # names that programs give to rows
+_INDEX = re.compile(r"(|unnamed: ?[0-9]+|id|index|level_0|__index_level_0__)$", re.I)  # as programs name rows
 _SPARSE = 10  # row numbers of a sample, by their name: their range is up to so many times their number
 _NUMBERED, _DENSE = 20, 2  # rows from which numbers may number them, by their values, and the same for these
 

@@ -12,25 +12,13 @@ import pandas as pd
 
 from bayesgen import data
 from bayesgen.core.errors import Argument, Informed, InputError, Note, counted, listed, named, quoted
+from bayesgen.tables import numerals
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.batches import located
 from bayesgen.tables.columns import check_distinct, is_number
 from bayesgen.tables.description import of_labels
 from bayesgen.tables.fields import ENDINGS, Fields, Opened, opened
 from bayesgen.tables.found import as_written
-from bayesgen.tables.numerals import (
-    DURATION,
-    FEW,
-    LIMIT,
-    Column,
-    Numerals,
-    Unread,
-    proves,
-    read_column,
-    unit_in,
-    without_limits,
-    without_unit,
-)
 from bayesgen.tables.reading import Reading, limit_of
 from bayesgen.tables.text import NO_GAPS, among, column_of, plain_columns
 
@@ -105,10 +93,10 @@ def read(
         spans = [name for name, values in table if values.dtype.kind == "m"]
         for name in spans if later else ():
             columns[name] = dict(table)[name]  # which is compared with the fit
-        notes, account = list(_lost_levels(columns, declared)), Reading(units=dict.fromkeys(spans, DURATION))
+        notes, account = list(_lost_levels(columns, declared)), Reading(units=dict.fromkeys(spans, numerals.DURATION))
         if spans:
             notes.append(f"{named(spans)}: durations taken as numbers of days")
-        texts = reading.numerals() != Numerals() or any(any(said.values()) for said in reading.meant.values())
+        texts = reading.numerals() != numerals.Numerals() or any(any(said.values()) for said in reading.meant.values())
         if texts and not later:
             arguments = map(Argument, ("decimal", "thousands", "limits", "same", "blank"))
             others = Note(*arguments, between=", ")
@@ -158,7 +146,7 @@ def _without_words(table: list, kinds: Mapping, missing: set) -> list[tuple[str,
 
 
 def _of_first(
-    table: dict, missing: set, kinds: Mapping, said: Reading, few: Mapping[str, Unread] | None = None
+    table: dict, missing: set, kinds: Mapping, said: Reading, few: Mapping[str, numerals.Unread] | None = None
 ) -> tuple[Reading, Collection[str], tuple[dict, dict, list[str], Reading]]:
     """Return how a first file is written, the doubts about columns, and what `_of_fields` returns.
 
@@ -169,7 +157,7 @@ def _of_first(
     reading = replace(said, meant={**said.meant, **words})
     likely = [(name, texts) for name, texts in table.items() if kinds.get(name) in (None, "number")]
     numbers = {name: reading.numerals(name).meaning(texts) for name, texts in likely}
-    numbers |= {name: without_limits(numbers[name]) for name in limits}
+    numbers |= {name: numerals.without_limits(numbers[name]) for name in limits}
     reading, told, doubts = as_written(numbers, missing, reading, reading.sep)
     kept = {name: texts for name, texts in table.items() if name not in doubts or kinds.get(name)}
     columns, gaps, notes, account = _of_fields(kept, missing, kinds, reading, reading.limits or limits, False)
@@ -179,7 +167,7 @@ def _of_first(
         return _of_first(table, missing, kinds, said, read)
     for name in reading.bare:
         if kinds.get(name) is None and name in texts:
-            raise without_unit(name, table[name], missing, reading.numerals(name))
+            raise numerals.without_unit(name, table[name], missing, reading.numerals(name))
     for name in filter(gaps.__contains__, words):
         rows = counted(int(gaps[name].isin(words[name]).sum()), "row")
         gone = f"{quoted(name)}: {listed(words[name])} in {rows} taken as missing among numbers; "
@@ -187,16 +175,16 @@ def _of_first(
     return reading, doubts.values(), (columns, gaps, [*told, *notes], account)
 
 
-def _few_words(columns: Mapping[str, pd.Series], kinds: Mapping) -> dict[str, Unread]:
+def _few_words(columns: Mapping[str, pd.Series], kinds: Mapping) -> dict[str, numerals.Unread]:
     """Return how columns of text would be read that are numbers but for a hundredth of their entries, or three."""
     found = {}
     for name, values in columns.items():
         seen = values.dropna()
         if name in kinds or values.dtype.kind in "iufb" or not (verdict := of_labels(seen.unique(), len(seen))):
             continue
-        if (unread := verdict.unread) and unread.share[0] > FEW and not any(map(unit_in, unread.words)):
-            odd = seen.isin(unread.words) | seen.str.contains(LIMIT)
-            found |= {name: unread} if odd.sum() <= max(_FEWEST, len(seen) // 100) else {}
+        if (how := verdict.unread) and how.share[0] > numerals.FEW and not any(map(numerals.unit_in, how.words)):
+            odd = seen.isin(how.words) | seen.str.contains(numerals.LIMIT)
+            found |= {name: how} if odd.sum() <= max(_FEWEST, len(seen) // 100) else {}
     return found
 
 
@@ -207,18 +195,18 @@ def _of_fields(
     like = reading if later else Reading()
     columns, gaps, notes, percent, minus, units, doubts = {}, {}, [], {}, {}, {}, []
     fractions: dict[str, bool] = {}
-    said = missing or reading.units or reading.meant or reading.numerals() != Numerals()
+    said = missing or reading.units or reading.meant or reading.numerals() != numerals.Numerals()
     plain = {} if said else plain_columns(table)
     for name, fields in table.items():
         how = reading.numerals(name)
         if name in plain and kinds.get(name) in (None, "number") and limit_of(name) not in table:
             columns[name], gaps[name], fractions[name] = pd.Series(plain[name]), NO_GAPS, plain[name].dtype.kind == "f"
-            doubts += like.doubts(name, fields, Column(columns[name], NO_GAPS), how)
+            doubts += like.doubts(name, fields, numerals.Column(columns[name], NO_GAPS), how)
             continue
         kind = "text" if kinds.get(name) in ("label", "category") else kinds.get(name)
         wanted = limits is True or (limits is not False and name in limits and limit_of(name) not in table)
         how = replace(how, limits=wanted)
-        found = read_column(fields, missing, kind, how, name)
+        found = numerals.read_column(fields, missing, kind, how, name)
         columns[name], gaps[name] = found.values, found.gaps
         percent |= {name: found.percent} if found.percent else {}
         minus |= {name: found.minus} if found.minus else {}
@@ -232,13 +220,13 @@ def _of_fields(
         if limit_of(name) in table:
             raise ValueError(f"the limits of {name!r} would be told by {limit_of(name)!r}, which is there already")
         columns[limit_of(name)], gaps[limit_of(name)] = pd.Series(found.tells), pd.Series([], dtype=object)
-    if doubts and not any(proves(table[name], reading.numerals(name)) for name in fractions):
+    if doubts and not any(numerals.proves(table[name], reading.numerals(name)) for name in fractions):
         notes += doubts
     if new := [name for name in minus if name not in like.minus]:
         notes.insert(0, f"{named(new)}: read as numbers below 0, such as {minus[new[0]]!r}")
     if percent and like.percent is None:
         notes.insert(0, f"{named(percent)}: % dropped, as in {next(iter(percent.values()))!r}")
-    clocks = [name for name in units if reading.units[name] == DURATION]
+    clocks = [name for name in units if reading.units[name] == numerals.DURATION]
     beside = [name for name in units if name not in clocks]
     for what, names in (("the unit dropped", beside), ("durations read as days, hours before the colon", clocks)):
         if new := [name for name in names if name not in like.units]:
@@ -249,7 +237,7 @@ def _of_fields(
     return columns, gaps, notes, account
 
 
-def _told(name: str, column: Column, like: Reading) -> Iterator[str]:
+def _told(name: str, column: numerals.Column, like: Reading) -> Iterator[str]:
     """Yield notes on numbers that are written otherwise than programs write them, or otherwise than at the fit."""
     if column.limited is not None and not like.limits:
         count = counted(int(column.limited.sum()), "limit")

@@ -19,6 +19,7 @@ from bayesgen.tables.text import gaps_among_numbers, matches, sampled
 
 SEPARATORS = ",;\t|"
 _ABOVE = 20  # lines above the header at most
+# of money, mass, length, volume, temperature, time, power and what is dissolved
 _USUAL = """
     $ \u20ac \u00a3 \u00a5 \u20b9 EUR USD GBP CHF SEK NOK DKK PLN CZK HUF RON TRY JPY CNY INR AUD CAD NZD BRL
     MXN kg g mg \u00b5g \u03bcg ug ng t lb lbs oz km m cm mm \u00b5m \u03bcm nm ft mi yd ha m2 m\u00b2 cm2
@@ -27,9 +28,7 @@ _USUAL = """
     m/s bpm kcal kJ J cal IU U/l U/L IU/l IU/L mIU/l g/l g/L g/dl g/dL mg/l mg/L mg/dl mg/dL \u00b5g/l
     \u03bcg/l ng/ml ng/mL mmol/l mmol/L \u00b5mol/l \u03bcmol/l \u00b5mol/L
 """
-_UNITS = frozenset(
-    (*_USUAL.split(), DURATION)
-)  # of money, mass, length, volume, temperature, time, power and what is dissolved
+_UNITS = frozenset((*_USUAL.split(), DURATION))
 
 
 def separator(lines: Callable[[], Any]) -> str:
