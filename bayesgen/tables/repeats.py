@@ -1,33 +1,15 @@
-r"""Rows that repeat another, class and all: their number, how many chance makes, and which are copies.
+"""Rows that repeat another, class and all: their number, how many chance makes, and which are copies.
 
 Rows that agree are rows like any other: four answers of yes and no agree in hundreds of people. Copies, which stand
-twice in a table though they were measured once, are told from these by three signs.
-
-**Other classes.** Copies agree in their class. Where pairs of rows that agree in all columns are of different classes
-more than a twentieth as often as of one class, rows are no copies.
-
-**Neighbours.** Let one column of numbers be fine: it has more than twenty values that a tenth of the rows have at most;
-only rows with such values are looked at. Of T pairs of rows of a class that agree in it, t agree in all other columns,
-and of A pairs at neighbouring values a do. Whatever the other columns depend on, they depend on a value as they do on
-the next one, so about T a/A of the t pairs are chance. They are copies where that is a fifth at most. Columns that rise
-or fall with the fine one are the same measure in other units, and are left out. Numbers of a column of more than twenty
-values agree if they differ by 1e-5 of its standard deviation at most (less beyond 5,000 rows).
-
-**Near twins**, where no column is fine. If row i is drawn anew, and h is the probability that it agrees with row i' in
-column j where both agree in all others, chance makes h/(1 - h) pairs that agree in all columns for each pair that
-differs in column j alone. Copies come without such near twins, so these must be few, a twentieth of the repeats at
-most. So must be the repeats in a table whose columns are shuffled within the class, as if they were independent there.
+twice in a table though they were measured once, are told from these by three signs. Pairs that agree in all columns are
+hardly ever of different classes. Pairs that agree in a fine column of numbers agree in all others five times as often
+as pairs at its neighbouring values do; or, where no column is fine, hardly a row differs from another in one column
+alone, and hardly one repeats another in a table whose columns are shuffled within the class. "Copies are one row" in
+`docs/mathematics/averaged.md` derives these, and where a fit of one model, which takes no longer than its sums, looks
+for repeats (`likely_copies`).
 
 Rows without a rare value in any fine column are not joined. Copies of less than a twentieth of the rows, or of a class
 that is one row and its copies, are told and move no fold.
-
-**Where to look.** A fit of one model takes no longer than its sums, and few tables have such repeats. Equal rows have
-equal sums s_i = Σ_j x_ij sin j, and others do not but by chance. Of many rows n, 10 √n are drawn: where 5 % of all
-repeat another, 5 pairs of equal sums are expected there, and where there are two all rows are looked at
-(`likely_copies`). In tables of few categories rows agree by chance, and counting these would take ten times as long as
-the fit. Two rows of a class agree in column j with a probability a_j, and in all columns with about Π_j a_j; so chance
-makes about n/2 · P(same class) Π_j a_j repeats for each of n rows, by pairs that are drawn. Where that is not next to
-none, no copies can be told from chance.
 """
 
 import functools
@@ -119,7 +101,7 @@ def _columns(schema, blocks, rows: int) -> Iterator[np.ndarray]:
 
 
 def _agreeing(blocks, codes) -> float:
-    """Return about how many repeats chance makes for each row, by pairs of rows that are drawn; see the module."""
+    """Return about how many repeats chance makes for each row, by pairs of rows that are drawn."""
     one, other = np.random.default_rng(0).integers(0, len(codes), (2, _PAIRS))
     same = (codes[one] == codes[other]) & (one != other)
     result = len(codes) / 2 * same.mean()

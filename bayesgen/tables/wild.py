@@ -1,47 +1,17 @@
-r"""Wild entries of numbers: slips of the decimal point or of the unit, which would own the scale of their column.
+"""Wild entries of numbers: slips of the decimal point or of the unit, which would own the scale of their column.
 
 One entry at a thousand times the others makes up nearly all of a column's variance: standardised, the others are one
 value, and the class of the entry's row is the class of a spread of its own. So it is found and told.
 
-**Found** by the largest ratio of distances that lie next to each other. Let d_1 <= ... <= d_n be the distances of a
-column's entries from their median, and P(d > t) fall as t^-α. Then the logarithms of the ratios of the farthest are
-independent and exponential (Rényi 1953, *Acta Mathematica Academiae Scientiarum Hungaricae* 4, 191-231, who gives it
-for exponential variables, of which these are exponentials; Hill 1975, *Annals of Statistics* 3, 1163-1174),
+They lie beyond a gap: of the distances d_1 <= ... <= d_n of a column's entries from their median, one is more than r =
+300 times the one before it. The entries beyond the gap must be few, three or a hundredth of the rows, for a value that
+many share is a code; and less than half of a class, for a class that lies there differs so. Five entries on this side
+must differ from the median, since fewer show no tail. Slips fall on rows at random: where chance puts as many on rows
+of one class with a probability below .01, they are what a few rows of that class have in common, and say of it.
 
-.. math:: k \log \frac{d_{n-k+1}}{d_{n-k}} \sim \text{Exponential}(\alpha), \qquad
-   P\Big(\frac{d_{n-k+1}}{d_{n-k}} > r\Big) = r^{-k \alpha}
-
-With r = 300 a column of Cauchy's law (α = 1) has a false alarm once in 300, and one with a variance (α > 2) less than
-once in 90,000, however many rows there are. A multiple of the median distance, by which outliers are commonly told
-(Hampel 1974), fires on heavy tails, and the more often the more rows. An entry of a thousand times the largest size m
-of the others is always found: with c the median its ratio is at least (1000 m - |c|)/(m + |c|) > 499. The entries
-beyond the gap must be few, three or a hundredth of the rows, for a value that many share is a code; and less than half
-of a class, for a class that lies there differs so. Five entries on this side must differ from the median, since fewer
-show no tail.
-
-**By chance of one class.** Slips fall on rows at random. That E of them fall on rows of one class, whichever, among n
-rows of which n_k have class k, has then the probability
-
-.. math:: \sum_k \binom{n_k}{E} \Big/ \binom{n}{E}
-
-Where it is below .01 the entries are no slips but what a few rows of that class have in common, and say of it: of 1,000
-rows ten, of two classes of 500, and of 100 rows three, of a class of 20.
-
-**Where to look.** Most columns cannot have such entries, as their moments and edges show, which a fit has. Let b be
-the most entries beyond the gap, M the farthest distance from the median, and a <= M/r the nearest on its other side.
-The mean lies within M (1/r + b/n) of the median, so the farthest distance from the mean is D >= M (1 - 1/r - b/n); and
-the sum of squares about the mean is at most that about the median,
-
-.. math:: S \le n a^2 + b M^2 \le \frac{D^2 (n / r^2 + b)}{(1 - 1/r - b/n)^2}
-
-**Moments alone** are left of rows that came in pieces. E entries at the distance M from the mean of the n - E others of
-their class, whose scatter is S', move the mean by d = E M/n, and the scatter is
-
-.. math:: S = S' + \frac{E (n - E)}{n} M^2, \qquad \text{so that} \qquad E = \frac{n^2 d^2}{S - S' + n d^2}
-
-Where d is taken from the mean of the other classes, and S' is nothing beside S, this is 1, 2 or 3 but for a twentieth,
-and M is 3 r times the standard deviation of the others, so far do so few entries lie. More, or such as lie apart from
-each other, are so not known.
+"Wild entries" in `docs/mathematics/averaged.md` derives how often such a gap is a false alarm, whatever the number of
+rows; by which moments and edges, which a fit has, most columns cannot have one; and where one, two or three entries lie
+if moments by class alone are left of rows that came in pieces. More, or such as lie apart, are so not known.
 """
 
 import math
@@ -125,7 +95,7 @@ def _chance(size, count: int) -> float:
 
 
 def by_moments(sums: Moments) -> list[tuple[int, int, float, float]]:
-    """Return column, class, value and distance of the entries that moments by class show; see the module."""
+    """Return column, class, value and distance of the entries that moments by class show, as the docs derive it."""
     sums, result = by_column(sums), []
     for k in range(len(sums.n)):
         usual = Moments(*(np.delete(v, k, 0) for v in (sums.n, sums.mean, sums.scatter))).sum_groups()
