@@ -20,8 +20,6 @@ from bayesgen.tables import files
 from bayesgen.tables.account import cleaned, read_like
 from bayesgen.tables.reading import Reading
 
-Values = Sequence[str] | None  # of an option that may be given several times, or not at all
-
 
 def inference(name: str):
     """Return an inference by its name, with its default settings."""
@@ -74,7 +72,7 @@ def prepared(
     target: str | tuple[str, ...] | None,
     model: str,
     reading: Reading,
-    roles: Mapping[str, Values],
+    roles: Mapping[str, Sequence[str] | None],
     seed: int,
     batched: bool = False,
 ):

@@ -94,12 +94,10 @@ class Csv:
             "NaN and null are missing anyway. age=999 is of one column."
         ),
     ] = None
-    same: Annotated[
-        list[str] | None, typer.Option(help="Texts of a column that mean one, the first of them: sex=m,M,male.")
-    ] = None
-    blank: Annotated[list[str] | None, typer.Option(help="What an empty field of a column means, such as tick=no.")] = (
+    same: Annotated[Several, typer.Option(help="Texts of a column that mean one, the first of them: sex=m,M,male.")] = (
         None
     )
+    blank: Annotated[Several, typer.Option(help="What an empty field of a column means, such as tick=no.")] = None
     sep: Annotated[
         str | None,
         typer.Option(

@@ -185,7 +185,7 @@ def surveyed(learn, source: Source, target, weight, schema, labels, progress) ->
         schema = learned(types := passed(None))
     if types is None or wanted or dates or (labels is None and not types.labels):
         found = passed(needed_columns((*wanted, *dates), target, weight))
-        types = found if types is None else replace(found, kinds=types.kinds, spans=types.spans)
+        types = found if types is None else replace(found, kinds=types.kinds, durations=types.durations)
         schema = learned(types) if wanted or dates else schema
     if labels is None:
         labels = types.classes

@@ -84,11 +84,7 @@ function valuesOf(about, column, shares) {
 function* nextMeasurements(row, { loss, costs, priors } = {}) {
   const [x, shares] = [read(row), checked(priors)];
   if (!model.generative) return;
-  const cost = (name) => {
-    if (!costs) return 0;
-    if (costs instanceof Map) return costs.get(name) || 0;
-    return Object.prototype.hasOwnProperty.call(costs, name) ? costs[name] : 0;
-  };
+  const known = costs instanceof Map ? costs : new Map(Object.entries(costs ?? {}));
   let about = given(x, valued());
   const tooFar = (of) => {
     const words = "is too far from the rows of the fit for next_measurement(): give NaN in its place, or leave the row out";
@@ -116,7 +112,7 @@ function* nextMeasurements(row, { loss, costs, priors } = {}) {
       }
     }
     if (Number.isNaN(value)) throw tooFar(farthest);
-    yield { column: column.name, value: (loss ? value : Math.max(value, 0)) - cost(column.name) };
+    yield { column: column.name, value: (loss ? value : Math.max(value, 0)) - (known.get(column.name) ?? 0) };
   }
 }
 

@@ -163,10 +163,9 @@ function read(row, remarks = []) {
   if (typeof row !== "object" || row === null || Array.isArray(row) || row instanceof Map) {
     throw new Error("a row is an object of values by the names of columns, such as {age: 40, sex: null}");
   }
-  const has = (name) => Object.prototype.hasOwnProperty.call(row, name);
   const others = Object.keys(row).filter((name) => !NAMES.has(name));
   if (others.length) remarks.push(`${others.map(shown).join(", ")}: no column of the model, which has ${model.columns.map(({ name }) => shown(name)).join(", ")}`);
-  const x = model.columns.map((column) => (has(column.name) ? entry(column, row[column.name], remarks) : NaN));
+  const x = model.columns.map((column) => (Object.hasOwn(row, column.name) ? entry(column, row[column.name], remarks) : NaN));
   for (const f of factors) if (KINDS[f.kind].check) KINDS[f.kind].check(f, x);
   return x;
 }

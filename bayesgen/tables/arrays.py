@@ -31,12 +31,7 @@ _NUMBERS, _CATEGORIES = ("gaussian", "date"), ("categorical", "bernoulli")
 def numbers(schema: Schema, constant=()) -> list[str]:
     """Return the names of the numeric columns, without the constant ones."""
     without = set(constant)
-    return [name for block in numeric(schema) for name in block.columns if name not in without]
-
-
-def numeric(schema: Schema) -> list[Block]:
-    """Return the blocks of numbers."""
-    return _of(schema, _NUMBERS)
+    return [name for block in _of(schema, _NUMBERS) for name in block.columns if name not in without]
 
 
 def categories(schema: Schema, constant=()) -> list[str]:

@@ -77,7 +77,7 @@ def declared(schema, target, weight) -> Survey:
     columns = [name for name in without_index(schema) if name not in (target, weight)]
     types = {name: schema.field(name).type for name in columns}
     spans = frozenset(name for name, kind in types.items() if pa.types.is_duration(kind))
-    return Survey({name: kind_of_type(kind) for name, kind in types.items()}, spans=spans)
+    return Survey({name: kind_of_type(kind) for name, kind in types.items()}, durations=spans)
 
 
 def check_like(schema, first) -> None:

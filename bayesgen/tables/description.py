@@ -49,16 +49,8 @@ class Columns(abc.ABC):
     sparse: bool = False  # the rows are a sparse matrix
     library: str = "pandas"  # of the DataFrame: "pandas", "polars" or "pyarrow"
     reading: Reading = Reading()  # how they were written, where they come with an account of it
-
-    @functools.cached_property
-    def durations(self) -> frozenset[str]:
-        """Columns that hold durations."""
-        return frozenset()
-
-    @functools.cached_property
-    def changed(self) -> tuple[str, ...]:
-        """Columns that hold values which were not read with that account."""
-        return ()
+    changed: Any = ()  # tuple of columns that hold values which were not read with that account
+    durations: Any = frozenset()  # set of columns that hold durations
 
     @abc.abstractmethod
     def kind(self, column: str) -> str:

@@ -277,7 +277,7 @@ def source_like(data: Any, missing: Sequence[str], schema) -> Source:
     found, reading = source_of(data, schema.reading.given(missing=missing), schema.used().columns), schema.reading
     typed = found.types(None, None) if isinstance(found, ParquetFiles) else Survey({})
     for column, kind in typed.kinds.items():
-        if kind in ("b", "f") and reading.in_days(column) and column not in typed.spans:
+        if kind in ("b", "f") and reading.in_days(column) and column not in typed.durations:
             raise ValueError(f"column {column!r} holds numbers, and the fit had durations there")
     return found
 

@@ -1,6 +1,5 @@
 """Surveys of columns, found piece by piece and merged: their types, categories and classes."""
 
-import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -35,7 +34,7 @@ class Survey(Columns):
     words: dict[str, str] = field(default_factory=dict)  # a text of each column that holds some, best one no number
     forms: dict[str, frozenset] = field(default_factory=dict)  # formats in which the dates of a column may be written
     reading: Reading = field(default_factory=Reading)
-    spans: frozenset[str] = frozenset()  # columns that hold durations
+    durations: frozenset[str] = frozenset()
 
     def __post_init__(self):
         self.columns = tuple(self.kinds)
@@ -62,14 +61,14 @@ class Survey(Columns):
         levels = {c: table.categories(c) if kinds.get(c) else () for c in wanted}
         words = {c: word for c, kind in kinds.items() if kind == "O" and (word := a_word(table.labels(c))) is not None}
         forms = {c: formats_of(table.labels(c), c) for c in dates}
-        return cls(kinds, levels, classes, words=words, forms=forms, spans=table.durations)
+        return cls(kinds, levels, classes, words=words, forms=forms, durations=table.durations)
 
     def __add__(self, other: "Survey") -> "Survey":
         check_same(other.kinds, self.kinds, "what was read before")
         kinds = {}
         for column, mine in self.kinds.items():
             theirs = other.kinds[column]
-            if mine and theirs and (mine != theirs or (column in self.spans) != (column in other.spans)):
+            if mine and theirs and (mine != theirs or (column in self.durations) != (column in other.durations)):
                 raise InputError(
                     f"column {column!r} holds {other._content(column)}, where it held {self._content(column)} before; "
                     "convert it to one type",
@@ -88,24 +87,20 @@ class Survey(Columns):
                 column=against[0],
             )
         found = levels, self.labels | other.labels, self.sparse, other.words | self.words, forms
-        return Survey(kinds, *found, spans=self.spans | other.spans)
+        return Survey(kinds, *found, durations=self.durations | other.durations)
 
     def doubt(self, column: str) -> Verdict | None:
         levels = self.levels.get(column, ()) if self.kinds[column] == "O" else ()
         return of_labels(levels) if len(levels) > FEW else None
 
     def _content(self, column: str) -> str:
-        kind = "durations" if column in self.spans else self.kinds[column]
+        kind = "durations" if column in self.durations else self.kinds[column]
         return _KINDS.get(kind, kind) + (f" ({self.words[column]!r})" if column in self.words else "")
 
     @property
     def classes(self):
         """Classes found, in order."""
         return declared_classes(list(self.labels))
-
-    @functools.cached_property
-    def durations(self) -> frozenset[str]:
-        return self.spans
 
     def kind(self, column: str) -> str:
         return self.kinds[column]

@@ -120,7 +120,9 @@ def page(account: Account, drawn: Mapping[str, Picture]) -> str:
     reading = [tag("li", tag("b", term), f": {text}") for term, text in _READING.items()]
     parts += section("How to read the numbers", tag("ul", *reading))
     parts += section("Methods, and how to cite", tag("p", _methods(account)), tag("pre", _citation()))
-    parts += section("To repeat it", tag("pre", account.command), tag("p", _versions()))
+    versions = (f"{name} {metadata.version(name)}" for name in ("bayesgen", *_PACKAGES))
+    installed = f"Python {platform.python_version()}, {', '.join(versions)}"
+    parts += section("To repeat it", tag("pre", account.command), tag("p", f"{installed}."))
     if account.save is not None and models is not None:
         parts += section(f"To save {models.best}", tag("pre", account.save))
     return document(f"{named(account.targets)}: class probabilities compared", parts)
@@ -187,8 +189,3 @@ def _citation() -> str:
     fields = [f"author = {{{{{author}}}}}", f"title = {{{{{title}}}}}", f"version = {{{version}}}"]
     entry = ",\n  ".join(["@software{bayesgen", *fields])
     return f"{author}. {title}. Version {version}.\n\n{entry}\n}}"
-
-
-def _versions() -> str:
-    installed = [f"{name} {metadata.version(name)}" for name in ("bayesgen", *_PACKAGES)]
-    return f"Python {platform.python_version()}, {', '.join(installed)}."
