@@ -62,15 +62,9 @@ def compare(
 ) -> Comparison:
     """Cross-validate one model, learned in several ways, on the same stratified folds.
 
-    Parameters
-    ----------
-    X, y, folds, seed, progress, features, groups, order, return_estimators
-        As for `compare_models`. With ``order`` every inference is learned anew before each block, and by nothing within
-        it.
-    model : {"nb", "gda"}
-        Naive Bayes, or Gaussian discriminant analysis with a full covariance per class.
-    inferences : sequence of names, or mapping from name to Inference
-        Inferences to compare.
+    The ``model`` is "nb", naive Bayes, or "gda", Gaussian discriminant analysis with a full covariance per class. All
+    but ``inferences`` to compare, names or a mapping from name to Inference, is as for `compare_models`. With ``order``
+    every inference is learned anew before each block, and by nothing within it.
 
     Examples
     --------
@@ -178,23 +172,11 @@ def held_out_importance(
 ) -> pd.DataFrame:
     """Return the importance of each column to one model on the held-out rows: `inspection.importance` of every fold.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        Made by `compare` or `compare_models` with ``return_estimators=True``.
-    name : str
-        The model, or the inference.
-    most : int
-        Each column costs one more prediction of all columns. Of more columns than this, those are taken that tell most
-        about the class by themselves: by the log Bayes factor of a naive Bayes leaf for each class against one leaf.
-    progress : callable, optional
-        Called as ``progress(done, total, text)`` before every fold, and at the end.
-
-    Returns
-    -------
-    DataFrame, shape (n, columns), or (G, columns)
-        Growth of the log loss of each row, or each group, if a column is missing; without the rows of folds that could
-        not be learned.
+    The comparison was made with ``return_estimators=True``, and ``name`` is one of its models or inferences. Returned
+    is the growth of the log loss of each row (n, columns), or each group (G, columns), if a column is missing; without
+    the rows of folds that could not be learned. Each column costs one more prediction of all columns. Of more columns
+    than ``most`` those are taken that tell most about the class by themselves: by the log Bayes factor of a naive Bayes
+    leaf for each class against one leaf. ``progress(done, total, text)`` is called before every fold, and at the end.
 
     Examples
     --------

@@ -51,21 +51,14 @@ def read(
     """Read a file, or a built-in data set where no file has that name.
 
     In text only an empty field is missing, and the words that ``reading`` has for a gap; in a column of numbers NA, NaN
-    and null are too.
+    and null are too. The reading is what the user says of a first file, or the account of the fit for a later one.
+    Where limits are read, another column, of the same name with "_limit", tells which entries are limits.
 
-    Parameters
-    ----------
-    kinds : mapping from column to kind, optional
-        "text"; "number"; "label": text unless a Parquet file declares its type; "category": the same, with numbers of
-        a Parquet file made categories. Columns left out are of the kind that their fields, or Parquet types, show.
-    reading : Reading, optional
-        How it is written: what the user says of a first file, or the account of the fit for a later one. Where limits
-        are read, another column, of the same name with "_limit", tells which entries are limits.
-    used : collection of str, optional
-        The columns that the fit used, for a later file: what contradicts the account is an error, and columns without a
-        kind are not looked at.
-    content : bytes, optional
-        Content of the file, where it is read already; of the standard input where the name is "-".
+    ``kinds`` of columns are "text"; "number"; "label": text unless a Parquet file declares its type; "category": the
+    same, with numbers of a Parquet file made categories. Other columns are of the kind that their fields, or Parquet
+    types, show. For a later file ``used`` are the columns that the fit used: what contradicts the account is an error,
+    and columns without a kind are not looked at. A file that is read already has its ``content``; that of the name "-"
+    is of the standard input.
     """
     reading, later, doubted = reading or Reading(), used is not None, ()
     missing = set(reading.words)

@@ -11,24 +11,7 @@ from scipy import sparse
 from sklearn.utils import check_array
 
 from bayesgen.core.errors import Argument, listed
-from bayesgen.tables.columns import (
-    FAMILY,
-    Levels,
-    array_of,
-    block_of,
-    check_distinct,
-    declared_levels,
-    dense,
-    edges_of,
-    factorize,
-    frame_of,
-    object_kind,
-    refuse,
-    refused,
-    sorted_levels,
-    to_float,
-    twins,
-)
+from bayesgen.tables import columns as cols
 from bayesgen.tables.dates import form_of
 from bayesgen.tables.description import Columns, Verdict, of_labels, of_whole
 from bayesgen.tables.reading import Reading, changed_after
@@ -60,7 +43,7 @@ class Table(Columns):
         self._array: Any = None  # the rows where they do not: mostly a view, which nobody writes to
         self._known: dict[Any, Any] = {}  # by column: the series, kind of values, codes and distinct values
         self._dates: Reading | None = None  # the account of a fit that had dates
-        X = dense(X)
+        X = cols.dense(X)
         if sparse.issparse(X):
             rows = X if _is_csr(X) else check_array(X, accept_sparse="csr", ensure_all_finite=False)  # pyright: ignore[reportArgumentType]  # no stubs
             rows = rows if isinstance(rows, sparse.csr_array) else sparse.csr_array(rows)
@@ -69,12 +52,12 @@ class Table(Columns):
                 rows.sum_duplicates()
             self.native: Any = rows
             self._array, names = rows, None
-        elif (block := block_of(X)) is not None:
+        elif (block := cols.block_of(X)) is not None:
             self.native, self._array, names = X, block, X.columns
         elif type(X) is pd.DataFrame and X.columns.is_unique:
             self._mixed, self.native, names, self.library = True, X, X.columns.tolist(), "pandas"
-        elif (frame := frame_of(X)) is None:
-            self.native = self._array = array_of(X)
+        elif (frame := cols.frame_of(X)) is None:
+            self.native = self._array = cols.array_of(X)
             names = None
         else:
             self._mixed, self._frame, self.native, names = True, frame, frame.to_native(), frame.columns
@@ -84,7 +67,7 @@ class Table(Columns):
         self.names: list[Any] | None = None if names is None else list(names)
         self.columns = numbered(self.native.shape[1]) if self.names is None else tuple(map(str, self.names))
         if names is not None and len(set(self.columns)) < len(self.columns):
-            check_distinct(self.columns)
+            cols.check_distinct(self.columns)
         if not self.columns or not self.native.shape[0]:
             what = "samples" if self.columns else "features"
             raise ValueError(f"X has 0 {what}: at least one row and one column are needed, got {self.native.shape}")
@@ -99,7 +82,7 @@ class Table(Columns):
     @functools.cached_property
     def _frame(self) -> Any:
         """The DataFrame of narwhals, where columns may differ in type; of pandas many rows are read without it."""
-        return frame_of(self.native) if self._mixed else None
+        return cols.frame_of(self.native) if self._mixed else None
 
     def renamed(self, columns, reading: Reading | None = None) -> "Table":
         """Return the same rows under other names of the columns, one for each, and with the dates of a fit."""
@@ -165,7 +148,7 @@ class Table(Columns):
 
     def _look(self, column: str) -> str:
         if not self._mixed:
-            return object_kind(self.labels(column))
+            return cols.object_kind(self.labels(column))
         if (plain := self._plain[self.place[column]]) is not None:
             return plain
         series = self._series(column)
@@ -176,13 +159,13 @@ class Table(Columns):
             return "O"
         if dtype != nw.Object:
             return str(dtype if dtype != nw.Unknown else series.to_native().dtype)
-        return object_kind(self.labels(column))
+        return cols.object_kind(self.labels(column))
 
     def _taken(self, column: str) -> str:
         """Return the kind of a column, or raise where no model takes it."""
         kind = self.kind(column)
-        if kind not in FAMILY:
-            refuse(column, kind)
+        if kind not in cols.FAMILY:
+            cols.refuse(column, kind)
         return kind
 
     def date_form(self, column: str) -> str | None:
@@ -203,7 +186,7 @@ class Table(Columns):
         series, kind = self._series(column), self._taken(column)
         if series.dtype.is_integer() and not series.null_count():
             return of_whole(series.to_numpy(), name=column)
-        if kind != "O" or declared_levels(series) is not None:
+        if kind != "O" or cols.declared_levels(series) is not None:
             return None
         seen = len(self) - series.null_count()
         found = of_labels(series.drop_nulls().unique(), seen)
@@ -223,7 +206,7 @@ class Table(Columns):
         if self._array is None or (self.names is not None and self._array.dtype.kind not in "fb"):
             return None
         if features == "auto":
-            return None if self.sparse else FAMILY[_KINDS.get(self._array.dtype.kind, "O")]
+            return None if self.sparse else cols.FAMILY[_KINDS.get(self._array.dtype.kind, "O")]
         return features
 
     def numbers(self, columns) -> Any:
@@ -252,7 +235,7 @@ class Table(Columns):
         columns = columns if together else tuple([column for column in columns if self.kind(column) == "f"])
         for names in [columns] if together and columns else [(column,) for column in columns]:
             x: Any = self.numbers(names) if together else self._number(names[0])[:, None]
-            edges = edges_of(x)
+            edges = cols.edges_of(x)
             self.edges[names] = edges
             unsigned += [names[j] for j in np.flatnonzero(edges[0] >= 0)]
             may = np.flatnonzero(_are_whole(x[:_FIRST]).all(0))
@@ -275,7 +258,7 @@ class Table(Columns):
                 return series.to_numpy() / np.timedelta64(1, "D")
             if dtype != nw.Object:
                 return (series if dtype == nw.Float64 else series.cast(nw.Float64)).to_numpy()
-        return to_float(self.labels(column), column)
+        return cols.to_float(self.labels(column), column)
 
     def labels(self, column: str) -> np.ndarray:
         """Return the column's values unchanged: an array (n,), None, NaN or NA where missing."""
@@ -296,7 +279,7 @@ class Table(Columns):
         """Return the code of each value of a column, -1 where missing, and the distinct values; looked up once."""
         self._taken(column)
         if (column, "codes") not in self._known:
-            self._known[column, "codes"] = factorize(self._coded(column), column)
+            self._known[column, "codes"] = cols.factorize(self._coded(column), column)
         return self._known[column, "codes"]
 
     def _coded(self, column: str) -> Any:
@@ -312,18 +295,18 @@ class Table(Columns):
     def categories(self, column: str) -> tuple:
         """Return the declared levels of a categorical column, unused ones too; else its distinct values, sorted."""
         self._taken(column)
-        if self._mixed and (declared := declared_levels(self._series(column))) is not None:
+        if self._mixed and (declared := cols.declared_levels(self._series(column))) is not None:
             return declared
         if (levels := self._levels) is not None:
             return levels.categories(self.place[column])
-        return sorted_levels(self._distinct(column)[1])
+        return cols.sorted_levels(self._distinct(column)[1])
 
     @functools.cached_property
-    def _levels(self) -> "Levels | None":
+    def _levels(self) -> cols.Levels | None:
         """Look-up table of an array of whole numbers that lie close together, else None."""
         if self._array is not None and self._array.dtype.kind in "iu" and not self.sparse:
-            levels = Levels(self._array)
-            return levels if levels.width.max() <= Levels.WIDEST else None
+            levels = cols.Levels(self._array)
+            return levels if levels.width.max() <= cols.Levels.WIDEST else None
         return None
 
     def codes(self, columns: tuple[str, ...], categories: tuple, new: dict | None = None) -> np.ndarray:
@@ -343,7 +326,7 @@ class Table(Columns):
         position = {label: float(code) for code, label in enumerate(categories)}
         codes, distinct = self._distinct(column)
         if any(value not in position for value in distinct):
-            position |= twins(categories, distinct)
+            position |= cols.twins(categories, distinct)
         new = [value not in position for value in distinct]
         if any(new) and found is not None:
             counts = np.bincount(codes[codes >= 0], minlength=len(distinct)).tolist()
@@ -352,7 +335,7 @@ class Table(Columns):
             row = int(np.argmax(np.append(new, False)[codes]))
             value = distinct[codes[row]]
             text = f"is not one of the categories {listed(categories)}; "
-            raise refused(column, row, value, text, Argument("categories", value, DECLARE))
+            raise cols.refused(column, row, value, text, Argument("categories", value, DECLARE))
         return np.array([*(position.get(value, np.nan) for value in distinct), np.nan])[codes]
 
 
