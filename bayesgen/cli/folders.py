@@ -115,10 +115,8 @@ class Sample:
         """Return the note that these rows are a sample, and that all rows are learned from besides, where they are."""
         classless = f"; {counted(self.without, 'row')} without a class left out" if self.without else ""
         learned = "; all of them are learned from, in batches" if all_learned else ""
-        return (
-            f"the files are large: these are a sample of {len(self.codes)} of {self.counts.sum()} rows, stratified by "
-            f"class{learned}{classless}"
-        )
+        drawn = f"a sample of {len(self.codes)} of {self.counts.sum()} rows, stratified by class"
+        return f"the files are large: these are {drawn}{learned}{classless}"
 
     def priors(self, labels, rows) -> np.ndarray:
         """Return the frequencies, in all files, of the classes that these rows of the sample have."""

@@ -39,10 +39,8 @@ def blocks_in_order(y, order, count: Any, group) -> list[tuple[np.ndarray, np.nd
     if not len(starts):
         late = listed(classes[known >= begin.max()])
         which = "two rows" if group is None else "rows of two groups"
-        raise ValueError(
-            f"order: no row can be scored, since before the last time the classes {late} do not have {which} each; "
-            "give more rows, or cross-validate without order"
-        )
+        lack = f"the classes {late} do not have {which} each; give more rows, or cross-validate without order"
+        raise ValueError(f"order: no row can be scored, since before the last time {lack}")
     root = np.sqrt(np.searchsorted(np.sort(rank), starts))  # of the number of rows that came before each start
     wanted = np.linspace(root[0], np.sqrt(len(rank)), count, endpoint=False)
     chosen = np.unique(np.abs(root[:, None] - wanted).argmin(0))

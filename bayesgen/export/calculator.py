@@ -86,10 +86,8 @@ def _losses(loss, classes) -> dict[str, Any]:
     matrix, actions = aligned_loss(loss, classes, len(classes))
     if actions is None:
         if matrix.shape[1] != len(classes):
-            raise ValueError(
-                f"loss must name its {matrix.shape[1]} actions, which are not the classes {listed(classes)}: give a "
-                "DataFrame, whose columns name them"
-            )
+            unnamed = f"its {matrix.shape[1]} actions, which are not the classes {listed(classes)}"
+            raise ValueError(f"loss must name {unnamed}: give a DataFrame, whose columns name them")
         actions = classes
     return {"loss": matrix.tolist(), "actions": [str(action) for action in actions]}
 

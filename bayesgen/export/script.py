@@ -75,10 +75,8 @@ def source(made: Mapping[str, Any]) -> str:
     if len(text) > _LARGEST:
         trees = sum(len(_literal(factor)) for factor in made["factors"] if "child" in factor)
         cure = "members='generative', which have no trees" if trees > len(text) / 2 else "fewer columns or categories"
-        raise ValueError(
-            f"{about['model']} makes a script of {len(text) / 1e6:.1f} MB, {trees / 1e6:.1f} of them trees, and "
-            f"{_LARGEST // 10**6} are the most: fit it with {cure}"
-        )
+        size = f"{len(text) / 1e6:.1f} MB, {trees / 1e6:.1f} of them trees, and {_LARGEST // 10**6} are the most"
+        raise ValueError(f"{about['model']} makes a script of {size}: fit it with {cure}")
     return text
 
 
@@ -103,10 +101,8 @@ def export(classifier, path, dialect: str = "javascript") -> None:
         Before anything is written: if the name of the file ends otherwise, or the classifier cannot be exported.
     """
     if dialect != "javascript":
-        raise ValueError(
-            f"dialect must be 'javascript', got {dialect!r}: SQL is no longer written; predict_batches() of the "
-            "classifier reads relations of DuckDB"
-        )
+        cure = "SQL is no longer written; predict_batches() of the classifier reads relations of DuckDB"
+        raise ValueError(f"dialect must be 'javascript', got {dialect!r}: {cure}")
     disk.check_ending(path, *SCRIPT)
     text = script(classifier)
     with disk.writing(Path(path)) as file:

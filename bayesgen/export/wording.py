@@ -91,9 +91,8 @@ def names_row(column: Mapping[str, Any], model) -> bool:
     """Return True if a column seems to tell which row it is: an identifier, the date of the row, a free text."""
     if column["kind"] == "category":
         texts = [str(value) for value in column["categories"]]
-        return len(texts) > max(20, (model["about"]["rows"] or 0) / 4) or (
-            len(texts) > 7 and sum(map(len, texts)) > 30 * len(texts)
-        )
+        long = sum(map(len, texts)) > 30 * len(texts)
+        return len(texts) > max(20, (model["about"]["rows"] or 0) / 4) or (len(texts) > 7 and long)
     named = NAMES.search(column["name"]) and column.get("fraction") is False
     return bool(named) or (column["kind"] == "date" and not re.search("birth|born|dob|geb", column["name"], re.I))
 

@@ -58,10 +58,8 @@ def read(path) -> bytes:
         file.seek(0)
         start = file.read(9)
         if start.startswith(_HDF5):
-            raise ValueError(
-                "an HDF5 file, as bayesgen 0.2.0 and older saved estimators: read it with the version that wrote it, "
-                "or fit the estimator anew"
-            )
+            cure = "read it with the version that wrote it, or fit the estimator anew"
+            raise ValueError(f"an HDF5 file, as bayesgen 0.2.0 and older saved estimators: {cure}")
         if start[8:] != b"{" or _size(start) > _HEADER:
             raise ValueError("not a file that bayesgen has saved")
         if length > _LARGEST:
@@ -90,10 +88,8 @@ def unpack(content: bytes, kind: str = "estimator") -> tuple[dict[str, Any], dic
         raise ValueError("the file is damaged: what it says does not fit its checksum; take a copy, or fit anew")
     values = _parsed(text)
     if values.get("version") != VERSION:
-        raise ValueError(
-            f"written in format {values.get('version')!r:.20} by bayesgen {values.get('library')!s:.20}; this version "
-            f"reads format {VERSION}: read it with that version"
-        )
+        found = f"written in format {values.get('version')!r:.20} by bayesgen {values.get('library')!s:.20}"
+        raise ValueError(f"{found}; this version reads format {VERSION}: read it with that version")
     if values.get("format") != kind:
         raise ValueError(f"this file holds no {kind}: its format is {values.get('format')!r:.100}")
     for name, array in arrays.items():

@@ -137,10 +137,9 @@ def write_state(path, kind: str, values: dict[str, Any], version: int, replaces:
     content = container.pack({"values": writer.write(values, "values"), "state": version}, writer.arrays, kind)
     with disk.alone(path):
         if disk.regular(path) and _digest(Path(path).read_bytes()) != replaces:
-            raise ValueError(
-                f"{path}: this file was written since it was loaded, as by another process, or is another {kind}; what "
-                "it knows would be lost: load it and take up the rows again, or save to another name"
-            )
+            why = f"this file was written since it was loaded, as by another process, or is another {kind}"
+            cure = "load it and take up the rows again, or save to another name"
+            raise ValueError(f"{path}: {why}; what it knows would be lost: {cure}")
         with disk.writing(path, private=True) as file:
             file.write(content)
     return _digest(content)
@@ -153,10 +152,8 @@ def read_state(path, kind: str, version: int) -> tuple[dict[str, Any], str]:
         content = container.read(path)
         specification, arrays = container.unpack(content, kind)
         if specification.get("state", 1) != version:
-            raise ValueError(
-                f"an older or newer bayesgen wrote it, by version {specification.get('state', 1)!r:.9} of "
-                f"its rules, where this one goes on by version {version}"
-            )
+            wrote = f"an older or newer bayesgen wrote it, by version {specification.get('state', 1)!r:.9} of its rules"
+            raise ValueError(f"{wrote}, where this one goes on by version {version}")
         return Reader(arrays, registry.classes(), {}).read(specification["values"]), _digest(content)
     except (ValueError, *_STRANGE) as error:
         problem = f"this is no {kind} that bayesgen goes on with: {error!s:.300}"

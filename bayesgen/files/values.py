@@ -50,10 +50,9 @@ class Writer:
             names = [field.name for field in dataclasses.fields(value)]
             fields = {name: self.write(getattr(value, name), f"{place}.{name}") for name in names}
             return {"object": cls.__name__, "own": not ours(cls), "fields": fields}
-        raise TypeError(
-            f"{place}: {value!r} ({cls.__name__}) cannot be saved. Numbers, strings, arrays, the models and inferences "
-            "of bayesgen and your own leaves can; a random_state must be an int or None"
-        )
+        can = "Numbers, strings, arrays, the models and inferences of bayesgen and your own leaves can"
+        problem = f"{value!r} ({cls.__name__}) cannot be saved"
+        raise TypeError(f"{place}: {problem}. {can}; a random_state must be an int or None")
 
     def _array(self, value, place):
         if value.dtype.kind not in "biuf":

@@ -18,9 +18,8 @@ from bayesgen.tables.reading import Reading
 from bayesgen.tables.sources import kinds_of
 from bayesgen.tables.suspicions import record
 
-_READ_AS = {"categorical": "category", "count": "number", "log": "number", "number": "number"} | dict.fromkeys(
-    ("drop", "id", "group", "order", "date"), "text"
-)
+_READ_AS = {"categorical": "category", "count": "number", "log": "number", "number": "number"}
+_READ_AS |= dict.fromkeys(("drop", "id", "group", "order", "date"), "text")
 
 
 @dataclass(frozen=True, eq=False)

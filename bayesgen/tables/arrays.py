@@ -110,10 +110,8 @@ def constant(schema: Schema, blocks) -> dict[str, float]:
     tiny = np.flatnonzero(varies & ~(_spread(x[:100]) >= _SMALLEST))
     tiny = tiny[_spread(x[:, tiny]) < _SMALLEST]
     if len(tiny):
-        raise ValueError(
-            f"columns {listed([names[j] for j in tiny])}: squares of values below {_SMALLEST:g} lose their digits in "
-            "float64; give them in smaller units"
-        )
+        why = "lose their digits in float64; give them in smaller units"
+        raise ValueError(f"columns {listed([names[j] for j in tiny])}: squares of values below {_SMALLEST:g} {why}")
     value = np.fmax.reduce(x[:, ~varies], 0).tolist()
     return found | dict(zip([name for name, flag in zip(names, varies, strict=True) if not flag], value, strict=True))
 

@@ -437,6 +437,5 @@ def _check_classes(target, y):
     if not len(y):
         raise ValueError(f"no row is left: all lack {quoted(target)} or, for gda, a number")
     if (y == y[0]).all():
-        raise ValueError(
-            f"{quoted(target)} holds one class only, {y[0]}, in the {counted(len(y), 'row')} that can be used"
-        )
+        only = f"{y[0]}, in the {counted(len(y), 'row')} that can be used"
+        raise ValueError(f"{quoted(target)} holds one class only, {only}")

@@ -47,15 +47,12 @@ def frame_of(X):
     if isinstance(frame, nw.LazyFrame) and hasattr(X, "collect"):
         raise TypeError(f"X is a {type(X).__module__.split('.')[0]} {type(X).__name__}, not read yet: collect() it")
     if isinstance(frame, nw.LazyFrame) and frame.implementation is nw.Implementation.DUCKDB:
-        raise TypeError(
-            f"X is a {type(X).__name__} of DuckDB, a query that has not run, whose rows have no order of their own: "
-            "X.df() reads it; fit_batches(X, target) and predict_batches(X) take it as it is"
-        )
+        what = f"a {type(X).__name__} of DuckDB, a query that has not run, whose rows have no order of their own"
+        cure = "X.df() reads it; fit_batches(X, target) and predict_batches(X) take it as it is"
+        raise TypeError(f"X is {what}: {cure}")
     if isinstance(frame, nw.Series):
-        raise ValueError(
-            f"X is a single column, a {type(X).__name__}, where a table is expected. Reshape your data: X.to_frame() "
-            "is a table of one column"
-        )
+        cure = "Reshape your data: X.to_frame() is a table of one column"
+        raise ValueError(f"X is a single column, a {type(X).__name__}, where a table is expected. {cure}")
     return frame if isinstance(frame, nw.DataFrame) else None
 
 

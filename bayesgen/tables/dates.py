@@ -285,9 +285,8 @@ def _of_texts(texts: list[str], form: str, column: str, rows) -> np.ndarray:
     second = found["S"].astype(float).to_numpy()
     month = ((y - 1970) * 12 + m - 1).astype("datetime64[M]")
     first, following = (one.astype("datetime64[D]").astype(int) for one in (month, month + np.timedelta64(1, "M")))
-    wrong = (
-        (y < 1) | (m < 1) | (m > 12) | (d < 1) | (d > following - first) | (hour > 23) | (minute > 59) | (second >= 61)
-    )
+    late = (hour > 23) | (minute > 59) | (second >= 61)
+    wrong = (y < 1) | (m < 1) | (m > 12) | (d < 1) | (d > following - first) | late
     if wrong.any():
         place = int(wrong.argmax())
         raise _no_date(texts[place], column, rows[place], _BEYOND)
@@ -363,10 +362,8 @@ def times_of(order, rows: int) -> np.ndarray:
     result = moments(days(order, str(name))) if found is None else found
     missing = np.isnat(result) if result.dtype.kind == "M" else ~np.isfinite(result)
     if missing.any():
-        raise ValueError(
-            f"order has no time in {counted(int(missing.sum()), 'row')}, the first of them row {missing.argmax()}: "
-            "leave such rows out, or give them a time"
-        )
+        first = f"the first of them row {missing.argmax()}: leave such rows out, or give them a time"
+        raise ValueError(f"order has no time in {counted(int(missing.sum()), 'row')}, {first}")
     return result
 
 

@@ -68,10 +68,8 @@ class Columns(abc.ABC):
     def family(self, column: str) -> str:
         """Return the family that the column's type suggests, or raise where no model takes the type."""
         if self.sparse:
-            raise InputTypeError(
-                f"X is sparse, and its type does not tell its features: give features= one of {sparse_families()}, "
-                "or a mapping from every column (or tuple of columns) to one"
-            )
+            either = f"one of {sparse_families()}, or a mapping from every column (or tuple of columns) to one"
+            raise InputTypeError(f"X is sparse, and its type does not tell its features: give features= {either}")
         kind = self.kind(column) or "O"
         if kind not in FAMILY:
             refuse(column, kind)

@@ -128,9 +128,8 @@ def _text(head: bytes, raw: Callable[[], Any], compressed: str = "") -> Opened:
     if _JSON.match(head):
         raise _refusal("JSON", "pandas.read_json(path).to_csv('table.csv', index=False); with a row a line, lines=True")
     if b"\x00" in head:
-        raise ValueError(
-            "it is no text, or text in UTF-16 without the mark that says so: iconv -f utf-16le -t utf-8 converts that"
-        )
+        cure = "iconv -f utf-16le -t utf-8 converts that"
+        raise ValueError(f"it is no text, or text in UTF-16 without the mark that says so: {cure}")
     return Opened(False, raw, compressed)
 
 
@@ -278,10 +277,9 @@ class Fields:
         while row and not row[-1].strip():
             row = row[:-1]
         if len(header) < len(row):
-            raise ValueError(
-                f"line {line}, {header[0]!r}, is no header: it has {counted(len(header), 'field')}, and the line below "
-                f"it {len(row)}; take lines of comment away, and give each column a name"
-            )
+            fields = f"it has {counted(len(header), 'field')}, and the line below it {len(row)}"
+            cure = "take lines of comment away, and give each column a name"
+            raise ValueError(f"line {line}, {header[0]!r}, is no header: {fields}; {cure}")
 
     def _rows(self, places: list[int]) -> Iterator[Any]:
         """Yield record batches of some columns, the header among the rows."""
@@ -336,10 +334,9 @@ class Fields:
             expected, line, seen = found.groups()
             raise ValueError(f"line {line} has {seen} fields, where the header has {expected}") from None
         except UnicodeDecodeError as error:
-            raise ValueError(
-                f"its text is not UTF-8 (byte {error.start}), but perhaps that of an older Windows: save it as "
-                "'CSV UTF-8', or convert it by iconv -f windows-1252 -t utf-8"
-            ) from None
+            cure = "save it as 'CSV UTF-8', or convert it by iconv -f windows-1252 -t utf-8"
+            text = f"its text is not UTF-8 (byte {error.start}), but perhaps that of an older Windows: {cure}"
+            raise ValueError(text) from None
         except OSError as error:
             if not self._file.compressed:
                 raise

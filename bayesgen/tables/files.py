@@ -234,10 +234,8 @@ def _told(name: str, column: numerals.Column, like: Reading) -> Iterator[str]:
     """Yield notes on numbers that are written otherwise than programs write them, or otherwise than at the fit."""
     if column.limited is not None and not like.limits:
         count = counted(int(column.limited.sum()), "limit")
-        yield (
-            f"{quoted(name)}: {count} such as {column.limit!r} read as numbers, below a limit > 0 as half of it; "
-            f"{quoted(limit_of(name))} tells which"
-        )
+        told = f"read as numbers, below a limit > 0 as half of it; {quoted(limit_of(name))} tells which"
+        yield f"{quoted(name)}: {count} such as {column.limit!r} {told}"
     if name in like.changed:
         yield f"{quoted(name)}: read as it stands; the fit had other values than its file, so change it likewise"
     if column.apart:
@@ -322,7 +320,6 @@ def _lost_levels(columns, declared):
     for name, count in declared.items():
         levels = columns[name].cat.categories if name in columns and hasattr(columns[name], "cat") else []
         if count is not None and len(levels) < count:
-            yield (
-                f"{quoted(name)}: {counted(count - len(levels), 'declared level')} not in the file, which keeps those "
-                f"without a row for text alone; there are {listed(levels)}"
-            )
+            lost = f"{counted(count - len(levels), 'declared level')} not in the file"
+            kept = f"which keeps those without a row for text alone; there are {listed(levels)}"
+            yield f"{quoted(name)}: {lost}, {kept}"

@@ -266,8 +266,7 @@ def _wild(schema, leaves, statistics, rows, classes) -> Iterator[Finding]:
                 yield from of_wild(found, x, block.columns, rows.places, schema.dates)
         elif rows is None and sums is not None and once and len(classes) > 1:
             for j, k, value, times in wild.by_moments(sums):
-                text = (
-                    f"column {(name := block.columns[j])!r}: mean and spread of class {classes[k]!r} are those of "
-                    f"values as in other classes, beside few near {value:g}, {times:.3g} times as far from the middle"
-                )
-                yield _far(text, (name,), value, schema.dates)
+                name = block.columns[j]
+                like = f"mean and spread of class {classes[k]!r} are those of values as in other classes"
+                far = f"beside few near {value:g}, {times:.3g} times as far from the middle"
+                yield _far(f"column {name!r}: {like}, {far}", (name,), value, schema.dates)

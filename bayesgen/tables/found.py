@@ -95,9 +95,8 @@ def as_written(
 
 def _doubt(column: str, entry: str, units: Mapping[str, str], ways: Collection[Numerals]) -> str:
     """Return the doubt about a column, with the options for each of its readings."""
-    arguments = (
-        [Argument(name, sign) for name in ("decimal", "thousands") if (sign := getattr(way, name))] for way in ways
-    )
+    signs = ("decimal", "thousands")
+    arguments = ([Argument(name, sign) for name in signs if (sign := getattr(way, name))] for way in ways)
     bare = undressed(pa.array([entry], pa.string()), units.get(column, ""))
     numbers = (way.plain(bare)[0].as_py() for way in ways)  # a point that a program wrote stays
     either = [Note(f"{n} by ", Note(*said, between=" ")) for n, said in zip(numbers, arguments, strict=True)]

@@ -33,10 +33,8 @@ def group_codes(groups, rows: int, weight=None) -> np.ndarray | None:
     if weight is not None:
         codes = codes[np.asarray(weight, float) > 0]
     if rows > 1 and len(codes) and (codes == codes[0]).all():
-        raise ValueError(
-            "groups holds one group only, and leaving it out leaves no row; give each row the label of what it belongs "
-            "to, or no groups where rows are independent"
-        )
+        cure = "give each row the label of what it belongs to, or no groups where rows are independent"
+        raise ValueError(f"groups holds one group only, and leaving it out leaves no row; {cure}")
     return codes
 
 

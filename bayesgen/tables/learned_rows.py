@@ -121,8 +121,7 @@ def ordered_classes(order, found) -> np.ndarray:
     if len(set(names.tolist())) < len(names):
         raise ValueError(f"the order of the classes names a label twice: {listed(names)}")
     if len(found) and names.dtype.kind not in "biuf" and found.dtype.kind in "biuf":
-        raise ValueError(
-            f"y holds the numbers {listed(found)}, and the order names {listed(names)}: labels were encoded by the "
-            "alphabet, as ensembles of scikit-learn do; give y as numbers in order, and no order"
-        )
+        both = f"y holds the numbers {listed(found)}, and the order names {listed(names)}"
+        why = "labels were encoded by the alphabet, as ensembles of scikit-learn do"
+        raise ValueError(f"{both}: {why}; give y as numbers in order, and no order")
     return names

@@ -54,10 +54,8 @@ class Numerals:
             raise ValueError(f"between thousands stands one of . , ' and a blank, not {self.thousands!r}")
         if self.thousands == self.decimal:
             other = "," if self.decimal == "." else "."
-            raise ValueError(
-                f"{self.decimal!r} cannot stand both between thousands and before the fraction: give the decimal sign "
-                f"{other!r}, or another sign between thousands"
-            )
+            cure = f"give the decimal sign {other!r}, or another sign between thousands"
+            raise ValueError(f"{self.decimal!r} cannot stand both between thousands and before the fraction: {cure}")
 
     @functools.cached_property
     def pattern(self) -> str:
@@ -153,10 +151,8 @@ def read_column(
     column = Column(*column_of(fields, missing, kind))
     if how.thousands == "." and column.values.dtype.kind in "iuf":  # 1.898 would be less than 2
         row = int((gaps_among_numbers(fields, missing) | matches(fields, how.pattern)).argmin())
-        text = (
-            "is no number with a point between thousands and a comma before the fraction; write all of them in one way"
-        )
-        raise refused(name, row, fields[row].as_py(), text)
+        text = "is no number with a point between thousands and a comma before the fraction"
+        raise refused(name, row, fields[row].as_py(), f"{text}; write all of them in one way")
     return column
 
 

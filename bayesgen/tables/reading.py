@@ -47,9 +47,8 @@ def _by_column(options: Mapping[str, Any]) -> dict[str, Any]:
             column, _, texts = value.rpartition("=")
             first, *_ = words = [text.strip() for text in texts.split(",")]
             if column and first:
-                meant[column] |= dict.fromkeys(
-                    [""] if option == "blank" else words, "" if option == "missing" else first
-                )
+                spelled = [""] if option == "blank" else words
+                meant[column] |= dict.fromkeys(spelled, "" if option == "missing" else first)
             elif option == "missing":
                 everywhere.append(value)
             else:

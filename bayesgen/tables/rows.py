@@ -142,10 +142,9 @@ def split(batch, target: str | None, weight: str | None, columns=None):
         return (X, y, w) if (w > 0).all() else (Table(X).rows(w > 0).native, y[w > 0], w[w > 0])
     frame: Any = _frame(batch)
     if frame is None:
-        raise TypeError(
-            f"a batch is a table with the column {target!r}, such as a pandas, polars or pyarrow one, got a "
-            f"{type(batch).__name__}; give arrays as tuples (X, y), and no target"
-        )
+        wanted = f"a table with the column {target!r}, such as a pandas, polars or pyarrow one"
+        cure = "give arrays as tuples (X, y), and no target"
+        raise TypeError(f"a batch is {wanted}, got a {type(batch).__name__}; {cure}")
     native = {str(name): name for name in frame.columns}
     wanted = [name for name in native if name not in (target, weight)] if columns is None else list(columns)
     check_present([name for name in (target, weight, *wanted) if name is not None], native)

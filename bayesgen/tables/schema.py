@@ -141,9 +141,8 @@ class Schema:
                 chosen[_column_names(key, table)] = leaf
         elif not isinstance(features, str) or (features != "auto" and features not in FAMILIES):
             got = repr(features) if isinstance(features, str | int | float | None) else f"a {type(features).__name__}"
-            raise ValueError(
-                f"features must be 'auto', one of {list(FAMILIES)}, or a mapping from column to leaf; got {got}"
-            )
+            known = f"'auto', one of {list(FAMILIES)}, or a mapping from column to leaf"
+            raise ValueError(f"features must be {known}; got {got}")
         if table.sparse:
             _check_sparse(chosen, features)
         one = table.common(features) if isinstance(features, str) else None
@@ -294,10 +293,9 @@ def _check_sparse(chosen, features):
     """Refuse the families to which a sparse matrix would have to be made dense."""
     for family in [*chosen.values(), features]:
         if isinstance(family, str) and family in FAMILIES and not FAMILIES[family].sparse:
-            raise TypeError(
-                f"X is sparse, which {family!r} features cannot be: a 0 of theirs is a value like any other. Sparse "
-                f"are {sparse_families()}; give X.toarray() for others"
-            )
+            zero = "a 0 of theirs is a value like any other"
+            cure = f"Sparse are {sparse_families()}; give X.toarray() for others"
+            raise TypeError(f"X is sparse, which {family!r} features cannot be: {zero}. {cure}")
 
 
 def _column_names(key, table) -> tuple[str, ...]:
@@ -310,9 +308,8 @@ def _column_names(key, table) -> tuple[str, ...]:
     names = tuple(name(k) for k in (key if isinstance(key, tuple) else (key,)))
     absent = [name for name in names if name not in table.place]
     if absent:
-        raise ValueError(
-            f"features names the columns {listed(absent)}, which X does not have; it has {listed(table.columns)}"
-        )
+        there = f"it has {listed(table.columns)}"
+        raise ValueError(f"features names the columns {listed(absent)}, which X does not have; {there}")
     return names
 
 
@@ -341,9 +338,8 @@ def _blocks(chosen, table):
             raise ValueError(f"column {key[0]!r}: features must give a leaf or one of {families}, got {leaf!r}")
         elif leaf == "multinomial":
             if len(key) == 1 and len(table.columns) > 1:
-                raise ValueError(
-                    f"column {key[0]!r}: a bag of one word says nothing; give 'multinomial' to a tuple of columns"
-                )
+                cure = "give 'multinomial' to a tuple of columns"
+                raise ValueError(f"column {key[0]!r}: a bag of one word says nothing; {cure}")
             yield Block(name(leaf), key, False, leaf)
         else:
             for column in key:
@@ -352,10 +348,8 @@ def _blocks(chosen, table):
                     count = functools.partial(table.count, column)
                     tell(of_alike(f"column {column!r}", categories, count if table.counted else None, (column,)))
                 if categories == ():
-                    raise ValueError(
-                        f"column {column!r} has no observed value to learn its categories from; drop it or "
-                        "declare DirichletCategorical(alpha, categories=[...])"
-                    )
+                    cure = "drop it or declare DirichletCategorical(alpha, categories=[...])"
+                    raise ValueError(f"column {column!r} has no observed value to learn its categories from; {cure}")
                 shared.setdefault((leaf, categories), []).append(column)
     for (family, categories), columns in shared.items():
         alone = family == "categorical" and len(columns) == 1

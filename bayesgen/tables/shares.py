@@ -61,10 +61,8 @@ def labels_or_shares(y, classes=None, default: Any = None, argument: str = "clas
         return y
     names = (names_along(y)[1:] or (None,))[0]
     if names is None and (names := default if classes is None else classes) is None:
-        raise ValueError(
-            "y should be a 1d array of labels; of shares of the classes, (rows, classes), say which class each column "
-            f"is: by {argument}, or by the columns of a DataFrame"
-        )
+        cure = f"say which class each column is: by {argument}, or by the columns of a DataFrame"
+        raise ValueError(f"y should be a 1d array of labels; of shares of the classes, (rows, classes), {cure}")
     names, values = np.asarray(names).tolist(), np.asarray(y)
     if len(names) != shape[1] or len(set(names)) < len(names):
         raise ValueError(f"classes must name each of the {shape[1]} columns of shares once, got {listed(names)}")

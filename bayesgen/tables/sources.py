@@ -264,10 +264,8 @@ def source_of(data: Any, reading: Reading | None = None, used: Collection[str] =
         return Tables(lambda: pa.RecordBatchReader.from_stream(source), again, rows)
     if isinstance(data, Iterable) and not isinstance(data, np.ndarray | dict | bytes):
         return Tables(lambda: data, iter(data) is not data)
-    raise TypeError(
-        f"cannot read batches of a {type(data).__name__}: give the path of Parquet or CSV files, an Arrow stream, a "
-        "polars LazyFrame, or an iterator of tables"
-    )
+    known = "the path of Parquet or CSV files, an Arrow stream, a polars LazyFrame, or an iterator of tables"
+    raise TypeError(f"cannot read batches of a {type(data).__name__}: give {known}")
 
 
 def source_like(data: Any, missing: Sequence[str], schema) -> Source:

@@ -95,9 +95,8 @@ class Table(Columns):
         if len(columns) != len(self.columns):
             raise ValueError(f"X has {len(self.columns)} columns where {len(columns)} were learned from")
         if set(columns) == self.place.keys():  # scikit-learn knows names of strings only
-            raise ValueError(
-                f"X has the columns {listed(self.columns)}; those of fit came in the order {listed(columns)}"
-            )
+            order = f"those of fit came in the order {listed(columns)}"
+            raise ValueError(f"X has the columns {listed(self.columns)}; {order}")
         result = copy.copy(self)
         result.columns, result._known, result.edges = tuple(columns), {}, {}
         for known in ("place", "durations"):

@@ -96,10 +96,8 @@ class ByClass:
     def sentence(self) -> str:
         """Tell what the actions cost."""
         costs = "at your costs" if self.told else "where each mistake costs 1 (--loss takes other costs)"
-        return (
-            f"Rows of each class by the action of least expected cost, {costs}: {self.cost:.4f} a row; the best single "
-            f"action for all rows costs {self.least:.4f}."
-        )
+        least = f"the best single action for all rows costs {self.least:.4f}"
+        return f"Rows of each class by the action of least expected cost, {costs}: {self.cost:.4f} a row; {least}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""

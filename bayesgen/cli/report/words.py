@@ -151,20 +151,16 @@ def of_models(models) -> Iterator[str]:
         yield f"{', '.join(names)}: {remark}"
     yield from _notes(models)
     if models.time is not None:
-        yield (
-            "Between two fits, exact posteriors (naive Bayes, discriminants) learn each row once its time has passed; "
-            "the inferences in the first table do not."
-        )
+        exact = "exact posteriors (naive Bayes, discriminants) learn each row once its time has passed"
+        yield f"Between two fits, {exact}; the inferences in the first table do not."
     yield "Above best: mean difference in log loss, row by row, with its standard error."
 
 
 def of_benefits(benefits) -> str:
     """Describe the table of `benefit_cells`."""
     name, found = next(iter(benefits.items()))
-    return (
-        f"Net benefit in 100 rows ({found.unit}) of {name} by the {found.varied}; the intervals are of the rows that "
-        "judged, not of other rows to learn from"
-    )
+    judged = "the intervals are of the rows that judged, not of other rows to learn from"
+    return f"Net benefit in 100 rows ({found.unit}) of {name} by the {found.varied}; {judged}"
 
 
 def benefit_cells(benefits) -> dict[str, dict[str, str]]:
