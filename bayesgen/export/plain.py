@@ -312,10 +312,8 @@ def _factor(factor, schema, entries: Entries) -> dict[str, Any]:
             about["given"] = True
         if i in said.constant:
             about["constant"] = said.constant[i]
-    result: dict[str, Any] = {
-        "kind": said.kind,
-        "columns": places if said.kept is None else [places[i] for i in said.kept],
-    }
+    kept = places if said.kept is None else [places[i] for i in said.kept]
+    result: dict[str, Any] = {"kind": said.kind, "columns": kept}
     if said.kind == "gaussian" and said.shift is not None:
         result["columns"] = [entries.add({"of": j, "shift": said.shift}, density=True) for j in result["columns"]]
     groups, classes = len(factor.owner), len(factor.classes_of)

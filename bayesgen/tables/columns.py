@@ -142,13 +142,11 @@ def refused(column, row: int, value, *text: str | Argument) -> InputError:
 
 def refuse(column, kind) -> NoReturn:
     """Raise an error for a column whose type is neither a number nor a category."""
-    raise InputTypeError(  # in words that scikit-learn's checks ask for: "argument must be a string or a number"
-        f"column {column!r} holds {kind}, which no feature model takes; each entry of this argument must be a string, "
-        "a number or a bool: convert the column, or drop it; "
-        f"naive Bayes takes features={{{column!r}: 'date'}} for dates, and 'drop'",
-        column=column,
-        kind=str(kind),
-    )
+    # in words that scikit-learn's checks ask for: "argument must be a string or a number"
+    wanted = "each entry of this argument must be a string, a number or a bool: convert the column, or drop it"
+    cure = f"naive Bayes takes features={{{column!r}: 'date'}} for dates, and 'drop'"
+    text = f"column {column!r} holds {kind}, which no feature model takes; {wanted}; {cure}"
+    raise InputTypeError(text, column=column, kind=str(kind))
 
 
 def object_kind(values) -> str:
@@ -172,12 +170,9 @@ def to_float(values, column) -> np.ndarray:
             raise ValueError
         result[~missing] = values[~missing].astype(float)
     except ValueError:
-        raise InputError(
-            f"column {column!r} holds {text!r}, which is not a number; convert it or drop it, or take naive Bayes and ",
-            Argument("features", "categorical", "declare it categorical"),
-            column=column,
-            value=text,
-        ) from None
+        problem = f"column {column!r} holds {text!r}, which is not a number; convert it or drop it, or take "
+        cure = Argument("features", "categorical", "declare it categorical")
+        raise InputError(problem, "naive Bayes and ", cure, column=column, value=text) from None
     except OverflowError:  # an int of Python
         raise InputError(f"column {column!r} holds a number beyond 1.8e308: mend it", column=column) from None
     except TypeError as error:

@@ -127,13 +127,9 @@ def formats_of(values, column: str) -> frozenset[str]:
             raise _no_date(text, column, rows[place])
         if not found & forms:
             other = next(place for known, place in seen.items() if not known & forms)
-            raise InputError(
-                f"column {column!r} writes dates in two ways: {distinct[other]!r} in row {rows[other]} and {text!r} in "
-                f"row {rows[place]}; write all of them as 2024-01-31",
-                column=column,
-                row=rows[place],
-                value=text,
-            )
+            ways = f"{distinct[other]!r} in row {rows[other]} and {text!r} in row {rows[place]}"
+            problem = f"column {column!r} writes dates in two ways: {ways}; write all of them as 2024-01-31"
+            raise InputError(problem, column=column, row=rows[place], value=text)
         found, seen[forms] = found & forms, seen.get(forms, place)
     return found
 

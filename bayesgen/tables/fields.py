@@ -296,15 +296,11 @@ class Fields:
 
     def _by_arrow(self, places: list[int]) -> Iterator[Any]:
         names = [str(place) for place in range(len(self.names))]
-        reading = arrow_csv.open_csv(
-            self._file.open(),
-            arrow_csv.ReadOptions(block_size=_BYTES, column_names=names, skip_rows=self._skip),
-            arrow_csv.ParseOptions(delimiter=self.sep, newlines_in_values=True),
-            arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()), include_columns=[names[place] for place in places]
-            ),
-        )
-        with reading as blocks:
+        reading = arrow_csv.ReadOptions(block_size=_BYTES, column_names=names, skip_rows=self._skip)
+        parsing = arrow_csv.ParseOptions(delimiter=self.sep, newlines_in_values=True)
+        kinds, wanted = dict.fromkeys(names, pa.string()), [names[place] for place in places]
+        converting = arrow_csv.ConvertOptions(column_types=kinds, include_columns=wanted)
+        with arrow_csv.open_csv(self._file.open(), reading, parsing, converting) as blocks:
             yield from blocks
 
     def _by_pandas(self, places: list[int]) -> Iterator[Any]:

@@ -144,12 +144,8 @@ def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
     new = [label for label in found.tolist() if label not in position]
     if new:
         cure = "declare every class as classes=, of partial_fit at its first call"
-        raise InputError(
-            Argument("y", new, "y"),
-            f" holds the labels {listed(new)}, which are not among the classes {listed(classes)}: ",
-            Argument("classes", classes.tolist(), cure),
-            value=new,
-        )
+        text = f" holds the labels {listed(new)}, which are not among the classes {listed(classes)}: "
+        raise InputError(Argument("y", new, "y"), text, Argument("classes", classes.tolist(), cure), value=new)
     return classes, np.array([position[label] for label in found.tolist()])[codes]
 
 

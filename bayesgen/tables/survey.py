@@ -69,23 +69,16 @@ class Survey(Columns):
         for column, mine in self.kinds.items():
             theirs = other.kinds[column]
             if mine and theirs and (mine != theirs or (column in self.durations) != (column in other.durations)):
-                raise InputError(
-                    f"column {column!r} holds {other._content(column)}, where it held {self._content(column)} before; "
-                    "convert it to one type",
-                    column=column,
-                    kind=theirs,
-                    value=(self.words | other.words).get(column),
-                )
+                held = f"holds {other._content(column)}, where it held {self._content(column)} before"
+                text = f"column {column!r} {held}; convert it to one type"
+                raise InputError(text, column=column, kind=theirs, value=(self.words | other.words).get(column))
             kinds[column] = mine or theirs
         levels = {c: joined_levels(self.levels.get(c, ()), other.levels.get(c, ())) for c in self.levels | other.levels}
         forms = {c: one & other.forms[c] for c, one in self.forms.items()}
         if against := [c for c, both in forms.items() if not both]:
             before, then = (named(sorted(survey.forms[against[0]])) for survey in (self, other))
-            raise InputError(
-                f"column {against[0]!r} writes dates in two ways, first as {before} and then as {then}; write all of "
-                "them as 2024-01-31",
-                column=against[0],
-            )
+            text = f"column {against[0]!r} writes dates in two ways, first as {before} and then as {then}"
+            raise InputError(f"{text}; write all of them as 2024-01-31", column=against[0])
         found = levels, self.labels | other.labels, self.sparse, other.words | self.words, forms
         return Survey(kinds, *found, durations=self.durations | other.durations)
 

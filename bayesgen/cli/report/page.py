@@ -150,11 +150,9 @@ def _in_short(account: Account) -> list[str]:
         sure = 2 * table["difference_error"].to_numpy(float)
         close = table["difference"].to_numpy(float) <= sure
         near = [str(name) for name, is_close in zip(table.index, close, strict=True) if is_close and name != best]
-        said.append(
-            f"Not clearly worse, within two standard errors of the difference: {named(near)}."
-            if near
-            else "It is clearly better than all others, by more than two standard errors of the difference."
-        )
+        beside = f"Not clearly worse, within two standard errors of the difference: {named(near)}."
+        alone = "It is clearly better than all others, by more than two standard errors of the difference."
+        said.append(beside if near else alone)
     else:
         names = [name for name in result.probability if result.learned(name).any()]
         losses = ", ".join(f"{result.scores(name).log_loss:.3f} ({name})" for name in names)

@@ -77,12 +77,10 @@ def _option(argument: Argument) -> str:
 def of_table(read, target, prepared, schema) -> list[str]:
     """Summarise the table that was read: rows, classes, columns by family, omissions and doubts."""
     sizes = several(f"{quoted(c)} {n:.10g}" for c, n in prepared.sizes.items())
-    lines = [
-        f"{read.source}: {len(read.table)} rows, {read.table.shape[1]} columns; {len(prepared.y)} rows used",
-        f"{quoted(target)}, {len(prepared.sizes)} classes: {sizes}"
-        if isinstance(target, str)
-        else f"shares of {len(prepared.sizes)} classes, with their sums: {sizes}",
-    ]
+    count = f"{len(prepared.sizes)} classes"
+    of = f"{quoted(target)}, {count}" if isinstance(target, str) else f"shares of {count}, with their sums"
+    used = f"{len(read.table)} rows, {read.table.shape[1]} columns; {len(prepared.y)} rows used"
+    lines = [f"{read.source}: {used}", f"{of}: {sizes}"]
     for family, columns in families(schema).items():
         levels = (quoted(c) + (f" ({named(categories)})" if categories else "") for c, categories in columns)
         lines.append(f"{family}: {several(levels)}")
@@ -199,11 +197,9 @@ def of_times(account) -> str:
     """Describe the order of time in which rows were predicted."""
     result = account.result
     first = as_text(result.time[result.fold > 0].min())
-    return (
-        f"Over time, {account.by_class.name}: each row is predicted from those that came before it by the column "
-        f"{quoted(account.order)}, from {first} on, once every class has two; learned anew before each of "
-        f"{result.folds} blocks."
-    )
+    past = f"each row is predicted from those that came before it by the column {quoted(account.order)}"
+    since = f"from {first} on, once every class has two; learned anew before each of {result.folds} blocks"
+    return f"Over time, {account.by_class.name}: {past}, {since}."
 
 
 def time_cells(account) -> dict[str, dict[str, str]]:
