@@ -137,10 +137,7 @@ def fit(
     ] = "averaged",
     inference: Annotated[
         str | None,
-        typer.Option(
-            help="ml, map, exact, nuts or laplace; default: exact, of logistic map. Not of averaged.",
-            show_default=False,
-        ),
+        typer.Option(help="ml, map, exact, nuts or laplace; default: exact, of logistic map. Not of averaged."),
     ] = None,
     output: Annotated[Path, typer.Option(help="File to save the classifier to, for `bayesgen predict`.")] = Path(
         "model.safetensors"

@@ -81,9 +81,7 @@ class _Look:
         except ValueError:
             return False
         kept = {} if isinstance(known, ValueError) else known.X.drop(columns=column, errors="ignore")
-        if isinstance(table, ValueError) or not all(
-            name in table.X and table.X[name].equals(kept[name]) for name in kept
-        ):
+        if isinstance(table, ValueError) or any(not values.equals(table.X.get(name)) for name, values in kept.items()):
             return False
         lacks = [[cure for cure in cures(one, self.target) if cure[0] == column] for one in (before.prepared[0], read)]
         return len(lacks[1]) < len(lacks[0])

@@ -44,8 +44,7 @@ def page(
         Path | None, typer.Option(help="A TOML file of words: title, units, names, pictures, another language.")
     ] = None,
     words_template_: Annotated[
-        Path | None,
-        typer.Option("--words-template", help="Write such a file to fill in, and no page.", show_default=False),
+        Path | None, typer.Option("--words-template", help="Write such a file to fill in, and no page.")
     ] = None,
 ):
     """Write a saved classifier as one web page, which asks for values and answers at once, offline, in any browser."""

@@ -36,12 +36,11 @@ Rows = Annotated[
 ]
 Several = list[str] | None  # values of an option that may be given more than once
 Target = Annotated[str, typer.Option(help="Column of the classes.")]
-Labels = Annotated[str | None, typer.Option("--target", help="Column of the classes.", show_default=False)]
+Labels = Annotated[str | None, typer.Option("--target", help="Column of the classes.")]
 Shares = Annotated[
     Several,
     typer.Option(
-        help="In place of --target: a column a class, with commas between, of its share of each row, as of raters.",
-        show_default=False,
+        help="In place of --target: a column a class, with commas between, of its share of each row, as of raters."
     ),
 ]
 Id = Annotated[Several, typer.Option(help="Columns that name the rows: left out, and carried into predictions.csv.")]
@@ -49,15 +48,13 @@ Group = Annotated[
     str | None,
     typer.Option(
         help="Column of what a row belongs to, such as a patient: left out, and its rows are left out together where "
-        "models are judged.",
-        show_default=False,
+        "models are judged."
     ),
 ]
 Order = Annotated[
     str | None,
     typer.Option(
-        help="Column of times, such as dates or visits: left out, and each row is predicted from earlier rows alone.",
-        show_default=False,
+        help="Column of times, such as dates or visits: left out, and each row is predicted from earlier rows alone."
     ),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the folds and of NUTS.")]

@@ -49,10 +49,9 @@ def plain(classifier, draws: int) -> dict[str, Any]:
     classifier = fitted_of(classifier)
     posterior, generative = classifier.posterior_, hasattr(classifier, "score_samples")
     if not (generative or hasattr(posterior.model, "written")):
-        raise ValueError(
-            f"{classifier.estimator} cannot be exported: naive Bayes, Gaussian discriminants, latent classes, "
-            "averages, and logistic, probit and ordered regressions can"
-        )
+        generate = "naive Bayes, Gaussian discriminants, latent classes, averages"
+        can = f"{generate}, and logistic, probit and ordered regressions can"
+        raise ValueError(f"{classifier.estimator} cannot be exported: {can}")
     shipped, average = None, posterior.kind == "average"
     if posterior.kind == "draws":
         classifier = replace(classifier, posterior_=posterior.as_draws().thinned(draws))

@@ -65,11 +65,9 @@ def page_words(words, model) -> tuple[dict[str, Any], tuple[Path, ...]]:
     for column in model["columns"]:
         unlikely = model["gaps"] and column["name"] not in order and names_row(column, model)
         columns[column["name"]]["asked"] = not (column.get("told") or unlikely)
-    return {key: given.get(key) or text for key, text in usual.items()} | {
-        "classes": classes,
-        "columns": [columns[name] for name in dict.fromkeys([*order, *names])],
-        "sentences": told,
-    }, files
+    found = {key: given.get(key) or text for key, text in usual.items()}
+    ordered = [columns[name] for name in dict.fromkeys([*order, *names])]
+    return found | {"classes": classes, "columns": ordered, "sentences": told}, files
 
 
 def _column(column, given, told) -> dict[str, Any]:

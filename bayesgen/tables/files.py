@@ -24,6 +24,7 @@ from bayesgen.tables.text import NO_GAPS, among, column_of, plain_columns
 
 Kind = Literal["text", "number", "label", "category"]
 PARQUET = (".parquet", ".pq")  # how their names end
+_Found = tuple[dict, dict, list[str], Reading]  # columns, the spelling of their gaps, notes, and the account
 _FEWEST = 3  # entries of a column that may be no numbers, where the others are
 CSV = (".csv", *(f".csv{end}" for end in ENDINGS.values()))
 
@@ -140,7 +141,7 @@ def _without_words(table: list, kinds: Mapping, missing: set) -> list[tuple[str,
 
 def _of_first(
     table: dict, missing: set, kinds: Mapping, said: Reading, few: Mapping[str, numerals.Unread] | None = None
-) -> tuple[Reading, Collection[str], tuple[dict, dict, list[str], Reading]]:
+) -> tuple[Reading, Collection[str], _Found]:
     """Return how a first file is written, the doubts about columns, and what `_of_fields` returns.
 
     A column of numbers but for ``few`` entries has a gap for each of these that is no limit.
@@ -181,9 +182,7 @@ def _few_words(columns: Mapping[str, pd.Series], kinds: Mapping) -> dict[str, nu
     return found
 
 
-def _of_fields(
-    table: dict, missing: set, kinds: Mapping, reading: Reading, limits, later: bool
-) -> tuple[dict, dict, list[str], Reading]:
+def _of_fields(table: dict, missing: set, kinds: Mapping, reading: Reading, limits, later: bool) -> _Found:
     """Return the columns that text stands for, the spelling of their gaps, what there is to tell, and the account."""
     like = reading if later else Reading()
     columns, gaps, notes, percent, minus, units, doubts = {}, {}, [], {}, {}, {}, []

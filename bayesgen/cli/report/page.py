@@ -172,12 +172,10 @@ def _methods(account: Account) -> str:
         "models were updated within the blocks, too"
     )
     which = "rows" if result.group is None else "groups"
-    return (
-        f"Class probabilities of {(result.fold > 0).sum()} rows were computed with bayesgen and compared {how}. "
-        f"Inferences of {model}: {', '.join(result.probability)}. Standard errors are over {which}; rows of different "
-        "folds share most of what they are predicted from, so the errors are somewhat too small, and they say nothing "
-        "of other rows to learn from."
-    )
+    rows = f"Class probabilities of {(result.fold > 0).sum()} rows were computed with bayesgen and compared {how}"
+    errors = f"Standard errors are over {which}; rows of different folds share most of what they are predicted from"
+    small = "so the errors are somewhat too small, and they say nothing of other rows to learn from"
+    return f"{rows}. Inferences of {model}: {', '.join(result.probability)}. {errors}, {small}."
 
 
 def _citation() -> str:
