@@ -53,6 +53,19 @@ _LEARN = 5000  # rows to learn from
 CATEGORIES = CategoryMember("independent", 1.0), CategoryMember("one parent", 1.0)
 SOFTMAX = SoftmaxMember(0.3)
 _KINDS = ("gaussian", "category", "softmax")
+_FEWEST = 6  # columns of a table; of fewer, members on all of them do as well
+_POWERS = (0.8, 0.6, 0.4, 0.25)  # widths are powers of the number of columns: 11, 6, 3 and 2 of 20
+_KAPPA, _RHO = 0.1, 2.0  # rows that the prior mean and variance are worth
+_DIGITS = 9  # sums over classes depend on their order in the last digits
+_WIDEST = 100  # columns of a full covariance
+_GAUSSIANS = (
+    GaussianMember("full", 8.0, 0.1, 0.4),
+    GaussianMember("shared", 8.0, 0.1),
+    GaussianMember("diagonal", 8.0, 0.1),
+)
+_MOST = 10  # values of a column that is coded
+_ROWS = 2  # for each value: the columns of ten rows have ten values each, and are no codes
+_WITH_CODES = GaussianMember("full", 8.0, 0.1, 0.4), GaussianMember("diagonal", 8.0, 0.1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,18 +167,6 @@ class ComposedMembers(FittedMembers):
     @abc.abstractmethod
     def table_made(self, dim: int, levels) -> tuple[int, tuple[int, ...]]:
         """Return numbers and levels of the table that is made of one, or raise where it cannot be made."""
-
-
-_FEWEST = 6  # columns of a table; of fewer, members on all of them do as well
-_POWERS = (0.8, 0.6, 0.4, 0.25)  # widths are powers of the number of columns: 11, 6, 3 and 2 of 20
-_KAPPA, _RHO = 0.1, 2.0  # rows that the prior mean and variance are worth
-_DIGITS = 9  # sums over classes depend on their order in the last digits
-_WIDEST = 100  # columns of a full covariance
-_GAUSSIANS = (
-    GaussianMember("full", 8.0, 0.1, 0.4),
-    GaussianMember("shared", 8.0, 0.1),
-    GaussianMember("diagonal", 8.0, 0.1),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,11 +274,6 @@ def _categories(rows) -> np.ndarray:
         )
         result[j] = split.sum() - whole if seen.any() else -np.inf
     return result
-
-
-_MOST = 10  # values of a column that is coded
-_ROWS = 2  # for each value: the columns of ten rows have ten values each, and are no codes
-_WITH_CODES = GaussianMember("full", 8.0, 0.1, 0.4), GaussianMember("diagonal", 8.0, 0.1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,6 +49,13 @@ from bayesgen.numerics.sums import finite
 
 RADIUS = 3.0  # times the root of the columns: length of the longest row, in standardised columns
 _CELLS = 1 << 19  # entries worked on at a time: smaller products keep two threads waiting for each other
+MATRICES = 1 << 18  # entries of matrices that are factorised at a time, that they stay in the cache
+_ENTRIES = 1 << 17  # of rows that are turned at a time
+_ROWS = 512  # rows worked on at a time, at most
+_LARGE = 1000.0  # power from which rounding of q may move a log density by more than 1e-11
+FEWEST = 24  # columns; with fewer, models take less time
+_ERROR = 1e-10  # bound of the rounding of a log density, which adds all terms without their signs: it errs by 1e-12
+_RUN = 8  # pivots that share a logarithm: their product stays within float64
 
 
 def within(y) -> np.ndarray:
@@ -65,9 +72,6 @@ def level_of(dof, dim: int) -> np.ndarray:
 def exact(norm, mean, power, error: float) -> bool:
     """Return True if groups of some norm ‖P‖, mean and power err by no more than ``error`` within `RADIUS`."""
     return bool((longest(norm, mean, power, error) > RADIUS * mean.shape[1] ** 0.5).all())
-
-
-MATRICES = 1 << 18  # entries of matrices that are factorised at a time, that they stay in the cache
 
 
 class Engine(abc.ABC):
@@ -110,12 +114,6 @@ class OfRow(Engine):
             density = log_density(self.members, self.reference, y[batch], taken(seen, batch))
             result[:, :, batch] = density.swapaxes(1, 2)
         return None, result.reshape(-1, len(y))
-
-
-_ENTRIES = 1 << 17  # of rows that are turned at a time
-_ROWS = 512  # rows worked on at a time, at most
-_LARGE = 1000.0  # power from which rounding of q may move a log density by more than 1e-11
-FEWEST = 24  # columns; with fewer, models take less time
 
 
 @dataclass(frozen=True)
@@ -201,10 +199,6 @@ class Rotations(Engine):
         u *= u
         terms[:, :, 0] = self.weight[turns] @ u
         terms[:, :, 3] = 1.0
-
-
-_ERROR = 1e-10  # bound of the rounding of a log density, which adds all terms without their signs: it errs by 1e-12
-_RUN = 8  # pivots that share a logarithm: their product stays within float64
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,12 @@ from bayesgen.averaging.students import Reference
 from bayesgen.models.moments import Moments
 from bayesgen.numerics.pieces import grouped_patterns
 
+_FEW = 16  # columns up to which the marginal model is kept where all gaps have one pattern, for the next rows
+_PATTERNS = 4  # patterns of gaps whose models are kept, at least
+_KEPT = 5_000_000  # bytes that they may have in all: one gap in any of ten columns
+_BYTES = 4 * 10**7  # of `Marginals` that are kept for one fit of members, or derived at a time
+_DERIVED = 64  # rows with gaps from which it takes less time to derive these than to factorise for each row
+
 
 class Cost(NamedTuple):
     """Microseconds of rows of one pattern of gaps, which lack k columns and have w, under 40 members of 3 classes."""
@@ -35,11 +41,6 @@ COSTS = {  # `python -m benchmarks.engines` measures them
     "eliminated": Cost((0.0, 0.0), (12.0, 0.5, 0.04)),  # `Marginals`, or `OfRow` where these do not serve
     "marginal": Cost((1500.0, 10.0), (10.0, 0.0, 0.0)),  # the model of the columns that the rows have
 }
-_FEW = 16  # columns up to which the marginal model is kept where all gaps have one pattern, for the next rows
-_PATTERNS = 4  # patterns of gaps whose models are kept, at least
-_KEPT = 5_000_000  # bytes that they may have in all: one gap in any of ten columns
-_BYTES = 4 * 10**7  # of `Marginals` that are kept for one fit of members, or derived at a time
-_DERIVED = 64  # rows with gaps from which it takes less time to derive these than to factorise for each row
 
 
 def choose(sizes, lacks, dim: int) -> np.ndarray:

@@ -45,6 +45,17 @@ from bayesgen.numerics.trees import Ranks, Trees, grown_tree
 _GROWN = 100, 200  # trees of a forest, fewest and most
 _DRAWN = 5e3  # rows drawn by all trees, times the square root of the rows: half a second of 1,000, 15 s of 100,000
 _BYTES, _NODE = 4e7, 21  # of all trees of a forest in a file, and of a node; a leaf has 4 of each class
+_FEWEST, _ENOUGH = 100, 1000  # rows: from the first on trees of little capacity, from the second on of much
+_WIDEST = 2000  # columns of numbers: 50 s of 1,000 rows, as they look at every column in every node
+_ROUNDS, _TREES = 100, 180  # trees of a score, and of all
+_EACH = 25  # rows of each round, 20 rounds at least: few rows are learned in larger steps
+_LEAVES = 6, 24  # of a tree: little capacity, and much
+_MOST = 255  # bins of a column, and levels of one of categories; more are taken as numbers
+_SHARES = np.arange(1, _MOST) / _MOST
+_LARGEST = float(np.finfo(float).max)
+_SUMMED = 5000  # rows, and up to twice as many, from which sums are learned
+_DIGITS = 9  # of a sum of numbers, whose standard deviation is 1
+_ABSENT = 7.0  # log odds of a class without rows against the rarest of the others: a thousand times rarer
 
 
 def together(x, c, levels) -> np.ndarray:
@@ -183,19 +194,6 @@ def grown(rows: Rows, seed):
         size += _NODE * (trees[-1].node_count // 2) + 4 * classes * (trees[-1].node_count // 2 + 1)
     shares = np.concatenate([tree.value[:, :, 0] for tree in trees]).astype(np.float32)
     return ForestMembers(Trees.of(trees, shares, ranks, order, turned), levels, log_prior, len(rows)), np.array(drawn)
-
-
-_FEWEST, _ENOUGH = 100, 1000  # rows: from the first on trees of little capacity, from the second on of much
-_WIDEST = 2000  # columns of numbers: 50 s of 1,000 rows, as they look at every column in every node
-_ROUNDS, _TREES = 100, 180  # trees of a score, and of all
-_EACH = 25  # rows of each round, 20 rounds at least: few rows are learned in larger steps
-_LEAVES = 6, 24  # of a tree: little capacity, and much
-_MOST = 255  # bins of a column, and levels of one of categories; more are taken as numbers
-_SHARES = np.arange(1, _MOST) / _MOST
-_LARGEST = float(np.finfo(float).max)
-_SUMMED = 5000  # rows, and up to twice as many, from which sums are learned
-_DIGITS = 9  # of a sum of numbers, whose standard deviation is 1
-_ABSENT = 7.0  # log odds of a class without rows against the rarest of the others: a thousand times rarer
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,6 +27,7 @@ from bayesgen.posterior.component import Factor
 BASE_RATE = "base rate"  # the product that ignores the features
 LEAVES = "leaves"  # the product of the columns that have a leaf of their own, alone
 NUMBERS, CATEGORIES = "numbers", "categories"  # names of the blocks
+Write = Callable[[np.ndarray, Any], None]  # adds densities of all members (M, n, K), of the rows at some places (n,)
 
 
 @dataclass(frozen=True)
@@ -206,9 +207,6 @@ def bent_entries(numbers: Sequence[Any], warp: YeoJohnson) -> list[dict[str, Any
     """Return the entries that bends derive of numbers (D,); see `FittedMembers.written`."""
     bends = np.stack([warp.location, warp.scale, warp.power], axis=1).tolist()
     return [{"of": entry, "bend": bend} for entry, bend in zip(numbers, bends, strict=True)]
-
-
-Write = Callable[[np.ndarray, Any], None]  # adds densities of all members (M, n, K), of the rows at some places (n,)
 
 
 def adding(result, places) -> Write:

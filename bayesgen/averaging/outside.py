@@ -31,6 +31,9 @@ from bayesgen.tables.schema import Schema, side_by_side
 from bayesgen.tables.table import Table
 
 _EXACT = 2.0**53  # up to it, every whole number is a float64
+_FOLDS = 5
+_LEAST = 1e-12  # of a probability: its logarithm is finite
+_OFF = 1e-3  # by which a sum of probabilities, perhaps of float32, may miss 1
 
 
 @dataclass(frozen=True)
@@ -135,11 +138,6 @@ def refuse_long(names, table: Table, schema: Schema) -> None:
                     f"holds, by which members={listed(names)}, classifiers of your own, see later rows: give it as "
                     "text, or leave the column out of X"
                 )
-
-
-_FOLDS = 5
-_LEAST = 1e-12  # of a probability: its logarithm is finite
-_OFF = 1e-3  # by which a sum of probabilities, perhaps of float32, may miss 1
 
 
 @dataclass(frozen=True, eq=False)

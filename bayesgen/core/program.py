@@ -49,6 +49,7 @@ _lock = threading.RLock()
 tracing = threading.RLock()  # hold it while tracing a program: all threads share NumPyro's one stack of handlers
 _records: list[type] = []
 registered: set[type] = set()  # those that JAX knows as pytrees
+_forked = False  # True in a child forked after JAX had started its threads, which the child lacks
 
 
 def __getattr__(name: str) -> Any:
@@ -70,9 +71,6 @@ def __getattr__(name: str) -> Any:
         globals()[name] = module
         register()
     return module
-
-
-_forked = False  # True in a child forked after JAX had started its threads, which the child lacks
 
 
 def _after_fork() -> None:

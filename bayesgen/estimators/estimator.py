@@ -24,6 +24,12 @@ from bayesgen.inspection.probabilities import predict_proba_draws, predict_proba
 from bayesgen.tables.learned_rows import labels_of
 from bayesgen.tables.table import Table
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_FORMAT = "_bayesgen_format"
+_learning: dict[int, int] = {}  # the thread in which an estimator learns, by the estimator's `id`
+_lock = threading.Lock()
+
 
 def settings(value: Any) -> dict[str, Any]:
     """Return the settings within a value by path: ``num_samples`` of an inference, ``height__kappa`` of leaves."""
@@ -58,13 +64,6 @@ def _parts(value) -> dict[str, Any]:
     if isinstance(value, type) or not dataclasses.is_dataclass(value):
         return {}
     return {field.name: getattr(value, field.name) for field in dataclasses.fields(value) if not field.kw_only}
-
-
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-_FORMAT = "_bayesgen_format"
-_learning: dict[int, int] = {}  # the thread in which an estimator learns, by the estimator's `id`
-_lock = threading.Lock()
 
 
 class Held:

@@ -54,6 +54,8 @@ from bayesgen.numerics.draws import log_gammas
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.student import triangular_inverse
 
+_SMALL = 20  # columns
+
 
 class Coordinates(Hyperparameters, abc.ABC):
     """A conjugate model in coordinates for a sampler: the half of a `Model` that NUTS needs.
@@ -268,8 +270,6 @@ class LogVariance(LeafCoordinates):
 
 
 # -- Gaussian vectors ------------------------------------------------------------------------------------------------
-
-_SMALL = 20  # columns
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,6 +28,8 @@ from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
 from bayesgen.posterior.likelihoods import possible
 
 _STEPS, _CLOSE = 300, 1e-11  # most steps of a shift, and the difference of log means at which it is found
+FEWEST = 100  # effective draws below which an average is called rough
+MATTERS = 1e-3  # a class of less probability is left out: far from its rows few draws always carry the average
 
 
 def predict_proba_draws(classifier, X, size: int = 1000) -> np.ndarray:
@@ -180,10 +182,6 @@ def log_odds(log_probability: np.ndarray) -> np.ndarray:
         log_others = logsumexp(others, axis=1) if others.size else -np.inf
         odds[:] = np.where(np.isneginf(log_chance), -np.inf, log_chance - log_others)
     return result
-
-
-FEWEST = 100  # effective draws below which an average is called rough
-MATTERS = 1e-3  # a class of less probability is left out: far from its rows few draws always carry the average
 
 
 class FewDrawsWarning(InputWarning):

@@ -43,6 +43,9 @@ from bayesgen.numerics.pieces import pieces, product_rows
 from bayesgen.numerics.special import log_multichoose, namespace
 from bayesgen.numerics.sums import finite, sparse_sum, with_data
 
+_NO_COUNTS = "is not a count: heads and tosses are whole numbers >= 0"
+BINARY = "is not 0 or 1; a Bernoulli feature is binary"
+
 
 class Successes(ExponentialFamily):
     """A leaf whose parameter is the "probability" of a success, under any prior; T(x) is (failures, successes)."""
@@ -128,10 +131,6 @@ class BetaPrior(Successes, ConjugateFamily):
 
     def sample_parameters(self, rng, size=()):
         return {"probability": rng.beta(self.a, self.b, (*size, *self.batch_shape))}
-
-
-_NO_COUNTS = "is not a count: heads and tosses are whole numbers >= 0"
-BINARY = "is not 0 or 1; a Bernoulli feature is binary"
 
 
 class Bernoulli(Successes):

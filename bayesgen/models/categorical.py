@@ -34,6 +34,8 @@ from bayesgen.numerics.draws import log_gammas
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio, namespace, xlogy
 
+_known: deque[tuple] = deque(maxlen=8)  # checked labels, so that a hundred thousand words are checked once
+
 
 class Categories(ExponentialFamily):
     """A leaf whose parameter is the "probability" of each of V categories, under any prior; T(x) counts categories."""
@@ -196,9 +198,6 @@ def label_array(categories: tuple) -> np.ndarray:
     array, objects = np.asarray(categories), np.empty(len(categories), dtype=object)
     objects[:] = categories
     return array if array.tolist() == list(categories) else objects
-
-
-_known: deque[tuple] = deque(maxlen=8)  # checked labels, so that a hundred thousand words are checked once
 
 
 class Categorical(Categories):

@@ -29,6 +29,7 @@ from bayesgen.models.structures import (
 from bayesgen.models.student_t import StudentT
 
 Maker = Callable[[Any, tuple[int, ...]], Leaf]
+_WEAK = WeakGaussian(NormalInverseGamma.weak)
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,6 @@ def _log_gaussian(shift: float) -> Family:
     return Family({"weak": lambda block, shape: leaf}, scaled=True)
 
 
-_WEAK = WeakGaussian(NormalInverseGamma.weak)
 _GAUSSIAN = Family(
     {"weak": lambda block, shape: _WEAK, "reference": lambda block, shape: ReferenceGaussian()}, scaled=True
 )

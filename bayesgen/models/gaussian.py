@@ -39,6 +39,8 @@ from bayesgen.numerics.student_gaps import tail_with_gaps
 from bayesgen.numerics.sums import finite
 
 LOG_2PI = math.log(2 * math.pi)
+_LARGE = 1e6  # powers of 1 + u
+_CELLS = 1 << 18  # entries of all groups that are worked on at a time
 
 
 def mean_variance(alpha, beta):
@@ -128,10 +130,6 @@ class Gaussian(ExponentialFamily):
             place = {key: v for key, v in place.items() if key != "group" or "class" not in self.tied}
             raise DataError("maximum likelihood does not exist: fewer than two distinct values", **place)
         return {"mean": statistics.mean, "variance": self.squeeze(total / count)}
-
-
-_LARGE = 1e6  # powers of 1 + u
-_CELLS = 1 << 18  # entries of all groups that are worked on at a time
 
 
 class NormalInverseGammaPrior(Gaussian, ConjugateFamily):

@@ -53,6 +53,7 @@ else:
 
 
 _fields = functools.cache(dataclasses.fields)  # the fields of a class, in order
+_PLAIN = {float, int, list, tuple, np.ndarray}  # types of hyperparameters without names
 
 
 @functools.cache
@@ -153,9 +154,6 @@ def _align(record: Hyperparameters, ranks) -> None:
         object.__setattr__(record, name, value)
     if order is not None and hasattr(record, "names"):
         object.__setattr__(record, "names", tuple(order))
-
-
-_PLAIN = {float, int, list, tuple, np.ndarray}  # types of hyperparameters without names
 
 
 def check_total(record: Hyperparameters, names: str, total) -> None:

@@ -58,6 +58,7 @@ from bayesgen.models.model import Hyperparameter, Params, of_part
 from bayesgen.models.poisson import GammaPoisson
 
 CENTRE = "centre_"  # before the names of the leaf's own sites
+_ONE = ("spread",)
 
 
 class Population(NamedTuple):
@@ -77,7 +78,6 @@ def _variance(leaf, c, n):
     return {"mean": c["mean"], "alpha": n["variance_spread"] / 2, "beta": n["variance_spread"] / 2 * c["variance"]}
 
 
-_ONE = ("spread",)
 _POPULATIONS: dict[type, Population] = {  # c is the centre by site, n the rows by spread
     BetaPrior: Population(_ONE, _beta),
     DirichletPrior: Population(_ONE, lambda leaf, c, n: {"alpha": n["spread"][..., None] * c["probability"]}),

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 DEEPEST = 10  # most doublings of a trajectory: NumPyro's default, which `bayesgen.NUTS` keeps
 _DATA = ("observed_data", "constant_data")  # groups without chains and draws
+Draws = Any  # `bayesgen.posterior.ParameterDraws`, which imports this file
+Groups = Mapping[str, Mapping[str, "np.ndarray | Variable"]]
 
 
 class Variable(NamedTuple):
@@ -28,10 +30,6 @@ class Variable(NamedTuple):
     values: np.ndarray
     dims: tuple[str, ...]
     attrs: Mapping[str, Any] = {}
-
-
-Draws = Any  # `bayesgen.posterior.ParameterDraws`, which imports this file
-Groups = Mapping[str, Mapping[str, "np.ndarray | Variable"]]
 
 
 def tree(draws: Draws, groups: Groups | None = None, name: str = "posterior", obs=None) -> "DataTree":
