@@ -3,28 +3,14 @@ r"""Members composed of members of other families, on a table that is made of th
 The table has fewer columns (screened members), or columns of other kinds (coded members). A member is the product of
 a member of the numbers and one of the categories of that table, or a softmax regression on it.
 
-**Screened members** take the columns that separate the classes best. Columns that say nothing of the class cost every
-member that takes them: a full covariance, or a softmax regression, learns noise from each. A screened member takes as
-many columns as it says, those of the largest log Bayes factor of their entries by class against all in one, which are
-chosen anew from the rows that it is fitted to: the choice is left out with its rows, by folds. Of the other columns
-it has no density, so it takes no part where one of a whole row is needed.
+**Screened members** take the columns that separate the classes best, those of the largest log Bayes factor of their
+entries by class against all in one. Columns that say nothing of the class cost every member that takes them: a full
+covariance, or a softmax regression, learns noise from each. They are chosen anew from the rows that a member is fitted
+to: the choice is left out with its rows, by folds. Of the other columns it has no density.
 
-With prior p(θ) of a column's parameters, its entries x_i that are there, and those of class k,
-
-.. math:: \log B = \log \prod_k \int p(\theta) \prod_{t_i = k} p(x_i \mid \theta)\, d\theta
-   - \log \int p(\theta) \prod_i p(x_i \mid \theta)\, d\theta
-
-A bent number is Gaussian under `NormalInverseGamma`, with one variance for all classes or with one for each, and B is
-the mean of the two: classes may differ in mean, or in spread alone, which no F statistic sees. A category has the prior
-`DirichletCategorical` (1). Numbers and categories stand on one scale, and gaps and weights need no rule of their own.
-
-**Coded members** take numbers of few values as categories. Grades, numbers of children and codes are numbers of few
-values, and a class may lie anywhere among these: a Gaussian knows one bump, a line one direction. A coded member
-takes every number of few values as a category, and the others as numbers; the average weighs it against the members
-that take all as numbers. A value that no row of the fit has is missing to it.
-
-It has a mass of the coded columns where other members have a density, so it takes no part where one of a whole row is
-needed.
+**Coded members** take numbers of few values as categories: they have a mass of the coded columns where other members
+have a density. Neither takes part where a density of a whole row is needed. `docs/mathematics/averaged.md` has the
+formulas of both.
 """
 
 import abc

@@ -1,13 +1,9 @@
 r"""Members of trees: forests of trees on draws of the rows, and boosted trees, for classes that follow rules.
 
 **Forests.** Each tree is grown on rows drawn with replacement within each class, or on groups of rows that belong
-together. With q the mean over k trees of the shares of the
-classes in the leaf that a row reaches,
-
-.. math:: f_k(x) = \log \frac{k\, q_k(x) + 1/2}{k + K/2} - \log \pi_k
-
-takes the place of log p(x | k), where π are the class frequencies. A row is left out by the trees that did not draw it.
-A forest is underconfident, which its exponent mends. It has no density of x, and takes no part where one is needed.
+together. The log of the mean of its trees' shares, with half a vote for each class, less that of the class frequencies,
+takes the place of log p(x | k) (`docs/mathematics/averaged.md`, "Tempering"). A row is left out by the trees that did
+not draw it. A forest is underconfident, which its exponent mends.
 
 scikit-learn grows the trees; their arrays are kept, saved without running code, and all trees are asked at once
 (`Trees`). Trees see numbers and categories as the columns of one matrix: the numbers, then a category of two levels as
@@ -22,8 +18,8 @@ trees of class k,
 
 takes the place of log p(x | k), where π are the class frequencies. Rows are left out by folds. The least rows of a leaf
 follow the rows of the fit, so that a fold can split where all rows can, or its scores would not be those of the member.
-It has no density of x, and takes no part where one is needed. Of two classes, from a thousand rows on, the trees of
-little capacity also split by weighted sums of the numbers (`directions`): a rule over a sum is then one split.
+Of two classes, from a thousand rows on, the trees of little capacity also split by weighted sums of the numbers
+(`directions`): a rule over a sum is then one split. Trees have no density of x, and take no part where one is needed.
 """
 
 import math

@@ -1,15 +1,13 @@
 r"""Members that the user passes: any classifier with ``predict_proba``, judged by the folds of the average.
 
-It gets rows as the user gave them: at fit as they came, later rebuilt from their entries. Entries are float64 and
-codes of categories. A rebuilt column has its type at fit where that holds every value, else it stays float64: 2.5
-reaches the classifier as 2.5 though the fit saw whole numbers. What entries cannot give back is refused
-(`refuse_changed`).
-
 With p(k | x) from the classifier and π the class frequencies of the rows that it was fitted to, log p(k | x) - log π
 takes the place of log p(x | k). It is cloned for each fold and for all rows, and gets the rows as the user gave them.
-Later rows, and rows with an entry taken away, are rebuilt from their entries; where the classifier takes no gaps, with
-medians and most frequent categories in them. What it returns is checked: at the fit, a classifier whose probabilities
-are none is left out with a warning; later, an error names it.
+
+Later rows, and rows with an entry taken away, are rebuilt from their entries, which are float64 and codes of
+categories; where the classifier takes no gaps, with medians and most frequent categories in them. A rebuilt column has
+its type at fit where that holds every value, else it stays float64: 2.5 reaches the classifier as 2.5 though the fit
+saw whole numbers. What entries cannot give back is refused (`refuse_changed`). What it returns is checked: at the fit,
+a classifier whose probabilities are none is left out with a warning; later, an error names it.
 """
 
 from collections.abc import Mapping

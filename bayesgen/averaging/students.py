@@ -33,12 +33,8 @@ the same for every kappa; one factorisation serves them all by Sherman and Morri
 with the same degrees of freedom.
 
 **A row left out of many** (`log_density_without`): where all rows together are many, m and V of the prior keep it, and
-one factor of A, the scale that has all rows, serves all of them. With d = x - μ_c the distance from the posterior mean
-of the row's group c, κ = kappa + n_c, and a weight r that leaves,
-
-.. math:: \kappa' = \kappa - r, \quad A' = A - s\, d d^\top, \quad s = \frac{r \kappa}{\kappa'}, \quad
-   x - \mu_c' = \frac{\kappa}{\kappa'} d, \quad |A'| = |A| h, \quad
-   z^\top A'^{-1} z = z^\top A^{-1} z + \frac{s}{h} (d^\top A^{-1} z)^2, \quad h = 1 - s\, d^\top A^{-1} d
+one factor of A, the scale that has all rows, serves all of them. Without a weight r of a row at distance d from the
+posterior mean, κ' = κ - r and A' = A - s dd', s = rκ/κ' (`docs/mathematics/averaged.md`, "Leave-one-out").
 """
 
 from collections.abc import Callable

@@ -8,13 +8,9 @@ Components are found by k-means within each class, and the conjugate members tak
 learned, and a row belongs to the nearest centre of its class. So the centres are learned without the rows that are left
 out, and the statistics of the groups subtract these rows.
 
-**Gaps at fit.** A full covariance and rows with gaps have no conjugate posterior. Instead a few steps of EM on the rows
-estimate means μ_k and a pooled Σ, under the prior of `GaussianMember("shared", rho=D)`. The missing entries of each row
-are then completed by their mean given its class and its observed entries, and their conditional covariance C
-(`bayesgen.numerics.student_gaps`) is added to the scatter of its class, in the statistics of every member (Little and
-Rubin 2002, *Statistical Analysis with Missing Data*, section 11.2). A completed entry counts as an observed one in the
-degrees of freedom. μ_k and Σ are learned without the rows that are left out. The predictive of a row, left out or new,
-is the marginal t of its observed entries: no completed entry of that row takes part.
+**Gaps at fit** are completed as `docs/mathematics/averaged.md` says, by a few steps of EM under the prior of
+`GaussianMember("shared", rho=D)` and the conditionals of `bayesgen.numerics.student_gaps`. A completed entry counts as
+an observed one in the degrees of freedom. Means and covariance are learned without the rows that are left out.
 """
 
 import functools

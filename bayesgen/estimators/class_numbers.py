@@ -11,8 +11,7 @@ For each number K, of n rows with memberships r_ik and P free parameters:
   classes as different rows. Under "ml" it is the density at the maximum for every K, -inf where a row has what no row
   of the other folds had; of Student's t, which has no closed form, that at the mode;
 - *log evidence*: log p(rows | K), exact for few rows, else estimated by draws about the best mode with importance
-  weights (`bayesgen.models.latent_classes`). It misses modes of another kind: of three tables of 12 rows, where all
-  labellings can be summed, it was off by .03 at most with two classes, and too small by .4 to .75 with three;
+  weights (`bayesgen.models.latent_classes`), which miss modes of another kind (`docs/mathematics/latent-classes.md`);
 - *BIC* and *ICL*, smaller is better (Schwarz 1978; Biernacki, Celeux and Govaert 2000), at the highest likelihood L̂:
 
 .. math:: \mathrm{BIC} = -2 \log \hat L + P \log n, \qquad

@@ -141,7 +141,7 @@ class NaiveBayesClassifier(LabelledClassifier):
 def best_exponent(classifier, learned) -> float:
     """Return the exponent τ of the features that maximises the log score of rows left out, under a prior.
 
-    It makes up for columns that say the same; see `bayesgen.inspection.probabilities`, and the objective in
+    It makes up for columns that say the same (`docs/mathematics/averaged.md`); the objective is in
     `bayesgen.numerics.tempering`. Where all weights are whole a row is there as often as it weighs, and leaves as one;
     else it leaves with all its weight, or with its whole group. "Weak" priors follow the rows that are left. If there
     are more than 1,000 rows a stratified sample is left out, each class weighted back to its part.

@@ -2,14 +2,6 @@ r"""Uncertainty of class probabilities: their spread over the posterior, and the
 
 p(t = k | x, θ) varies over the posterior of θ; its draws and intervals are methods of every classifier.
 
-Tempered probabilities are in proportion to
-
-.. math:: q(k \mid x) \propto p(t = k \mid \text{data}) \, p(x \mid t = k, \text{data})^{\tau}
-
-The predictive of a wrong model is too sure of itself: naive Bayes counts two columns that say the same twice. τ below 1
-takes that back. The result is a probability of the class and nothing else: it belongs to no posterior, and to no
-density of x.
-
 A generative classifier averages p(x, t = k | θ) over draws of θ. At an outlying row, or in a class of few rows, a
 handful of draws may carry the average; then it is rough, whatever their number. `draw_reliability` finds such rows.
 """

@@ -8,14 +8,10 @@ that share the level α, each alarms at
 
 .. math:: M_j \ge \frac{m}{\alpha}, \qquad P(\text{any alarm, ever}) \le \sum_{j=1}^m \frac{\alpha}{m} = \alpha
 
-by Ville's inequality and the union bound. Martingales of several columns have several pasts, and their mean is none
-(arXiv 2402.09698): each alarms by itself. A missing value is left out of its part, since rows that have one are in
+by Ville's inequality and the union bound. A missing value is left out of its part, since rows that have one are in
 random order too, whatever decides that it is there. What the classifier says is ranked among rows that it did not learn
-from. Which categories the known rows hold has no part in the ranks: "new" would come in the stream alone.
-
-While all values of a part are tied, its ranks tell nothing but the chance of ties, and its evidence is taken for none;
-from the first row at which they are not, it is M_j. Fewer alarms keep the bound. To begin to bet at that row would not:
-it is chosen by its value.
+from. While all values of a part are tied its evidence is taken for none. `docs/mathematics/watch.md` says why each part
+alarms by itself, and why known categories have no part in the ranks.
 """
 
 import warnings

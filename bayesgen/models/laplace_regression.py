@@ -4,11 +4,9 @@ r"""Linear regression with a Laplace distribution: of the coefficients (lasso), 
    \beta_j \mid \sigma \sim N \text{ or } \mathrm{Laplace}(0, \tau_j \sigma), \quad
    t_i \mid x_i \sim N(\mu_i, \sigma^2) \text{ or } \mathrm{Laplace}(\mu_i, \sigma/\sqrt{2})
 
-with μ_i = α + x_i β. The Laplace noise has variance σ² too. Scales of the coefficients are in units of σ, as in
-`LinearRegression`, so the posterior has one mode (Park and Casella 2008, *JASA* 103). With both Normal the model is
-`LinearRegression` with a diagonal V. Given σ the mode under a Laplace prior is the lasso, min |t - μ|²/2n + λ Σ|β_j|
-with λ = σ/(n τ) (Tibshirani 1996); under a Normal prior it is ridge, min |t - μ|² + Σβ_j²/τ_j². The posterior has no
-closed form: MAP and NUTS.
+with μ_i = α + x_i β; `docs/mathematics/laplace-regression.md` derives the posterior, which has one mode and no closed
+form, and its mode: the lasso (Tibshirani 1996) under a Laplace prior, ridge under a Normal one. With both Normal the
+model is `LinearRegression` with a diagonal V.
 
 In (β/σ, 1/σ) the negative log density is convex, with kinks |u|. `map` replaces these by sqrt(u² + ε²) and lowers ε
 from 1 to 1e-8 by Newton steps. A coefficient |u| < 1e-6 (units of τσ) is then set to 0: the exact zeros of the lasso.

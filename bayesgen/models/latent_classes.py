@@ -9,13 +9,8 @@ bound with q(z) = r and the best q(θ, π), Beal 2003). It counts the mass about
 Maximum likelihood knows no prior: its search climbs the likelihood, and ends at the highest maximum. A start at which a
 class shrinks onto rows of one value, where the likelihood has no bound, counts only if there is no other.
 
-**The weak prior** of Gaussian columns expects the scale within classes. Of D columns that vary it takes, in K
-classes, their total variance divided by K^(2/D): the volume of a class is the K-th part of that of all rows (Fraley and
-Raftery 2007, *Journal of Classification* 24).
-
-**Names** of classes that nothing tells apart are by their order (`ordered`). The posterior is symmetric in them, so a
-draw of it may have its classes renamed by any rule that is one for all draws: they are matched with those at the start
-(Hungarian method, as by Stephens 2000).
+**Names** of classes that nothing tells apart are by their order (`ordered`). Draws are matched with the classes at the
+start (Hungarian method, as by Stephens 2000), a rule that changes no density.
 
 **Draws about a mode.** If row i counts r_ik in class k, the posterior is conjugate. With S the sums of all rows so
 counted, draws are proposed from the equal mixture q of its tempered forms p(θ) exp(h η(θ)·S)/Z_h, h = 1, .7, .4 and .2,

@@ -23,9 +23,8 @@ With V = s² I the mode of the coefficients is ridge regression with penalty 1/s
 .. math:: \sigma^2 \sim \mathrm{InvGamma}(a, b), \quad w \sim N(m, V), \quad
    t_i \mid x_i, w, \sigma^2 \sim N(z_i^\top w, \sigma^2)
 
-In `LinearRegression` V is in units of the noise variance, so that small noise means small weights; here V is in units
-of t². The posterior of the weights given the noise, and of the noise given the weights, has a closed form, but their
-joint posterior has none. NUTS samples it.
+with V in units of t², where `LinearRegression` has it in units of the noise variance. Weights and noise have each a
+closed form given the other, and none together: NUTS samples them.
 
 Its mode: given σ² the mode of the weights is w(σ²) = m_n of `LinearRegressionKnownVariance`, and given the weights σ²
 is (b + |t - Zw|²/2)/(a + 1 + n/2). The residuals at a mode lie between the residuals of least squares and those at m,

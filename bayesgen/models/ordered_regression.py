@@ -6,21 +6,11 @@ with F the distribution function of the logistic or of the normal distribution: 
 between two cut points. So P(t = k | x) = F(u) - F(l), u = c_k - x b, l = c_{k-1} - x b, c_0 = -∞ and c_K = ∞. There is
 no intercept, since a shift of all cut points is one. (McCullagh 1980, *J. R. Statist. Soc. B* 42.)
 
-**The prior of the cut points** is that of K - 1 independent N(0, s_0²), sorted:
+**The prior of the cut points** is that of K - 1 independent N(0, s_0²), sorted; it has the factor (K - 1)!. With K = 2
+it is that of the intercept -c_1 in `LogisticRegression` and `ProbitRegression`, which are then the same model.
 
-.. math:: p(c) = (K - 1)! \prod_k N(c_k; 0, s_0^2), \quad c_1 < \dots < c_{K-1}.
-
-Sorting maps (K - 1)! orders to one, each with Jacobian 1: hence the factor. With K = 2 it is the prior of the intercept
--c_1 in `LogisticRegression` and `ProbitRegression`, which are then the same model. The shares that sorted draws from a
-distribution G cut out of G are uniform over all K shares of sum 1, a Dirichlet(1, ..., 1). So under the probit with
-s_0 = 1 the class probabilities of a row with x = 0 are uniform, which is the induced Dirichlet prior of Betancourt
-(2019, *Ordinal Regression*); a wider one favours the classes in the middle. Naming the classes from highest to lowest
-changes nothing but signs.
-
-**The posterior** is log-concave in (c, b): F(u) - F(l) is log-concave in (u, l) where the density of F is (Pratt 1981,
-*JASA* 76; Burridge 1981, *J. R. Statist. Soc. B* 43), u and l are linear in (c, b), and the prior is log-concave on a
-convex set. So there is one mode, found by Newton's method; a step out of order has the value ∞ and is halved. A class
-in the middle without rows lets its two cut points meet there: then there is no mode with c_{k-1} < c_k.
+**The posterior** is log-concave in (c, b), with one mode (Burridge 1981, *J. R. Statist. Soc. B* 43). Both are derived
+in `docs/mathematics/ordered-regression.md`.
 
 **Digits.** A difference of distribution functions near 0 or 1 has few, so the logarithm is written as
 

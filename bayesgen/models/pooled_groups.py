@@ -7,10 +7,9 @@ Each class k has a population of its own, of groups j = 1, 2, ...; centre, sprea
 `bayesgen.models.population`. Everything is conditional on the groups g_i: which group a row is of carries no
 information about its class.
 
-**Prediction.** A row of a group that the fit did not see has its parameter integrated out: the density is the leaf's
-predictive under (c_k, s_k), averaged over their draws. So it is as uncertain as groups differ, where a leaf without
-groups takes many rows of few groups for as many independent ones. A row of a known group has the density of θ_kj, which
-the rows of that group in class k have taught; with none there, it is drawn from the population.
+A row of a group that the fit did not see is as uncertain as groups differ, where a leaf without groups takes many rows
+of few groups for as many independent ones; a row of a known group has the density of θ_kj
+(`docs/mathematics/pooling.md`).
 """
 
 from dataclasses import dataclass, replace

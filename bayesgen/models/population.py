@@ -7,34 +7,10 @@ user gives is the prior of the centre, and the spread s = κ^(-1/2) is half-Cauc
 .. math:: c \sim \pi, \qquad s \sim \mathrm{HalfCauchy}(s_0), \qquad \theta_k \mid c, s \sim p(\theta \mid c, s^{-2}),
    \qquad x_i \mid t_i = k, \theta \sim p(x \mid \theta_k)
 
-For coins, dice, counts and means s² is the variance of θ between classes over the mean variance of a row within a
-class, whatever the units. So B = κ/(κ + 1) = 1/(1 + s²) is the share by which the predictive of a class of one row is
-drawn to the centre, and s ~ HalfCauchy(1) is B ~ Beta(1/2, 1/2): much weight on no pooling and on full pooling.
-
-================== ================================================== =================================
-leaf               centre                                             θ given centre and spread
-================== ================================================== =================================
-Beta               p ~ Beta(a, b)                                     Beta(κ p, κ (1 - p))
-Dirichlet          p ~ Dirichlet(alpha)                               Dirichlet(κ p)
-Gamma              m ~ Gamma(concentration, rate)                     Gamma(κ m, κ)
-normal mean        m ~ N(mean, sd²)                                   N(m, σ²/κ), σ the known noise
-normal variance    v ~ InvGamma(alpha, beta)                          InvGamma(λ/2, v λ/2)
-normal both        v ~ InvGamma(alpha, beta), m ~ N(mean, v/kappa)    InvGamma(λ/2, v λ/2), N(m, σ²/κ)
-================== ================================================== =================================
-
-A variance has a spread of its own, u = λ^(-1/2) ~ HalfNormal(s_0): 1/σ² is then of mean 1/v and squared coefficient of
-variation 2 u². Its tail is short, since float64 does not hold the variances of larger u.
-
-**Limits.** As s → 0 all classes share θ = c, and the model is π on the rows of all classes. As s → ∞ each class keeps
-to its own rows.
-
-**Inference.** Given c and s the classes are independent and conjugate, so θ is integrated out:
-
-.. math:: p(c, s \mid x) \propto p(c)\, p(s) \prod_k \frac{Z_k(c, s)}{Z(c, s)}, \qquad
-   \theta_k \mid c, s, x \sim \text{the leaf's own posterior},
-
-each quotient the leaf's evidence of the rows of class k. NUTS samples (c, s) alone, and draws each θ_k exactly. The
-joint density of (c, s, θ) has no mode: it grows without bound as s → 0, θ → c.
+The priors of centre, spread and θ of each leaf, the units of s, the limits and the posterior of (c, s), in which every
+θ is integrated out, are in `docs/mathematics/pooling.md`. A variance has a spread of its own, u = λ^(-1/2) ~
+HalfNormal(s_0): 1/σ² is then of mean 1/v and squared coefficient of variation 2 u². Its tail is short, since float64
+does not hold the variances of larger u. NUTS samples (c, s) alone, and draws each θ_k exactly.
 
 (Gelman et al. 2013, *Bayesian Data Analysis*, chapter 5; Morris 1983, *Natural exponential families with quadratic
 variance functions: statistical theory*, for κ; Gelman 2006, *Bayesian Analysis* 1, for half-Cauchy priors; Carvalho,

@@ -5,15 +5,10 @@ Every row has a precision u of its own, by which the variance of its Gaussian is
 .. math:: (\mu, \Sigma) \sim p(\mu, \Sigma), \quad \nu - 1 \sim \mathrm{Gamma}(a, \text{rate } b), \quad
    u_i \mid \nu \sim \mathrm{Gamma}(\nu/2, \nu/2), \quad x_i \mid u_i \sim N_D(\mu, \Sigma/u_i)
 
-with the normal-inverse-gamma prior of (μ, σ²), or the normal-inverse-Wishart one of (μ, Σ). With u integrated out
-
-.. math:: \log p(x) = \log \frac{\Gamma((\nu + D)/2)}{\Gamma(\nu/2)} - \frac D2 \log(\pi\nu) - \frac12 \log|\Sigma|
-   - \frac{\nu + D}{2} \log\Big(1 + \frac{\delta}{\nu}\Big), \qquad \delta = (x - \mu)' \Sigma^{-1} (x - \mu)
-
-which is what NUTS and Laplace take: u is no latent. As ν grows this is the Gaussian leaf. The covariance of a row is
-Σ ν/(ν - 2) for ν > 2. ν is known or learned, by default under Gamma(2, rate .1), of mean 20 (Juárez and Steel 2010,
-*Journal of Business & Economic Statistics* 28), moved by 1: with ν < 1/(n - 1) a single row has a likelihood without
-bound.
+with the normal-inverse-gamma prior of (μ, σ²), or the normal-inverse-Wishart one of (μ, Σ). With u integrated out a row
+has the density of Student's t, which NUTS and Laplace take: u is no latent (`docs/mathematics/student-t.md`). ν is
+known or learned, by default under Gamma(2, rate .1), of mean 20 (Juárez and Steel 2010, *Journal of Business & Economic
+Statistics* 28), moved by 1: with ν < 1/(n - 1) a single row has a likelihood without bound.
 
 **ML and MAP** go by ECME (`bayesgen.models.ecme`).
 

@@ -31,11 +31,10 @@ known, or is supposed. A label that may be wrong is one more column of that clas
 class, which new rows lack.
 
 Maximum likelihood and MAP go by expectation-maximisation (Dempster, Laird and Rubin 1977; Nigam, McCallum, Thrun and
-Mitchell 2000). Under the current parameters a row belongs to class k with probability r_ik. It then counts as w_i r_ik
-rows in the closed form of class k, and its label s_i as w_i r_ik labels of class k in the closed form of Γ. The search
-begins at the recorded labels, with the most probable Γ of its prior, and ends when no sum moves by more than 1e-9 of a
-row (`bayesgen.models.stacked_em`). Where no class is known, it begins at the r_ik that `bayesgen.models.latent_classes`
-finds.
+Mitchell 2000): a row counts w_i r_ik in class k, r_ik its probability there, and its label s_i as w_i r_ik labels of
+class k in the closed form of Γ. The search begins at the recorded labels, with the most probable Γ of its prior, and
+ends when no sum moves by more than 1e-9 of a row (`bayesgen.models.stacked_em`). Where no class is known, it begins at
+the r_ik that `bayesgen.models.latent_classes` finds.
 """
 
 import functools

@@ -4,9 +4,8 @@ With z the standardised column, a = ± log(1 + |z|) with the sign of z, and p = 
 
 .. math:: y = (e^{p a} - 1)/p \quad (a \text{ where } p = 0), \qquad \log |dy/dz| = (\lambda - 1) a
 
-λ = 1 leaves the column as it is; λ = 0 takes the logarithm of its upper side. λ stays in [0, 2]: beyond, the image is
-bounded, and a density on it loses mass. One λ per column serves all classes. It maximises the profile likelihood of
-classes with one variance, under the prior λ ~ N(1, ½²):
+λ = 1 leaves the column as it is; λ = 0 takes the logarithm of its upper side. One λ in [0, 2] per column serves all
+classes. It maximises the profile likelihood of classes with one variance, under the prior λ ~ N(1, ½²):
 
 .. math:: (N - K) \big(-\tfrac12 \log S(\lambda)/N + \tfrac{\lambda - 1}N \sum_i w_i a_i\big) - 2 (\lambda - 1)^2
 
