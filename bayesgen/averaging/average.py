@@ -220,10 +220,8 @@ class Average(Predictive):
     def with_spread(self, predicted, tempered: bool) -> "Average":
         """Return the average with `spread` and, of ``tempered`` members, `looseness`, by rows left out (`LeftOut`).
 
-        To first order an observation moves the mean of the natural parameter of its row by V r, the posterior variance
-        times the residual. So V = (Σ w (f - g)'r + 1)/(Σ w r'r + 1), with log p(x_i | k) f with the row, g without it,
-        r = [t_i = k] - q_ik; both 1 are a row told all wrong, as residuals say little where all are told well. Of log τ
-        the variance is 1/(τ² Σ w Var_q g + 1/s²), by the second derivative of what `tempering` maximises.
+        Both are derived in `docs/mathematics/averaged.md`, "Intervals of its probabilities". Each 1 of V is a row told
+        all wrong, as residuals say little where all are told well.
         """
         rows, weight, log_prior = predicted.rows, predicted.share * predicted.count, predicted.log_prior
         spread, looseness = np.zeros((2, len(self.weights)))

@@ -13,20 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bayesgen.averaging import students
 from bayesgen.averaging.densities import MATRICES
 from bayesgen.averaging.engines import Engines
 from bayesgen.averaging.member import NUMBERS, FittedFactors, Written, adding, bent_entries
 from bayesgen.averaging.member_rows import HeldOut, Rows
-from bayesgen.averaging.students import (
-    Reference,
-    Together,
-    by_column,
-    log_density,
-    log_density_far,
-    log_density_without,
-    squares,
-    weights,
-)
 from bayesgen.averaging.view import Training, View
 from bayesgen.core.errors import DataError
 from bayesgen.core.shapes import check_array, require_fit
@@ -69,17 +60,17 @@ class FittedView(FittedFactors):
     @property
     def n(self) -> np.ndarray:
         """Weight of each group, (G,)."""
-        return weights(self.statistics)
+        return students.weights(self.statistics)
 
     @property
     def squares(self) -> np.ndarray:
         """Sums of squares of each group and column, (G, D)."""
-        return squares(self.statistics)
+        return students.squares(self.statistics)
 
     @functools.cached_property
-    def reference(self) -> Reference:
+    def reference(self) -> students.Reference:
         """The reference that the priors of all members follow."""
-        return Reference.of(self.statistics)
+        return students.Reference.of(self.statistics)
 
     @functools.cached_property
     def _first_groups(self) -> tuple[np.ndarray, bool]:
@@ -213,7 +204,9 @@ class FittedView(FittedFactors):
         members = [self.members[m] for m in used]
         for batch in self._pieces(len(far)):
             places = far[batch]
-            density = log_density_far(members, self.reference, *self.view.warp.polar(x[places]), taken(seen, places))
+            density = students.log_density_far(
+                members, self.reference, *self.view.warp.polar(x[places]), taken(seen, places)
+            )
             result[:, places] = self.mix(density, self.log_share, 2)
         return result
 
@@ -251,7 +244,7 @@ class FittedView(FittedFactors):
             remaining = np.concatenate(others)
 
     def loo_log_density(self, held: HeldOut) -> np.ndarray:
-        result, together = np.zeros((len(self.members), len(held), self.view.classes)), Together()
+        result, together = np.zeros((len(self.members), len(held), self.view.classes)), students.Together()
         self.leave_out(held, adding(result, np.arange(len(held))), together)
         together.finish()
         return result
@@ -280,12 +273,13 @@ class FittedView(FittedFactors):
 
         many = self.n.sum() >= _SETTLED * y.shape[1] * weight.sum(1).max(initial=0)
         if held.single and seen is None and many and not self.view.by_column:
-            used, statistics = np.flatnonzero([member.diagonal for member in self.members]), by_column(statistics)
+            used = np.flatnonzero([member.diagonal for member in self.members])
+            statistics = students.by_column(statistics)
             for shared in (False, True):
                 alike = [m for m, member in enumerate(self.members) if not member.diagonal and member.shared is shared]
                 if alike and len(others):
                     leaving = group[others], held.gone.weight[others]
-                    density = log_density_without([self.posterior(m) for m in alike], y[others], *leaving)
+                    density = students.log_density_without([self.posterior(m) for m in alike], y[others], *leaving)
                     put(density, self.n - weight[others], others, alike)
         members, size = [self.members[m] for m in used], np.bincount(held.without[others])
         departures = np.flatnonzero(size) if members else np.empty(0, np.intp)
@@ -296,19 +290,19 @@ class FittedView(FittedFactors):
 
             def others_of(b, chosen=chosen):
                 summed = self.view.sum_rows(chosen.others(b))
-                return summed if statistics.vector else by_column(summed)
+                return summed if statistics.vector else students.by_column(summed)
 
             gone_now = np.flatnonzero(np.isin(held.gone_with, departures[batch]))
             lacked = None if held.single or missing is None else missing.take(gone_now)
             leaves = self.view.sum_departures(chosen, gone[gone_now], lacked, group[gone_now])
-            leaves = leaves if statistics.vector else by_column(leaves)
-            reference = Reference.without(statistics, leaves, others_of)
+            leaves = leaves if statistics.vector else students.by_column(leaves)
+            reference = students.Reference.without(statistics, leaves, others_of)
             write_now = functools.partial(put, rows=predicted, places=used)
             if seen is None:
                 together.add(members, reference, y[predicted], chosen.without, write_now)
             else:
                 reference = reference.take(chosen.without)
-                write_now(log_density(members, reference, y[predicted], seen[predicted]), reference.n)
+                write_now(students.log_density(members, reference, y[predicted], seen[predicted]), reference.n)
 
     def log_density_later(self, x, c, write, together):
         """Let complete rows wait, if they are few: they then need no posteriors of their own."""

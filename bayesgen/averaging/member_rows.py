@@ -155,12 +155,10 @@ class HeldOut:
     def balanced(cls, data: Rows, places, fold=None) -> "HeldOut":
         """Hold out the rows at some places, each with one row of every other class.
 
-        If a row left by itself, its class would always be the one that lacks a row. Under a full covariance with a
-        weak prior, of fewer rows than columns, every new row is then more probable, whatever it holds: members would
-        tell the class by what is missing, and know nothing of new rows. A class of one row leaves only when that
-        row is predicted. Rows come by their folds, if they have any: those of equal classes then leave with rows of
-        their own fold, which is predicted at once. A row that classes share leaves with all its shares, and is of the
-        class of the largest.
+        If a row left by itself, members could tell its class by what is missing (`docs/mathematics/averaged.md`). A
+        class of one row leaves only when that row is predicted. Rows come by their folds, if they have any: those of
+        equal classes then leave with rows of their own fold, which is predicted at once. A row that classes share
+        leaves with all its shares, and is of the class of the largest.
         """
         rows, places = data.units(places), np.asarray(places)
         unit, codes = rows.departing()

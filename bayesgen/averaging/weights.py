@@ -95,11 +95,8 @@ class LeftOut:
     def standard_error(self, log_probability) -> float:
         r"""Return the standard error of the mean log score of the rows, under log probabilities (n, K) by other rows.
 
-        With G independent rows it is the root of (1 + k/(k - 1)) s²/(G - 1), where k = 5 folds share most of the rows
-        that chose (Nadeau and Bengio 2003, *Machine Learning* 52, equation 8). s² is the variance of the scores, or the
-        one that the probabilities expect where that is larger: ten rows that were all predicted well show none. Where
-        classes were chosen each is a stratum, and s² the variance within them (Cochran 1977, *Sampling Techniques*,
-        section 5.3), of n - K degrees: that one class is easier than another is then no chance.
+        It is that of Nadeau and Bengio (2003, *Machine Learning* 52, equation 8), with the variance of the scores or
+        the one that the probabilities expect, and strata where classes were chosen (`docs/mathematics/averaged.md`).
         """
         probability, share, count = np.exp(log_probability), self.share, self.count
         score, group, classes = self.of_class(log_probability), self.rows.group, probability.shape[1]
@@ -221,10 +218,8 @@ def strength(rows: float) -> float:
 def gated(weights, alone: int, gain: float) -> np.ndarray:
     """Return weights (M,) that trust the average by the score it gained on rows that did not choose its weights.
 
-    With e^gain the ratio of what the average and the base rate give to these rows, the average keeps the share
-    σ(gain + 1.5), its probability against the base rate after odds of e^1.5 before the rows. Where columns are no sign
-    of the class, weights chosen by few rows would make too much of chance. The base rate, ``alone`` at its place, gets
-    what the others lose; the gain is a log score summed over independent rows.
+    The average keeps the share σ(gain + 1.5), as `docs/mathematics/averaged.md` derives. The base rate, ``alone`` at
+    its place, gets what the others lose; the gain is a log score summed over independent rows.
     """
     trust = expit(gain + _TRUSTED)
     result = trust * weights

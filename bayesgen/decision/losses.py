@@ -21,15 +21,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from bayesgen.decision import outcomes
-from bayesgen.decision.outcomes import (
-    NONE_OF_THESE,
-    REJECT,
-    Floats,
-    Labels,
-    column_classes,
-    probabilities,
-    truth_and_probability,
-)
+from bayesgen.decision.outcomes import Floats, Labels
 from bayesgen.numerics.checks import check_level
 from bayesgen.tables.shares import Shares, labels_or_shares
 
@@ -84,8 +76,8 @@ def expected_loss(y_proba: ArrayLike, loss: Any, *, labels: Labels | None = None
 
 def _expected(y_proba, loss, labels):
     """Return the expected losses (n, A), and the names of the actions, if any."""
-    p = probabilities(y_proba)
-    matrix, actions = outcomes.aligned_loss(loss, column_classes(y_proba, labels), p.shape[1])
+    p = outcomes.probabilities(y_proba)
+    matrix, actions = outcomes.aligned_loss(loss, outcomes.column_classes(y_proba, labels), p.shape[1])
     return p @ matrix, actions
 
 
@@ -144,15 +136,15 @@ def decide(
     """
     actions = None
     if loss is None:
-        p = probabilities(y_proba)
+        p = outcomes.probabilities(y_proba)
         action, least = p.argmax(axis=1), 1 - p.max(axis=1)
     else:
         losses, actions = _expected(y_proba, loss, labels)
         action, least = losses.argmin(axis=1), losses.min(axis=1)
     if reject_cost is not None:
-        action = np.where(outcomes.finite(reject_cost) < least, REJECT, action)
+        action = np.where(outcomes.finite(reject_cost) < least, outcomes.REJECT, action)
     if typicality is not None or none_of_these is not None:
-        action = np.where(_unlike(typicality, none_of_these, len(action)), NONE_OF_THESE, action)
+        action = np.where(_unlike(typicality, none_of_these, len(action)), outcomes.NONE_OF_THESE, action)
     if actions is None:
         return action
     names = np.array([*actions, *outcomes.CODE_NAMES], dtype=object)
@@ -280,7 +272,7 @@ def risk(
     """
     t, matrix, _, actions = outcomes.truth_and_loss(y_true, loss, labels, actions)
     a = outcomes.action_codes(action, actions, matrix.shape[1], len(t))
-    realised, rejected = matrix[t, a], a == REJECT
+    realised, rejected = matrix[t, a], a == outcomes.REJECT
     if reject_cost is not None:
         realised[rejected] = outcomes.finite(reject_cost)
     elif rejected.any():
@@ -314,7 +306,7 @@ def squared_loss(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None
     >>> squared_loss([0, 1], [[0.5, 0.5], [1.0, 0.0]])
     array([0.5, 2. ])
     """
-    t, q = truth_and_probability(y_true, y_proba, labels)
+    t, q = outcomes.truth_and_probability(y_true, y_proba, labels)
     return np.square(np.eye(q.shape[1])[t] - q).sum(axis=1)
 
 
@@ -346,10 +338,10 @@ def ranked_loss(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | None 
     >>> ranked_loss(["low", "high"], [[0.7, 0.2, 0.1], [0.7, 0.2, 0.1]], labels=["low", "middle", "high"])
     array([0.05, 0.65])
     """
-    t, q = truth_and_probability(y_true, y_proba, labels)
+    t, q = outcomes.truth_and_probability(y_true, y_proba, labels)
     if q.shape[1] < 2:
         raise ValueError("y_proba must have two columns at least: one class has no order.")
-    if column_classes(y_proba, labels) is None and np.asarray(y_true).dtype.kind in "OSU" and q.shape[1] > 2:
+    if outcomes.column_classes(y_proba, labels) is None and np.asarray(y_true).dtype.kind in "OSU" and q.shape[1] > 2:
         raise ValueError(
             "y_true holds text, and nothing says in which order the classes are: give labels=, the classes from lowest "
             "to highest in the order of the columns of y_proba, such as classifier.classes_."
@@ -368,7 +360,7 @@ def cross_entropy(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | Non
     >>> cross_entropy([0, 1], [[0.5, 0.5], [1.0, 0.0]])
     array([0.69314718,        inf])
     """
-    known = column_classes(y_proba, labels)
+    known = outcomes.column_classes(y_proba, labels)
     if isinstance(y_true := labels_or_shares(y_true, default=known, argument="labels="), Shares):
         q = outcomes.both_columns(y_proba)
         shares = y_true.among(range(q.shape[1]) if known is None else known)
@@ -376,6 +368,6 @@ def cross_entropy(y_true: ArrayLike, y_proba: ArrayLike, *, labels: Labels | Non
             raise ValueError(f"y_true holds shares of {len(shares)} rows, and y_proba has {len(q)}")
         with np.errstate(divide="ignore"):
             return 0.0 - np.where(shares > 0, shares * np.log(q), 0.0).sum(axis=1)
-    t, q = truth_and_probability(y_true, y_proba, labels)
+    t, q = outcomes.truth_and_probability(y_true, y_proba, labels)
     with np.errstate(divide="ignore"):
         return 0.0 - np.log(q[np.arange(len(t)), t])  # 0.0 -, since -log(1) prints as -0.0

@@ -105,14 +105,14 @@ def class_codes(
     return np.array([place[label] for label in found.tolist()], dtype=np.intp)[codes]
 
 
-def action_codes(values: ArrayLike, names: Labels | None, count: int, n_rows: int, least: int = REJECT) -> Codes:
-    """Return the code of each action, ``least`` to count - 1, from names, or codes if names are absent or text."""
+def action_codes(values: ArrayLike, names: Labels | None, count: int, n_rows: int) -> Codes:
+    """Return the code of each action, `REJECT` to count - 1, from names, or codes if names are absent or text."""
     if np.ma.is_masked(values):
         raise ValueError("action has masked entries; leave these rows out.")
     a = np.asarray(values)
     if names is not None and (a.dtype.kind not in "biu" or not _are_text(names)):
         asked = np.array([value == ASK for value in a.ravel().tolist()]) & (ASK not in list(names))
-        if least > REJECT or a.shape != (n_rows,) or not asked.any():
+        if a.shape != (n_rows,) or not asked.any():
             return class_codes("action", a.tolist(), count, names, n_rows)  # numbers beside "ask" are objects
         codes = np.full(n_rows, REJECT, np.intp)
         codes[~asked] = class_codes("action", a[~asked].tolist(), count, names) if not asked.all() else 0
@@ -121,9 +121,9 @@ def action_codes(values: ArrayLike, names: Labels | None, count: int, n_rows: in
         raise TypeError(f"action must be integer codes; got dtype {a.dtype}. Give the names of actions as actions=.")
     if a.shape != (n_rows,):
         raise ValueError(f"action must have shape ({n_rows},), one code a row; got {a.shape}.")
-    if a.size and not least <= a.min() <= a.max() < count:
+    if a.size and not REJECT <= a.min() <= a.max() < count:
         raise ValueError(
-            f"action must be codes from {least} to {count - 1}; got {a.min()} to {a.max()}. Number actions from 0, in "
+            f"action must be codes from {REJECT} to {count - 1}; got {a.min()} to {a.max()}. Number actions from 0, in "
             "the order of the columns of loss."
         )
     return a.astype(np.intp, copy=False)

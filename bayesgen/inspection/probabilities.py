@@ -104,9 +104,8 @@ def predict_proba_interval(classifier, X, level: float = 0.9, size: int = 1000) 
 def shifted(log_probability, mean) -> np.ndarray:
     r"""Return class probabilities (S, n, K) of draws, shifted on the log odds so that their mean is ``mean`` (n, K).
 
-    With draws q_s ∝ q_sk e^{a_k}, their mean m less p is the gradient of F(a) = mean_s log Σ_k q_sk e^{a_k} - p'a. F is
-    convex, strictly so but for a constant added to all a, and has a minimum for every p > 0 if each draw leaves all
-    classes possible: so a draw of 0 counts as e^-10,000. A class of p = 0 is ruled out.
+    They are q_s ∝ q_sk e^{a_k} at the minimum of a convex F(a) (`docs/mathematics/averaged.md`), which exists for every
+    p > 0 if each draw leaves all classes possible: so a draw of 0 counts as e^-10,000. A class of p = 0 is ruled out.
 
     Newton's method looks for d = log p - log m = 0, exact to relative precision in a class however rare: log m has the
     derivatives I - P, P_kl = mean(q_k q_l)/m_k. Where a step does not halve d, a moves by d, which never raises F, as

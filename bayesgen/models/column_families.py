@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesgen.models import structures
 from bayesgen.models.bernoulli import BetaBernoulli
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.gaussian import NormalInverseGamma
@@ -18,18 +19,10 @@ from bayesgen.models.log_normal import LogNormal
 from bayesgen.models.multinomial import DirichletMultinomial
 from bayesgen.models.poisson import GammaPoisson
 from bayesgen.models.reference import ReferenceGaussian, ReferencePoisson
-from bayesgen.models.structures import (
-    WeakBernoulli,
-    WeakCategorical,
-    WeakGaussian,
-    WeakLogGaussian,
-    WeakPoisson,
-    WeakStudentT,
-)
 from bayesgen.models.student_t import StudentT
 
 Maker = Callable[[Any, tuple[int, ...]], Leaf]
-_WEAK = WeakGaussian(NormalInverseGamma.weak)
+_WEAK = structures.WeakGaussian(NormalInverseGamma.weak)
 
 
 @dataclass(frozen=True)
@@ -45,7 +38,7 @@ class Family:
 
 
 def _coins(alpha: float) -> Maker:
-    return lambda block, shape: WeakBernoulli(functools.partial(_coin, alpha))
+    return lambda block, shape: structures.WeakBernoulli(functools.partial(_coin, alpha))
 
 
 def _coin(alpha: float, statistics) -> BetaBernoulli:
@@ -53,7 +46,9 @@ def _coin(alpha: float, statistics) -> BetaBernoulli:
 
 
 def _dice(alpha: float) -> Maker:
-    return lambda block, shape: WeakCategorical(functools.partial(_die, alpha, block.categories), block.categories)
+    return lambda block, shape: structures.WeakCategorical(
+        functools.partial(_die, alpha, block.categories), block.categories
+    )
 
 
 def _die(alpha: float, categories, statistics) -> DirichletCategorical:
@@ -65,7 +60,7 @@ def _words(alpha: float) -> Maker:
 
 
 def _log_gaussian(shift: float) -> Family:
-    leaf = WeakLogGaussian(functools.partial(LogNormal.weak, shift=shift), shift=shift)
+    leaf = structures.WeakLogGaussian(functools.partial(LogNormal.weak, shift=shift), shift=shift)
     return Family({"weak": lambda block, shape: leaf}, scaled=True)
 
 
@@ -77,12 +72,12 @@ FAMILIES: dict[str, Family] = {
     "date": _GAUSSIAN,
     "log": _log_gaussian(0.0),
     "log1p": _log_gaussian(1.0),
-    "student": Family({"weak": lambda block, shape: WeakStudentT(StudentT.weak)}, scaled=True),
+    "student": Family({"weak": lambda block, shape: structures.WeakStudentT(StudentT.weak)}, scaled=True),
     "bernoulli": Family({"weak": _coins(1.0), "reference": _coins(0.5)}, sparse=True),
     "categorical": Family({"weak": _dice(1.0), "reference": _dice(0.5)}),
     "poisson": Family(
         {
-            "weak": lambda block, shape: WeakPoisson(GammaPoisson.weak),
+            "weak": lambda block, shape: structures.WeakPoisson(GammaPoisson.weak),
             "reference": lambda block, shape: ReferencePoisson(),
         },
         sparse=True,

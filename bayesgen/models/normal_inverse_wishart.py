@@ -24,16 +24,10 @@ from bayesgen.models.gaps import PatternMoments, em
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
 from bayesgen.models.kinds import Vector
 from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter
+from bayesgen.numerics import student
 from bayesgen.numerics.monomials import Quadratic, write_quadratic_log_density
 from bayesgen.numerics.pieces import patterns
 from bayesgen.numerics.special import multivariate_log_gamma_ratio, namespace
-from bayesgen.numerics.student import (
-    SharedWhitener,
-    Whitener,
-    triangular_inverse,
-    write_log_density,
-    write_shared_log_density,
-)
 from bayesgen.numerics.student_gaps import log_density_with_gaps, tail_with_gaps
 from bayesgen.numerics.sums import finite
 
@@ -241,12 +235,12 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 
     def _write_log_density(self, result, x):
         """Write the log density of rows without gaps to ``result`` (groups, n)."""
-        if self._once is not None and write_shared_log_density(result, x, self._once):
+        if self._once is not None and student.write_shared_log_density(result, x, self._once):
             return
         if len(x) >= _MANY and self.quadratic is not None:
             write_quadratic_log_density(result, x, self.quadratic, self.group_means, self.whitener)
         else:
-            write_log_density(result, x, self.group_means, self.whitener)
+            student.write_log_density(result, x, self.group_means, self.whitener)
 
     def density(self, params=None):
         if params is not None:
@@ -268,8 +262,10 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
     def whitener(self):
         """Whitener of rows without gaps: dof times the predictive's scale matrix is scale times 1 + 1/kappa."""
         dim, each = self.mean.shape[-1], np.zeros(self.batch_shape)
-        whitener = Whitener.of(np.linalg.cholesky(self.scale), 1 + 1 / self.kappa + each, self.dof + each, dim)
-        return Whitener(whitener.matrix.reshape(-1, dim, dim), whitener.level.reshape(-1), whitener.power.reshape(-1))
+        whitener = student.Whitener.of(np.linalg.cholesky(self.scale), 1 + 1 / self.kappa + each, self.dof + each, dim)
+        return student.Whitener(
+            whitener.matrix.reshape(-1, dim, dim), whitener.level.reshape(-1), whitener.power.reshape(-1)
+        )
 
     @functools.cached_property
     def quadratic(self):
@@ -284,7 +280,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
             return None
         root = np.linalg.cholesky(self.scale.reshape(dim, dim))
         unit = np.broadcast_to(1 + 1 / self.kappa, self.batch_shape).reshape(groups, 1)
-        return SharedWhitener.of(self.group_means, root, unit, self.dof.reshape(1))
+        return student.SharedWhitener.of(self.group_means, root, unit, self.dof.reshape(1))
 
     def _row_evidence(self, x):
         """Return evidences of single rows, by marginal models for gaps."""
@@ -344,7 +340,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         M = np.tril(rng.standard_normal((*once, dim, dim)), -1)
         diagonal = np.arange(dim)
         M[..., diagonal, diagonal] = np.sqrt(rng.chisquare(self.nu[..., None] + diagonal - dim + 1, (*once, dim)))
-        cholesky = np.linalg.cholesky(self.scale) @ triangular_inverse(M)
+        cholesky = np.linalg.cholesky(self.scale) @ student.triangular_inverse(M)
         noise = (cholesky @ rng.standard_normal((*shape, dim, 1)))[..., 0]
         mean = self.mean + noise / np.sqrt(self.kappa)[..., None]
         cholesky = self.squeeze(cholesky)
