@@ -2,14 +2,11 @@ r"""The average: members of numbers and of categories, their products, exponents
 
 A member is either a product of factors, such as one of the numeric columns (or none) and one of the categorical columns
 (or none), or a scorer, which has no density. The product of no factors ignores x: it is the base rate. Where columns
-have leaves of their own, these are one more factor of every product, also alone; the base rate is without them. With
-q_m of `tempering`,
+have leaves of their own, these are one more factor of every product, also alone; the base rate is without them.
 
-.. math:: p(k \mid x) = \sum_m w_m q_m(k \mid x), \qquad q_m(k \mid x) \propto \pi_k\, p_m(x \mid k)^{\tau_m}
-
-The average is then sharpened by one exponent more, see `tempering`. Other class priors multiply it by their ratio to π.
-It is no joint density of x and t. Typicality, samples and imputation need one, and take the members untempered, under
-weights v_m stacked on log p(x, t).
+Members are tempered and mixed, and the average sharpened, as `docs/mathematics/averaged.md` says; it is no joint
+density of x and t. Typicality, samples and imputation need one, and take the members untempered, under weights v_m
+stacked on log p(x, t).
 """
 
 import functools

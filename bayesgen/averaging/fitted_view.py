@@ -24,7 +24,7 @@ from bayesgen.core.shapes import check_array, require_fit
 from bayesgen.models.moments import Moments, moments
 from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.numerics.special import log_sum_groups
-from bayesgen.numerics.yeo_johnson import FAR
+from bayesgen.numerics.yeo_johnson import FAR, far_rows
 from bayesgen.posterior.leaf_factor import LeafFactor
 
 _CELLS = 1 << 21  # densities worked on at a time
@@ -196,7 +196,11 @@ class FittedView(FittedFactors):
         return self.of_read(self.read(x), x, c, used)
 
     def read(self, x):
-        return self.view.read_near(x)
+        """Return rows as `View.read` does, 0 where an entry is beyond `FAR`, and the places of these rows."""
+        y, seen = self.view.read(x)
+        far = far_rows(y)
+        y[far] = 0.0  # they stay among the others, whose sums keep their order
+        return y, seen, far
 
     def of_read(self, read, x, c, used) -> np.ndarray:
         y, seen, far = read

@@ -1,17 +1,15 @@
 r"""Learning of an average in five stages: propose members, split rows, fit, leave rows out, weigh.
 
 Views (bends, components, means and covariance to complete gaps) are learned without the fold of the row that is left
-out; sums (moments, counts) subtract the row. One set of folds serves all views; it is always
-the same for the same rows, so that a seed has no part in what is learned from them.
+out; sums (moments, counts) subtract the row. One set of folds serves all views; it is always the same for the same
+rows, so that a seed has no part in what is learned from them.
 
-Weights that are whole say how often a row is there: it is written out, and each of these rows leaves by itself, even
-where they agree. If any weight is not whole, every row leaves with all of its weight. Where a class has fewer than
-_EVEN rows for each number, one row of each other class leaves with it (`HeldOut.balanced`). A row that belongs to a
-group leaves with the whole group, and no fold parts a group. Numbers of rows that decide, the exponents to expect and
-the strength of the prior on weights follow what the rows are worth, (Σ w)²/Σ w², or (Σ w_g)²/Σ w_g² of groups. Beyond
-_FOLDED rows, views are learned once, since a row moves them by no more than its share, and beyond _LEARN from a
-stratified sample of so many; the statistics are sums over all rows. If leaving out all rows takes too long, exponents
-and weights come from a stratified sample of rows left out, each class weighted back to its part.
+`docs/mathematics/averaged.md` says what leaves with a row, and what rows with weights are worth. Where a class has
+fewer than _EVEN rows for each number, one row of each other class leaves with it (`HeldOut.balanced`). A row that
+belongs to a group leaves with the whole group, and no fold parts a group. Beyond _FOLDED rows, views are learned once,
+since a row moves them by no more than its share, and beyond _LEARN from a stratified sample of so many; the statistics
+are sums over all rows. If leaving out all rows takes too long, exponents and weights come from a stratified sample of
+rows left out, each class weighted back to its part.
 """
 
 from collections.abc import Callable, Iterator, Sequence

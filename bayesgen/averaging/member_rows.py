@@ -1,10 +1,9 @@
 """Rows as members take them: in order of content, in folds, and held out.
 
-Rows that agree are rows: each leaves, is dealt to a fold and is drawn by trees as any other, so that what is right
-where many rows agree is seen to be right. Folds are dealt, and trees drawn, over the rows in sorted order, so that
-neither the order of the rows or columns, nor the names of classes and categories, nor the units and signs of the
-columns changes a fit. What two columns, classes or categories share, and beyond 5,000 rows the order of the rows, may
-still move which rows a fold holds.
+Each of the rows that agree leaves, is dealt to a fold and is drawn by trees (`docs/mathematics/averaged.md`). Folds are
+dealt, and trees drawn, over the rows in sorted order, so that neither the order of the rows or columns, nor the names
+of classes and categories, nor the units and signs of the columns changes a fit. What two columns, classes or categories
+share, and beyond 5,000 rows the order of the rows, may still move which rows a fold holds.
 """
 
 import functools

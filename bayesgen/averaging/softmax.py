@@ -15,8 +15,8 @@ the mode, and of two classes b_1 = -b_0 = b/2: a logistic regression, whose mode
 time of L-BFGS. For more classes it takes 7 to 14 times as long as L-BFGS where classes times columns are hundreds
 (digits, splice).
 
-The penalty is the same in all directions of z, so b_k lies in the span of the rows. Where columns are more than rows
-the search moves in coordinates of that span, of which there are no more than rows.
+Where columns are more than rows the search moves in coordinates of the span of the rows, in which b_k lies as the
+penalty is the same in all directions of z.
 """
 
 from dataclasses import dataclass, field, replace

@@ -32,7 +32,7 @@ from bayesgen.numerics.folds import sample
 from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.numerics.student_gaps import complete
 from bayesgen.numerics.sums import finite
-from bayesgen.numerics.yeo_johnson import YeoJohnson, far_rows
+from bayesgen.numerics.yeo_johnson import YeoJohnson
 
 _COPIES, _BY_CLASS = 40, 60  # numbers that a fit holds at most, for each of a wide table, and of a mean of a class
 _STEPS = 6
@@ -292,13 +292,6 @@ class View(Record):
         """Return the bent rows, 0 where missing, and a mask of the entries that are not, or None if none is missing."""
         seen, y = ~np.isnan(x), self.warp.forward(x)
         return (y, None) if seen.all() else (np.where(seen, y, 0.0), seen)
-
-    def read_near(self, x):
-        """Return rows as `read` does, 0 where an entry is beyond `FAR`, and the places of these rows."""
-        y, seen = self.read(x)
-        far = far_rows(y)
-        y[far] = 0.0  # they stay among the others, whose sums keep their order
-        return y, seen, far
 
 
 def refuse_large(rows: int, dim: int, classes: int) -> None:

@@ -1,16 +1,10 @@
 r"""The posterior given memberships: rows of unknown class count in each class by their probability at the mode.
 
-The posterior of a mixture is a sum over all K^m labellings. Let r_ik be the probability that row i is of class k at the
-mode, which expectation-maximisation finds (`bayesgen.models.unknown_labels`). If the row counts r_ik in class k, the
-posterior is conjugate, and a new row has
-
-.. math:: p(x, t = k \mid \text{data}) \approx \int p(x, t = k \mid \theta) \, q(\theta) \, d\theta, \qquad
-   q(\theta) \propto p(\theta) \exp \Big( \sum_{ik} r_{ik} \log p(x_i, t_i = k \mid \theta) \Big)
-
-in closed form. q is the best distribution of the parameters in the variational bound of the evidence at these r
-(Beal 2003, *Variational algorithms for approximate Bayesian inference*, section 2.3). An answer that no row of a class
-gave has a probability above 0, and a class of few rows heavy tails, which the mode knows nothing of. Where memberships
-are certain it is the exact posterior; where classes overlap, or other modes have mass, q is too narrow.
+If row i counts r_ik in class k, its probability at the mode (`bayesgen.models.unknown_labels`), the posterior is
+conjugate. It is the best distribution of the parameters in the variational bound of the evidence at these r (Beal 2003,
+*Variational algorithms for approximate Bayesian inference*, section 2.3). An answer that no row of a class gave has a
+probability above 0, and a class of few rows heavy tails, which the mode knows nothing of. "Memberships" in
+`docs/mathematics/latent-classes.md` has the formulas, and says where it is too narrow.
 """
 
 from dataclasses import dataclass

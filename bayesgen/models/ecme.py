@@ -1,16 +1,12 @@
 r"""The mode and the maximum likelihood of Student's t by ECME: the steps, for numbers and for vectors with gaps.
 
-Under the current parameters the precision u_i of a row, see `bayesgen.models.student_t`, has the mean
-
-.. math:: \hat u_i = \frac{\nu + d_i}{\nu + \delta_i}
-
-for a row of weight w_i with d_i entries at squared distance δ_i. A row far out counts little. Given û the mode is that
-of the Gaussian leaf with κ_n = κ + Σ w û, means and scatter weighted by w û, and Σ w rows in the count of the variance.
-What a row lacks has its mean given the rest, and adds its conditional covariance, which û does not divide. ν then moves
-by a step of Newton's method on the density itself, in log(ν - 1). The search begins at medians and ends when the
-distance left, extrapolated, is below 1e-11 in standardised parameters. Under maximum likelihood ν is at most 1e4, which
-stands for a Gaussian. A density may have several modes where classes have few rows: the search finds the one of the
-middle. (Liu and Rubin 1995, *Statistica Sinica* 5.)
+`docs/mathematics/student-t.md` has the two steps; û_i is the mean precision of a row of weight w_i given its entries.
+The mode is that of the Gaussian leaf with κ_n = κ + Σ w û, means and scatter weighted by w û, and Σ w rows in the count
+of the variance. What a row lacks has its mean given the rest, and adds its conditional covariance, which û does not
+divide. ν then moves by a step of Newton's method on the density itself, in log(ν - 1). The search begins at medians and
+ends when the distance left, extrapolated, is below 1e-11 in standardised parameters. Under maximum likelihood ν is at
+most 1e4, which stands for a Gaussian. A density may have several modes where classes have few rows: the search finds
+the one of the middle. (Liu and Rubin 1995, *Statistica Sinica* 5.)
 """
 
 import numpy as np

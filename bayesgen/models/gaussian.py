@@ -43,11 +43,6 @@ _LARGE = 1e6  # powers of 1 + u
 _CELLS = 1 << 18  # entries of all groups that are worked on at a time
 
 
-def mean_variance(alpha, beta):
-    """Return the mean of InvGamma(alpha, beta), beta / (alpha - 1), infinite where alpha <= 1."""
-    return np.where(alpha > 1, beta / np.where(alpha > 1, alpha - 1, 1.0), np.inf)
-
-
 class Gaussian(ExponentialFamily):
     """Scalar Gaussian features; ``params`` hold "mean" and "variance"."""
 
@@ -187,7 +182,9 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
 
     def expected(self):
         """Return the means of mean and variance, the latter beta / (alpha - 1), infinite where alpha <= 1."""
-        return self._beside_mean(mean_variance(self.alpha, self.beta))
+        has_mean = self.alpha > 1
+        variance = np.where(has_mean, self.beta / np.where(has_mean, self.alpha - 1, 1.0), np.inf)
+        return self._beside_mean(variance)
 
     def mode(self):
         """Return the joint mode of (means, variance): beta / (alpha + 1 + (means tied to the variance)/2)."""

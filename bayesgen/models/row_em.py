@@ -7,13 +7,12 @@ density, so the density never falls (a generalised EM; Peel and McLachlan 2000, 
 search ends when neither a membership nor a parameter, in standard units, is farther than 1e-9 from its limit, the one
 that compares starts at 1e-6.
 
-It begins at memberships, of three kinds in turn, since rows far out that lead one kind astray lead others right. A
-third are those of the mixture that has the Gaussian of each Student's t (`twin`), each class with a covariance of its
-own, for one that they share would be that of the outliers: with few rows far out one class is theirs. The others are
-the rows nearest to seeds among the rows, in units of the median distance from the median: half of them after trimmed
-k-means, which leaves the farthest fifth of the rows out, half as they are drawn. Where labels tell a class, all are of
-the first kind. The first parameters are the medians of each class. The starts are compared by the likelihood where
-they end, and each counts by its own end.
+It begins at memberships, of three kinds in turn (`docs/mathematics/student-t.md`). A third are those of the mixture
+that has the Gaussian of each Student's t (`twin`), each class with a covariance of its own, for one that they share
+would be that of the outliers. The others are the rows nearest to seeds among the rows, in units of the median distance
+from the median: half of them after trimmed k-means, which leaves the farthest fifth of the rows out, half as they are
+drawn. Where labels tell a class, all are of the first kind. The starts are compared by the likelihood where they end,
+and each counts by its own end.
 """
 
 from typing import Any
