@@ -94,8 +94,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         Number of processes in which classifiers of your own are fitted to the folds and to all rows; -1 takes all
         cores, and by default there is one.
     progress : bool, optional
-        True to show a bar when the fit takes more than two seconds; by default where the standard error is a
-        terminal.
+        True to show a bar when the fit takes more than two seconds; by default where the standard error is a terminal.
 
     Attributes
     ----------

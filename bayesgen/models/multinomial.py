@@ -3,12 +3,11 @@ r"""Bags of words: the word counts of a document, given its length, under a Diri
 .. math:: \theta \sim \mathrm{Dirichlet}(\alpha), \qquad x_i \mid \theta \sim \mathrm{Multinomial}(N_i, \theta), \quad
    x_i \in \{0, 1, \dots\}^V, \; N_i = \sum_v x_{iv}
 
-After counts n_v in all documents, with A = sum alpha and n = sum n_v: posterior Dirichlet(alpha + n); MAP
-(alpha_v + n_v - 1) / (A + n - V); ML n_v / n. The predictive is Dirichlet-multinomial,
-p(x) = N! Γ(A)/Γ(A + N) ∏ Γ(alpha_v + x_v)/(Γ(alpha_v) x_v!): a word once used is likelier to come again, which the
-plug-in of the mean misses; an empty document has probability 1. The evidence of the sequence is
-∏ N_i!/∏ x_iv! Γ(A)/Γ(A + n) ∏ Γ(alpha_v + n_v)/Γ(alpha_v). It keeps the multinomial coefficients (log h), though they
-cancel between classes. (Murphy 2012, sections 3.4 and 3.5.)
+After counts n_v in all documents, with A = sum alpha and n = sum n_v: posterior Dirichlet(alpha + n); MAP (alpha_v +
+n_v - 1) / (A + n - V); ML n_v / n. The predictive is Dirichlet-multinomial, p(x) = N! Γ(A)/Γ(A + N) ∏ Γ(alpha_v +
+x_v)/(Γ(alpha_v) x_v!): a word once used is likelier to come again, which the plug-in of the mean misses; an empty
+document has probability 1. The evidence of the sequence is ∏ N_i!/∏ x_iv! Γ(A)/Γ(A + n) ∏ Γ(alpha_v + n_v)/Γ(alpha_v).
+It keeps the multinomial coefficients (log h), though they cancel between classes. (Murphy 2012, sections 3.4 and 3.5.)
 """
 
 import functools

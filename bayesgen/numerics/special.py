@@ -105,10 +105,9 @@ def stirling_tail(z):
 def log_gamma_ratio(a, d):
     """Return log Γ(a + d) - log Γ(a), a > 0 and a + d > 0, without loss of digits however large a or d.
 
-    The step d is an argument of its own, since 2^52 + 1/2 would be rounded. The result is accurate to
-    1e-13 max(1, |value|) in float64 and 1e-5 max(1, |value|) in float32, for a and |d| from 1e-8 to 2^53. The
-    derivatives under JAX, ψ(a + d) - ψ(a) by a and ψ(a + d) by d, have the same accuracy relative to the larger of 1
-    and the two digammas.
+    The step d is an argument of its own, since 2^52 + 1/2 would be rounded. The result is accurate to 1e-13 max(1,
+    |value|) in float64 and 1e-5 max(1, |value|) in float32, for a and |d| from 1e-8 to 2^53. The derivatives under JAX,
+    ψ(a + d) - ψ(a) by a and ψ(a + d) by d, have the same accuracy relative to the larger of 1 and the two digammas.
     """
     return elementwise(_log_gamma_ratio, a, d)
 
