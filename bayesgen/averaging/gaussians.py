@@ -8,10 +8,8 @@ towards the diagonal, kappa the number of rows the prior mean is worth. The rows
 - "diagonal": independent columns, each `NormalInverseGamma` (m, kappa, 1 + rho/2, rho diag V/2);
 - "shared diagonal": the same with one variance per column for all groups.
 
-(Gelman et al. 2013, *Bayesian Data Analysis*, section 3.6; Friedman 1989, *JASA* 84, for l.)
-
-A mixture member has several Gaussians per class, each under these priors. The centres of the components are learned by
-k-means (`view`), without the rows that are left out; the statistics of the groups subtract these rows.
+(Gelman et al. 2013, *Bayesian Data Analysis*, section 3.6; Friedman 1989, *JASA* 84, for l.) A mixture member has
+several Gaussians per class, each under these priors, about the components of its `view`.
 """
 
 import abc

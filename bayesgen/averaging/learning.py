@@ -358,8 +358,7 @@ def _left_out(fits: Sequence[Fit], split: Split, roster: Roster, leaves: ColumnM
 def _told_prior(split: Split, concentration) -> np.ndarray | None:
     """Return the log class probabilities under which scores are told, (n, K); None where they are those of the choices.
 
-    A new row of drawn classes meets its class without one row, as a row left out alone does. Of chosen classes it
-    meets them as many as they are: so does a row that leaves with one of every other class, and none that leaves alone.
+    "Which class probabilities a score is told under" in `docs/mathematics/averaged.md` says why.
     """
     alone = split.even is split.held
     if alone == split.drawn:

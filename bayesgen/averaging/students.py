@@ -1,17 +1,11 @@
 r"""Predictive densities of rows under Gaussian groups, whose statistics have all rows, or all but those left out.
 
 **Statistics** (`Reference`), with all rows or without one, and the prior that follows them. Groups are the classes,
-or components within them. Let n_g, m_g, S_g be the weight, mean and scatter of group g, N the total weight and K the
-number of groups with any weight. The priors of all members follow
-
-.. math:: m = \tfrac1N \sum_g n_g m_g, \quad W = \sum_g S_g, \quad T_{jj} = W_{jj} + \sum_g n_g (m_{gj} - m_j)^2, \quad
-   V = \frac{W + \gamma\, \mathrm{diag}(T)/N}{\max(N - K, 0) + \gamma}
-
-so V is the pooled within-group covariance, with a hundredth of a degree of freedom (γ) of the total variance of each
-column added to its diagonal: with a single row in each group V still exists, and is diagonal.
-
-What leaves is subtracted, by group (`Moments`). If it makes up nearly all of the squares of some column, that loses
-digits, and the other rows are summed anew.
+or components within them. With n_g, m_g, S_g the weight, mean and scatter of group g, m is the mean of all rows, and V
+the pooled covariance within groups of "More columns than rows" in `docs/mathematics/averaged.md`, with a hundredth of a
+degree of freedom of the total variance of each column added to its diagonal: with a single row in each group V still
+exists, and is diagonal. W is the sum of the S_g, and N the weight of all rows. What leaves is subtracted, by group
+(`Moments`), or the other rows are summed anew where that loses digits.
 
 Columns that all members take as independent need no more of S, W and V than the diagonals: `Moments` by column, which
 have one axis of columns in place of two, give a `Reference` by column.

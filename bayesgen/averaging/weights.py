@@ -1,10 +1,8 @@
 r"""Choices that rows left out make: exponents (`tempering`), and weights of the members by stacking.
 
-With p_im = q_m(t_i | x_i, all other rows), the weights maximise the log score of the mixture, under a Dirichlet prior
-of mass c in which member m has the share a_m: F(w) of `bayesgen.numerics.stacking`. There are three priors (`PRIORS`):
-under a weak one few rows decide, under a strong one chance does not, and members that follow the rows without a model
-have more of it. Their weights are mixed by the scores of rows that did not choose them. (Yao, Vehtari, Simpson and
-Gelman 2018, *Bayesian Analysis* 13: when no model is true, stacking beats averaging by evidence.)
+The weights are those of "Stacking" and "Three priors" in `docs/mathematics/averaged.md`, at the maximum F(w) of
+`bayesgen.numerics.stacking` under each of `PRIORS`. (Yao, Vehtari, Simpson and Gelman 2018, *Bayesian Analysis* 13:
+when no model is true, stacking beats averaging by evidence.)
 """
 
 from dataclasses import dataclass, replace
@@ -174,8 +172,7 @@ def _choose(predicted: LeftOut, priors, mode, near=None, heavy=None):
 def _nested(predicted: LeftOut, priors, mode, start) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the odds of the priors, (P,), and the average of rows (n, K) under all that others chose, and as told.
 
-    Exponents and weights are chosen by four of five folds. A prior has the odds e^score of the rows of these folds, as
-    if its predictions of them were the evidence for it.
+    Exponents and weights are chosen by four of five folds; a prior has the odds e^score of the rows of these folds.
     """
     fold = predicted.rows.folds(_FOLDS)
     ways = 1 if predicted.told_prior is None else 2

@@ -100,9 +100,6 @@ def log_evidence_of_counts(alpha, counts):
 class DirichletPrior(Dice):
     """Category probabilities with a Dirichlet(alpha) prior."""
 
-    alpha: Hyperparameter
-    categories: Any
-
     _inner = 1
 
     def __post_init__(self):
@@ -204,7 +201,6 @@ class Categorical(Categories):
     """Categorical features under any prior: codes 0..V-1 and their likelihood."""
 
     density_kind = "probability"
-    categories: Any
     mean: Any  # mean of the category probabilities, (..., V)
 
     def likelihood(self, params):

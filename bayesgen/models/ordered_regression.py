@@ -9,8 +9,8 @@ no intercept, since a shift of all cut points is one. (McCullagh 1980, *J. R. St
 **The prior of the cut points** is that of K - 1 independent N(0, s_0²), sorted; it has the factor (K - 1)!. With K = 2
 it is that of the intercept -c_1 in `LogisticRegression` and `ProbitRegression`, which are then the same model.
 
-**The posterior** is log-concave in (c, b), with one mode (Burridge 1981, *J. R. Statist. Soc. B* 43). Both are derived
-in `docs/mathematics/ordered-regression.md`.
+**The posterior** is log-concave in (c, b), with one mode (Burridge 1981, *J. R. Statist. Soc. B* 43), but where a class
+in the middle has no rows: its two cut points then meet. Both are derived in `docs/mathematics/ordered-regression.md`.
 
 **Digits.** A difference of distribution functions near 0 or 1 has few, so the logarithm is written as
 

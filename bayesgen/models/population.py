@@ -10,7 +10,8 @@ user gives is the prior of the centre, and the spread s = κ^(-1/2) is half-Cauc
 The priors of centre, spread and θ of each leaf, the units of s, the limits and the posterior of (c, s), in which every
 θ is integrated out, are in `docs/mathematics/pooling.md`. A variance has a spread of its own, u = λ^(-1/2) ~
 HalfNormal(s_0): 1/σ² is then of mean 1/v and squared coefficient of variation 2 u². Its tail is short, since float64
-does not hold the variances of larger u. NUTS samples (c, s) alone, and draws each θ_k exactly.
+does not hold the variances of larger u. NUTS samples (c, s) alone, and draws each θ_k exactly; the joint density of (c,
+s, θ) has no mode.
 
 (Gelman et al. 2013, *Bayesian Data Analysis*, chapter 5; Morris 1983, *Natural exponential families with quadratic
 variance functions: statistical theory*, for κ; Gelman 2006, *Bayesian Analysis* 1, for half-Cauchy priors; Carvalho,

@@ -79,8 +79,7 @@ def _halved(x, weight, count):
 def _halves(x, weight):
     """Return the sum of squares of rows about their mean, and which rows to cut off.
 
-    They are cut by their projections on the first principal component, where the sum of squares of the projections
-    within the two parts is least.
+    The cut is the one that the module names, of their projections on the first principal component.
     """
     centred = x - weight @ x / weight.sum()
     scaled = np.sqrt(weight)[:, None] * centred
