@@ -95,7 +95,7 @@ REQUIRED = {
     ConjugateFamily: {"parameters", "likelihood", "sufficient_statistic", "natural_parameters", "update",
                       "log_evidence_terms", "sample_parameters"},
     Predictive: {"log_predictive", "label_draws", "with_class_prior", "log_class_prior"},
-    Posterior: {"log_predictive", "draws", "as_draws", "with_class_prior", "point_or_draws", "mean"},
+    Posterior: {"log_predictive", "draws", "as_draws", "with_class_prior", "mean"},
     Fitted: {"read"},
 }  # fmt: skip
 REQUIRED[FittedClassifier] = REQUIRED[Fitted] | {"terms", "predict_proba"}
@@ -160,9 +160,6 @@ class Mixture(Posterior):
     def with_class_prior(self, classes):
         one = ParameterDraws(self.model, {site: v[None] for site, v in self.samples.items()}).with_class_prior(classes)
         return replace(self, model=one.model, samples=one.flat)
-
-    def point_or_draws(self, seed=None, size=(4, 1000)):
-        return self.draws(seed, size)
 
     def mean(self):
         return {site: np.tensordot(self.weight, v, 1) for site, v in self.samples.items()}

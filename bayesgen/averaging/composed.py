@@ -196,9 +196,8 @@ class ScreenedMember(ComposedMember):
 class ScreenedMembers(ComposedMembers):
     """Members on the same columns."""
 
-    chosen: np.ndarray = field(
-        metadata=shaped("chosen", "i")
-    )  # places of columns, ascending; categories are counted from D
+    # places of columns, ascending; categories are counted from D
+    chosen: np.ndarray = field(metadata=shaped("chosen", "i"))
     dim: int  # D, the numbers of the table
 
     @classmethod
@@ -302,9 +301,8 @@ class CodedMember(ComposedMember):
 class CodedMembers(ComposedMembers):
     """Members on the same codes."""
 
-    columns: np.ndarray = field(
-        metadata=shaped("coded", places="columns")
-    )  # places of the numbers that are coded, ascending
+    # places of the numbers that are coded, ascending
+    columns: np.ndarray = field(metadata=shaped("coded", places="columns"))
     values: tuple[np.ndarray, ...]  # the values of each, ascending: its codes are their places
 
     @classmethod

@@ -117,9 +117,8 @@ class ForestMembers(FittedMembers):
     """A random forest."""
 
     trees: Trees  # the trees; a leaf has the shares of the classes
-    levels: np.ndarray = field(
-        metadata=shaped("categories", same="levels of each")
-    )  # categories of each categorical column
+    # categories of each categorical column
+    levels: np.ndarray = field(metadata=shaped("categories", same="levels of each"))
     log_prior: np.ndarray = field(metadata=shaped("classes"))  # log class frequencies
     rows: int  # rows that the trees were grown on
 
@@ -232,9 +231,8 @@ class BoostedMembers(FittedMembers):
     members: tuple[BoostedMember, ...]  # the capacities
     trees: tuple[Trees, ...]  # the trees of each, round by round; a leaf has what it adds
     sums: Directions  # the sums that some of them see behind the numbers and categories
-    score: np.ndarray = field(
-        metadata=shaped("trees", places="classes")
-    )  # the class to which each adds; of two one score says all
+    # the class to which each adds; of two one score says all
+    score: np.ndarray = field(metadata=shaped("trees", places="classes"))
     start: np.ndarray = field(metadata=shaped("classes"))  # what the trees add to
     log_prior: np.ndarray = field(metadata=shaped("classes"))  # log class frequencies
     rows: int  # rows that the trees were grown on

@@ -80,9 +80,8 @@ class LogisticMembers(FittedMembers):
     warp: YeoJohnson  # the transformation of the numeric columns
     centre: np.ndarray = field(metadata=shaped("columns"))  # mean and standard deviation of the bent columns
     scale: np.ndarray = field(metadata=shaped("columns"))
-    levels: np.ndarray = field(
-        metadata=shaped("categories", same="levels of each")
-    )  # categories of each categorical column
+    # categories of each categorical column
+    levels: np.ndarray = field(metadata=shaped("categories", same="levels of each"))
     coefficients: np.ndarray = field(metadata=shaped("strengths classes 1+columns+levels"))  # the intercept first
     log_prior: np.ndarray = field(metadata=shaped("classes"))  # log class frequencies
 

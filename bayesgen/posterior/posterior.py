@@ -28,8 +28,8 @@ from bayesgen.posterior.predictive import Predictive
 class Posterior(Predictive):
     """The posterior of a model's parameters, in any representation.
 
-    A subclass must write `model`, `kind`, `log_predictive`, `draws`, `as_draws`, `with_class_prior`, `point_or_draws`
-    and `mean`; callers never ask for its type.
+    A subclass must write `model`, `kind`, `log_predictive`, `draws`, `as_draws`, `with_class_prior` and `mean`, and may
+    write `point_or_draws`; callers never ask for its type.
     """
 
     model: Any
@@ -43,9 +43,9 @@ class Posterior(Predictive):
     def as_draws(self, seed=None) -> "ParameterDraws":
         """Return the posterior as chains of draws: its own, or four of a thousand."""
 
-    @abc.abstractmethod
     def point_or_draws(self, seed=None, size: tuple[int, ...] = (4, 1000)) -> Params:
         """Return parameters without an axis of draws where they have only one value, else `draws`."""
+        return self.draws(seed, size)
 
     @abc.abstractmethod
     def mean(self) -> Params:
@@ -127,9 +127,6 @@ class ConjugatePosterior(Posterior):
 
     def as_draws(self, seed=None) -> "ParameterDraws":
         return ParameterDraws(self.model, self.draws(seed))
-
-    def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
-        return self.draws(seed, size)
 
     def mean(self) -> Params:
         """Return the means in closed form, where the model has them."""
@@ -277,9 +274,6 @@ class ParameterDraws(Posterior):
     def with_class_prior(self, classes) -> "ParameterDraws":
         model: Any = self.model
         return replace(self, model=replace(model, classes=classes), samples=_known(model, self.samples, classes))
-
-    def point_or_draws(self, seed=None, size=(4, 1000)) -> Params:
-        return self.draws(seed, size)
 
     def mean(self) -> Params:
         return {site: v.mean((0, 1)) for site, v in self.samples.items()}
