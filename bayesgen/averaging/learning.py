@@ -197,21 +197,16 @@ def split_rows(sample: Sample, proposals: Sequence[Proposal], leaves: ColumnMode
     out = folds.sample(learn.ranks, most, rng) if len(learn) else np.empty(0, np.intp)
     held, predicted = HeldOut.of(data, places[out]), learn.take(out)
     even, count = held, data.count
-    if (data.group is None or data.shared) and data.classes > 1 and _worth(data).min() < _EVEN * data.x.shape[1]:
-        even = HeldOut.balanced(data, places[out], None if fold is None else fold[out])
+    if (data.group is None or data.shared) and data.classes > 1:
+        worth = count if data.counted else count**2 / np.bincount(data.codes, data.weight**2, data.classes)
+        if worth.min() < _EVEN * data.x.shape[1]:
+            even = HeldOut.balanced(data, places[out], None if fold is None else fold[out])
     drawn = as_drawn(count if data.counted else count * (data.worth / count.sum()))
     scored = predicted.weight if few and len(predicted) == len(data) else weighted_back(predicted, data)
     scored = scored * (predicted.worth / scored.sum())
     if fold is not None:
         return Split(held, even, drawn, learn, scored, out, fold, seeds, learn, sample.places, out, fold[out])
     return Split(held, even, drawn, learn, scored, out, fold, seeds, *_for_trees(data, places[out], rng))
-
-
-def _worth(data: Rows) -> np.ndarray:
-    """Return the number of rows of each class, (K,), by what their weights are worth."""
-    if data.counted:
-        return data.count
-    return data.count**2 / np.bincount(data.codes, data.weight**2, data.classes)
 
 
 def as_drawn(count) -> bool:

@@ -253,7 +253,10 @@ class LatentClassClassifier(GenerativeClassifier):
         found: Any = super()._infer(inference, UnknownClasses(model, self._confusion), statistics)
         if isinstance(resolve(inference), ML):
             _require_spread(model, found.params)
-            _tell_of_shrunk(statistics.heights)
+            heights = statistics.heights
+            if heights is not None and (count := int(np.isneginf(heights).sum())):  # higher, at a variance of 0
+                facts = {"shrunk": count, "starts": len(heights)}
+                tell([Finding("shrunk", cure=Argument("inference", "map"), facts=facts)])
         if self.label_noise is not None:
             self.confusion_ = found.mean()[CONFUSION][None, None]
             if found.kind == "draws":
@@ -382,13 +385,6 @@ def _require_spread(model, params) -> None:
             ", whose prior keeps variances from 0",
             column=column,
         )
-
-
-def _tell_of_shrunk(heights) -> None:
-    """Tell where starts ended higher than the fit, at a variance of 0, so that the likelihood has no maximum."""
-    if heights is not None and (count := int(np.isneginf(heights).sum())):
-        facts = {"shrunk": count, "starts": len(heights)}
-        tell([Finding("shrunk", cure=Argument("inference", "map"), facts=facts)])
 
 
 def _require_conjugate(model) -> None:

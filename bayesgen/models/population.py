@@ -47,16 +47,14 @@ class Population(NamedTuple):
     given: Callable[[Any, Params, Params], Mapping[str, Any]]
 
 
-def _beta(leaf, c, n):
-    return {"a": n["spread"] * c["probability"], "b": n["spread"] * (1 - c["probability"])}
-
-
 def _variance(leaf, c, n):
     return {"mean": c["mean"], "alpha": n["variance_spread"] / 2, "beta": n["variance_spread"] / 2 * c["variance"]}
 
 
 _POPULATIONS: dict[type, Population] = {  # c is the centre by site, n the rows by spread
-    BetaPrior: Population(_ONE, _beta),
+    BetaPrior: Population(
+        _ONE, lambda leaf, c, n: {"a": n["spread"] * c["probability"], "b": n["spread"] * (1 - c["probability"])}
+    ),
     DirichletPrior: Population(_ONE, lambda leaf, c, n: {"alpha": n["spread"][..., None] * c["probability"]}),
     GammaPoisson: Population(_ONE, lambda leaf, c, n: {"concentration": n["spread"] * c["mean"], "rate": n["spread"]}),
     NormalKnownVariance: Population(

@@ -1,15 +1,11 @@
 r"""Weights of a mixture by the log score of its members: stacking, under a Dirichlet prior.
 
-The weights maximise
-
-.. math:: F(w) = \sum_i \omega_i \log \sum_m w_m p_{im} + c \sum_m a_m \log w_m
-
-over the simplex, where ω_i are the weights of the rows.
-
-F is concave, and at its maximum every entry of the gradient is T = Σ_i ω_i + c. By Jensen's inequality no weights are
-better than w by more than T log(max_m ∂F/∂w_m / T), which is at hand at every step and says when to stop. The search is
-Newton's on w_m z_m = c a_m, with slacks z_m = T - Σ_i ω_i p_im / Σ_l w_l p_il > 0: a primal-dual interior point. Among
-members nearly alike EM moves so slowly that weights .3 from the maximum looked as if they had settled.
+The weights w maximise F(w), the sum of both terms in "Stacking" of `docs/mathematics/averaged.md`, where ω_i are the
+weights of the rows. F is concave, and at its maximum every entry of the gradient is T = Σ_i ω_i + c. By Jensen's
+inequality no weights are better than w by more than T log(max_m ∂F/∂w_m / T), which is at hand at every step and says
+when to stop. The search is Newton's on w_m z_m = c a_m, with slacks z_m = T - Σ_i ω_i p_im / Σ_l w_l p_il > 0: a
+primal-dual interior point. Among members nearly alike EM moves so slowly that weights .3 from the maximum looked as if
+they had settled.
 """
 
 import numpy as np

@@ -1,15 +1,11 @@
 r"""Student-t vectors that lack entries: densities, tails, conditionals and draws of what is missing.
 
-Missing entries are integrated out: the observed ones have their block of S, and the same ν.
-
-Given its d observed entries o, with δ² = (x_o - m_o)' S_oo⁻¹ (x_o - m_o), the other entries u of a row are a Student-t
-with ν + d degrees of freedom about m_u + S_uo S_oo⁻¹ (x_o - m_o), whose squared scale is
-
-.. math:: \frac{\nu + \delta^2}{\nu + d} \big(S_{uu} - S_{uo} S_{oo}^{-1} S_{ou}\big)
-
-(Ding 2016, *The American Statistician* 70, 293-295; ν is infinite for a Gaussian.) As a vector, x_u is a Student-t of
-this scale matrix. Its draw is x_u = m_u + B (x_o - m_o) + √f (e_u - B e_o), with B = S_uo S_oo⁻¹, e ~ N(0, S) a whole
-row, and f = (ν + δ²)/χ²_{ν+d}, or 1 for a Gaussian: e_u - B e_o has the covariance of x_u given x_o, and none with e_o.
+Missing entries are integrated out: the observed ones have their block of S, and the same ν. Given its d observed
+entries o, at the squared distance δ² = (x_o - m_o)' S_oo⁻¹ (x_o - m_o), the other entries u of a row are a Student-t
+with ν + d degrees of freedom, whose squared scale is in `docs/mathematics/student-t.md` (Ding 2016, *The American
+Statistician* 70, 293-295; ν is infinite for a Gaussian). Its draw is x_u = m_u + B (x_o - m_o) + √f (e_u - B e_o), with
+B = S_uo S_oo⁻¹, e ~ N(0, S) a whole row, and f = (ν + δ²)/χ²_{ν+d}, or 1 for a Gaussian: e_u - B e_o has the covariance
+of x_u given x_o, and none with e_o.
 
 With the precision P = S⁻¹, worked out once for all rows, what a row lacks is eliminated: only matrices of the
 columns that it lacks are factorised. With z = x - m, 0 where missing, and g = (P z)_u, e_u - B e_o = P_uu⁻¹ (P e)_u and
