@@ -1,10 +1,8 @@
 """Entries that are wild, completed: their conditional expectations stand for them while the average is learned.
 
-**Completed** by the conditional expectation given the class and the row's other numbers, as gaps are at fit
-(`view.Filling`), once and for all members. As a gap a wild entry (`bayesgen.tables.wild`) would move other rows about
-as much (in the median of 58 entries by .039 at most, completed by .032, as it stands by .26: `python -m benchmarks
-wild`), and every fold would have to complete it anew. What is left is what one entry says: with few rows the weights of
-the members hang on it.
+They are given the class and the row's other numbers, as of gaps at fit (`view.Filling`), once and for all members. As a
+gap a wild entry would move other rows about as much (.039 in the median of 58 entries, .032 completed), and every fold
+would have to complete it anew (`docs/mathematics/averaged.md`, "Wild entries").
 """
 
 import warnings

@@ -1,9 +1,7 @@
-r"""Leaves of columns that the user gave a model: one more factor of every generative member.
+"""Leaves of columns that the user gave a model: one more factor of every generative member.
 
-.. math:: p_m(x \mid k) = p_m(x_{\text{others}} \mid k) \prod_j p(x_j \mid k)
-
-Here j counts blocks of columns, each with a conjugate leaf of `bayesgen.models` or of the user's own, whose parameters
-are integrated out. All members share these factors, and temper them like their own densities.
+Each block of columns has a conjugate leaf of `bayesgen.models` or of the user's own, whose parameters are integrated
+out ("Leaves" in `docs/mathematics/averaged.md`). All members share these factors, and temper them like their densities.
 """
 
 import functools

@@ -4,12 +4,11 @@ For each number K, of n rows with memberships r_ik and P free parameters:
 
 - *held out*: the mean over all rows of log p(x_i | the rows of other folds), and its standard error. It is one
   functional for every K: the predictive density with the parameters integrated out, where the rows of the other folds
-  count in each class by their memberships at the mode (`bayesgen.inference.memberships`). With one class memberships
-  are known, and it is exact. The weak prior is that of one class for every K: the narrower ones of more classes, which
-  the `fits` have, suit correlated columns better, even if a class is empty (`bayesgen.models.latent_classes`). There is
-  no probability of 0. Where the other folds have fewer different rows than classes they are fitted with as many
-  classes as different rows. Under "ml" it is the density at the maximum for every K, -inf where a row has what no row
-  of the other folds had; of Student's t, which has no closed form, that at the mode;
+  count in each class by their memberships at the mode (`bayesgen.inference.memberships`), under the weak prior of one
+  class (`docs/mathematics/latent-classes.md`). With one class it is exact. There is no probability of 0. Where the
+  other folds have fewer different rows than classes they are fitted with as many classes as different rows. Under "ml"
+  it is the density at the maximum for every K, -inf where a row has what no row of the other folds had; of Student's t,
+  which has no closed form, that at the mode;
 - *log evidence*: log p(rows | K), exact for few rows, else estimated by draws about the best mode with importance
   weights (`bayesgen.models.latent_classes`), which miss modes of another kind (`docs/mathematics/latent-classes.md`);
 - *BIC* and *ICL*, smaller is better (Schwarz 1978; Biernacki, Celeux and Govaert 2000), at the highest likelihood L̂:

@@ -1,8 +1,4 @@
-"""Explanations of class probabilities: terms by column and class, the odds of one row, the importance of columns.
-
-`explain` divides the log probabilities of many rows into terms of their columns or, for one row, its log odds into
-terms that add up, as a doctor would read them. `importance` measures the loss of labelled rows without each column.
-"""
+"""Explanations of class probabilities: terms by column and class, the odds of one row, the importance of columns."""
 
 from dataclasses import dataclass
 from typing import Any

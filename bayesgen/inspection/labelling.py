@@ -12,9 +12,6 @@ evidence of :math:`\theta`: a draw counts in proportion to :math:`\prod_b p(x_b 
 one, each the best beside those before it (Kirsch, van Amersfoort and Gal 2019, *BatchBALD*): two similar rows have
 little more information than one, so a batch does not repeat itself. The entropy of a batch is summed over all its
 labellings up to 256 of them, and over 256 drawn ones beyond.
-
-`class_given_label` gives the class of a row given its columns and a label that may be wrong. `unlabelled_weight`
-chooses how much rows without a label count, by the log loss of labelled rows held out.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,4 @@
-"""Rows predicted from others: each from all others exactly, or by draws through ArviZ, or from those before it in time.
-
-Exact predictions use the statistics of the other rows. Counts, means and scatters by column and class show that the
-rows are those of the fit.
-"""
+"""Rows predicted from others: from all others, exactly or by draws through ArviZ, or from those before in time."""
 
 from dataclasses import dataclass, replace
 from typing import Any
