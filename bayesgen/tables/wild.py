@@ -64,10 +64,7 @@ def _suspects(x, codes, sums: Moments | None, edges) -> np.ndarray:
     except DataError:  # squares beyond float64: columns to look at; their fit refuses them
         return np.arange(x.shape[1])
     n, few = np.maximum(sums.n.sum(0) - len(sums.n), 1), max(_FEW, len(x) // _SHARE)
-    mean, scatter = (
-        sums.pooled.mean,
-        n * sums.pooled.variance,
-    )  # about the means of the classes: at least so much in all
+    mean, scatter = sums.pooled.mean, n * sums.pooled.variance  # about the means of classes: at most that in all
     farthest = np.maximum(edges[1] - mean, mean - edges[0])
     near = np.maximum(1 - 1 / _RATIO - few / n, 0.0)
     return (~(scatter * near**2 > farthest**2 * (n / _RATIO**2 + few))).nonzero()[0]
