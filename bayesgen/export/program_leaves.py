@@ -1,0 +1,168 @@
+"""The priors and densities of leaves in the words of NumPyro, a line for each site.
+
+In these texts ``$alpha`` is a hyperparameter of the leaf, ``{mean}`` the value of a site, and ``{x}`` the rows. A site
+is drawn from the distribution that stands beside it; one that begins with "=" is worked out from the others.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from bayesgen import models
+from bayesgen.core.errors import InputError
+from bayesgen.models.leaf import Leaf
+from bayesgen.models.population import CENTRE
+from bayesgen.models.separation import SeparationDiagonal, SeparationFull
+
+
+@dataclass(frozen=True)
+class LeafText:
+    """A leaf as text."""
+
+    sites: Mapping[str, str]  # the distribution of each site, in the order in which they are drawn
+    likelihood: str  # the distribution of an observation
+    rows: str = "rng.normal(size={shape})"  # rows to try the program with
+    vector: str = ""  # the distribution of a vector with gaps, of which {seen} are there
+    place: str = ""  # of what is observed in an entry
+    possible: str = "0.0"  # an entry that stands for a missing one, whose density is masked
+    whole: str = ""  # ".all(-1)" if an observation of several numbers is missing as a whole
+    codes: bool = False  # True if an entry is the code of a category, a place in an array
+    chain: bool = False  # True if an entry is a sequence of codes, -1 behind its end
+    # axes, of "class" and "feature", that a site has not
+    shared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+_COIN = {"probability": "dist.Beta($a, $b)"}
+_DIE = {"probability": "dist.Dirichlet($alpha)"}
+_GAMMA = {"mean": "dist.Gamma($concentration, $rate)"}
+_VARIANCE = {"variance": "dist.InverseGamma($alpha, $beta)"}
+_CONJUGATE = _VARIANCE | {"mean": "dist.Normal($mean, ({variance} / $kappa) ** 0.5)"}
+_KNOWN_MEAN = _VARIANCE | {"mean": "=jnp.full_like({variance}, $mean)"}
+_KNOWN_VARIANCE = {"mean": "dist.Normal($mean, $sd)", "variance": "=jnp.full_like({mean}, $noise_sd ** 2)"}
+_APART = {"sd": "dist.HalfNormal($scale)", "variance": "={sd} ** 2", "mean": "dist.Normal($mean, $mean_sd)"}
+_WISHART = {
+    "cholesky": "dist.InverseWishartCholesky($nu, scale_tril=jnp.linalg.cholesky($scale))",
+    "mean": "dist.MultivariateNormal($mean, scale_tril={cholesky} / $kappa:matrix ** 0.5)",
+    "covariance": "={cholesky} @ {cholesky}.mT",
+}
+_APART_VECTOR = {
+    "sd": "dist.HalfNormal($scale).to_event(1)",
+    "correlation_cholesky": "dist.LKJCholesky($D, $eta)",
+    "cholesky": "={sd}[..., None] * {correlation_cholesky}",
+    "covariance": "={cholesky} @ {cholesky}.mT",
+    "mean": "dist.Normal($mean, $mean_sd).to_event(1)",
+}
+_DOF = "dist.TransformedDistribution(dist.Gamma($dof_shape, $dof_rate), dist.transforms.AffineTransform(1.0, 1.0))"
+_NORMAL = "dist.Normal({mean}, {variance} ** 0.5)"
+_CODES, _COUNTS, _HEADS = "rng.integers(0, $V, {shape})", "rng.poisson(3.0, {shape})", "rng.integers(0, 2, {shape})"
+_PAIRS = "np.stack([rng.integers(0, 4, {shape}), np.full({shape}, 5)], -1)"
+_WORDS = "rng.multinomial(9, np.full($V, 1 / $V), {shape})"
+
+
+def _tied(text: LeafText, leaf) -> LeafText:
+    return replace(text, shared=dict.fromkeys(("sd", "variance"), leaf.tied))
+
+
+def _vector(sites) -> Callable[[Any], LeafText]:
+    density = "dist.MultivariateNormal({mean}, scale_tril={cholesky})"
+    gaps = "dist.MultivariateNormal(jnp.where({seen}, {mean}, 0.0), marginal({covariance}, {seen}))"
+    spread = "sd", "correlation_cholesky", "cholesky", "covariance"
+    return lambda leaf: LeafText(
+        sites, density, vector=gaps, shared=dict.fromkeys(spread, ("class",) * bool(leaf.shared))
+    )
+
+
+def _binomial(leaf) -> LeafText:
+    if leaf.trials is None:
+        return LeafText(_COIN, "dist.Binomial({x}[..., 1].astype(int), {probability})", _PAIRS, place="[..., 0]")
+    return LeafText(_COIN, "dist.Binomial($trials, {probability})", "rng.binomial($trials, 0.5, {shape})")
+
+
+def _log_normal(leaf) -> LeafText:
+    shift = f", dist.transforms.AffineTransform({-leaf.shift!r}, 1.0)" * bool(leaf.shift)
+    density = f"dist.TransformedDistribution({_NORMAL}, [dist.transforms.ExpTransform(){shift}])"
+    return _tied(LeafText(_CONJUGATE, density, "rng.exponential(size={shape})", possible="1.0"), leaf)
+
+
+def _student(leaf) -> LeafText:
+    inner, dof = text_of(leaf.gaussian), "{dof}" if leaf.dof is None else "$dof"
+    spread = "{cholesky}" if leaf.event_dim else "{variance} ** 0.5"
+    density = f"dist.{'Multivariate' * leaf.event_dim}StudentT({dof}, {{mean}}, {spread})"
+    sites = {**inner.sites, **({"dof": _DOF} if leaf.dof is None else {})}
+    return replace(inner, sites=sites, likelihood=density, vector="")
+
+
+# Hyperparameters of a class that is drawn from a population; see `bayesgen.models.population`.
+_GIVEN = {
+    "a": "{centre_probability} / {spread} ** 2",
+    "b": "(1 - {centre_probability}) / {spread} ** 2",
+    "concentration": "{centre_mean} / {spread} ** 2",
+    "rate": "1 / {spread} ** 2",
+    "mean": "{centre_mean}",
+    "sd": "$noise_sd * {spread}",
+    "kappa": "(1 / {spread} ** 2)",
+    "alpha": "0.5 / {variance_spread} ** 2",
+    "beta": "{centre_variance} * 0.5 / {variance_spread} ** 2",
+}
+_GIVEN_DIE = {"alpha": "{centre_probability} / {spread}[..., None] ** 2"}
+
+
+def _pooled(leaf) -> LeafText:
+    inner, given = text_of(leaf.leaf), _GIVEN
+    sites = {CENTRE + site: prior.replace("{", "{" + CENTRE) for site, prior in inner.sites.items()}
+    for spread in leaf.population.spreads:
+        sites[spread] = f"dist.Half{'Cauchy' if spread == 'spread' else 'Normal'}($scale_of_spread)"
+    alone = dict.fromkeys(sites, ("class",))
+    given = _GIVEN_DIE if inner.sites == _DIE else _GIVEN
+    members = {k: re.sub(r"\$(\w+)", lambda name: given.get(name[1], name[0]), v) for k, v in inner.sites.items()}
+    return replace(inner, sites=sites | members, shared=alone)
+
+
+_CATEGORIES = LeafText(_DIE, "dist.Categorical(probs={probability})", _CODES, codes=True)
+_BAG = LeafText(_DIE, "dist.Multinomial({x}.sum(-1).astype(int), probs={probability})", _WORDS, whole=".all(-1)")
+_CHAIN = LeafText(
+    {"probability": "dist.Dirichlet($alpha).to_event(1)"},
+    "dist.Categorical(probs={probability:chain})",
+    _CODES,
+    chain=True,
+)
+_TEXTS: dict[type, Callable[[Any], LeafText]] = {
+    models.BetaBernoulli: lambda leaf: LeafText(_COIN, "dist.Bernoulli({probability})", _HEADS),
+    models.BetaBinomial: _binomial,
+    models.DirichletCategorical: lambda leaf: _CATEGORIES,
+    models.KnownCategorical: lambda leaf: replace(_CATEGORIES, sites={"probability": "=$probability"}),
+    models.DirichletMultinomial: lambda leaf: _BAG,
+    models.MarkovChain: lambda leaf: _CHAIN,
+    models.GammaPoisson: lambda leaf: LeafText(_GAMMA, "dist.Poisson({mean})", _COUNTS),
+    models.NormalKnownMean: lambda leaf: LeafText(_KNOWN_MEAN, _NORMAL),
+    models.NormalKnownVariance: lambda leaf: LeafText(_KNOWN_VARIANCE, _NORMAL),
+    models.NormalInverseGamma: lambda leaf: _tied(LeafText(_CONJUGATE, _NORMAL), leaf),
+    models.LogNormal: _log_normal,
+    models.NormalInverseWishart: _vector(_WISHART),
+    models.StudentT: _student,
+    models.Pooled: _pooled,
+    SeparationDiagonal: lambda leaf: _tied(LeafText(_APART, _NORMAL), leaf),
+    SeparationFull: _vector(_APART_VECTOR),
+}
+
+
+def text_of(leaf: Leaf) -> LeafText:
+    """Return a leaf as text, or raise."""
+    if type(leaf) not in _TEXTS:
+        raise InputError(f"{type(leaf).__name__} is not written as a plain program")
+    return _TEXTS[type(leaf)](leaf)
+
+
+def value_of(leaf: Any, name: str) -> tuple[Any, int]:
+    """Return a hyperparameter of a leaf, or of the one within it, and the number of axes that belong to one feature."""
+    inner = getattr(leaf, "leaf", None) or getattr(leaf, "gaussian", None)
+    if name == "scale_of_spread":
+        return leaf.scale, 0
+    found = {each.name: each.metadata.get("rank", 0) for each in fields(leaf)}
+    if inner is not None and (name not in found or name == "scale"):
+        return value_of(inner, name)
+    if name in ("D", "V"):
+        return (leaf.mean.shape[-1] if name == "D" else len(leaf.categories)), 0
+    value, rank = getattr(leaf, name), found[name]
+    return value, rank if name != "alpha" or "categories" not in found else max(rank, 1)
