@@ -1,20 +1,17 @@
-r"""The program of a model in plain NumPyro, as NumPyro's gallery would write it: a text that needs no bayesgen.
+"""The program of a model in plain NumPyro, as NumPyro's gallery would write it: a text that needs no bayesgen.
 
-The text is written from the model: its priors and densities (`bayesgen.export.program_leaves`), the plates of its
-parameters, and the rows given its classes,
-
-.. math:: \pi \sim p(\pi), \quad \theta_{jk} \sim p(\theta_j), \qquad t_i \sim \mathrm{Categorical}(\pi), \quad
-   x_{ij} \mid t_i = k \sim p_j(x_{ij} \mid \theta_{jk})
-
-Where a class is not known it is summed out, Σ_k p(x_i, t_i = k | θ), in `model`, or left to NumPyro, in `enumerated`.
-Sites have the names that they have in the model, and the joint density is the model's, constants too.
+Sites have the names that they have in the model, and the joint density is the model's, constants too. Where a class is
+not known it is summed out, Σ_k p(x_i, t_i = k | θ), in `model`, or left to NumPyro, in `enumerated`. The priors and
+densities are in `bayesgen.export.program_leaves`, those of regressions in `bayesgen.export.program_lines`.
 """
 
 import itertools
 import json
 import re
 import textwrap
-from collections.abc import Collection, Mapping
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +19,23 @@ import numpy as np
 
 from bayesgen.core import __version__
 from bayesgen.core.errors import InputError, listed
-from bayesgen.core.statistics import SumStatistics
+from bayesgen.core.statistics import Statistics, SumStatistics
 from bayesgen.export.program_leaves import text_of, value_of
 from bayesgen.export.program_lines import text_of_line
 from bayesgen.files import disk
-from bayesgen.models.class_program import ClassProgram, ClassStatistics
+from bayesgen.models.beside_constants import BesideConstants
+from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.classifier import NaiveBayes
 from bayesgen.models.leaf import Leaf
+from bayesgen.models.linear_model import Discriminative
 from bayesgen.models.model import Hyperparameters, Model
 from bayesgen.models.moments import Moments
+from bayesgen.models.row_leaf import RowsByGroup
 from bayesgen.models.unknown_labels import LABEL, PartlyLabelled, UnknownClasses
 
 _INLINE, _LONGEST = 10, 80  # numbers, and signs, of an array that stands within the program
 _WIDTH, _ROWS = 110, 100
-_CLASSES = f"{ClassProgram.CLASSES}.probability"
+_CLASSES = "classes."
 PROGRAM = "a program in Python", (".py",)
 
 
@@ -47,6 +47,10 @@ class Program(str):
         disk.check_ending(path, *PROGRAM)
         with disk.writing(Path(path)) as file:
             file.write(self.encode())
+
+
+class _Asked(Exception):
+    """Ends a fit before its inference, and tells what the estimator has learned."""
 
 
 def program(model: Any, X=None, y=None) -> Program:
@@ -61,8 +65,8 @@ def program(model: Any, X=None, y=None) -> Program:
         A model of `bayesgen.models`; an estimator, fitted, or with the rows that it is to be fitted to. Weak priors
         have the numbers that the rows gave them.
     X, y : optional
-        Rows to fit an estimator to; of a model, ``X`` are rows as it takes them. Where rows have gaps, the program
-        leaves these out.
+        Rows to fit an estimator to; of a model, ``X`` are rows as it takes them. The program leaves out their gaps, and
+        columns that are constant.
 
     Returns
     -------
@@ -87,7 +91,8 @@ def program(model: Any, X=None, y=None) -> Program:
     if isinstance(model, Model):
         if not model.proper:
             raise InputError(f"{name}: the prior is improper, and a program draws from its priors: give a proper one")
-        return Program(_Text(model, X))
+        rows = None if X is None or isinstance(model, Discriminative) else model.check(X)
+        return Program(_Text(model, {"": rows} if isinstance(model, Leaf) else rows))
     if isinstance(model, Hyperparameters):
         raise InputError(f"{name} is a prior alone: give the model that takes it")
     if not hasattr(model, "get_params"):
@@ -96,60 +101,47 @@ def program(model: Any, X=None, y=None) -> Program:
     if "members" in settings:
         raise InputError(f"{name} is no one program, but many: give a naive Bayes or a discriminant of its columns")
     if X is not None:
-        model = _with_prior(type(model)(**settings), X, y)
+        model = type(model)(**settings)
+
+        def ask(learned, data, *, seed=None):
+            raise _Asked(vars(model) | {"model_": learned, "statistics_": data})
+
+        try:
+            model.set_params(inference=ask).fit(X, y)
+        except _Asked as asked:
+            vars(model).update(asked.args[0])
     if not hasattr(model, "model_"):
         raise InputError(f"this {name} is not fitted: fit it, or give its rows, program(estimator, X, y)")
     learned, units = model.model_, (model.centre_, model.scale_) if hasattr(model, "centre_") else None
     if isinstance(model.statistics_, PartlyLabelled) and not isinstance(learned, UnknownClasses):
         learned = UnknownClasses(learned, model.label_noise and model.label_noise.confusion(model.classes_.tolist()))
-    return Program(_Text(learned, sums=model.statistics_, units=units))
+    return Program(_Text(learned, model.statistics_, units))
 
 
-class _Asked(Exception):
-    """Carries what an estimator has learned before its inference out of its `fit`."""
+_IMPORTS = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from numpyro.infer import MCMC, NUTS
 
-    def __init__(self, **learned):
-        super().__init__()
-        vars(self).update(learned)
-
-
-def _with_prior(estimator, X, y):
-    """Return the model, with its weak priors, that an estimator would learn from rows, and the units of its columns."""
-
-    def ask(model, data, *, seed=None):
-        raise _Asked(**vars(estimator) | {"model_": model, "statistics_": data})
-
-    try:
-        return estimator.set_params(inference=ask).fit(X, y)
-    except _Asked as asked:
-        return asked
-
-
-_IMPORTS = [
-    "import jax",
-    "import jax.numpy as jnp",
-    "import numpy as np",
-    "import numpyro",
-    "import numpyro.distributions as dist",
-    "from numpyro.infer import MCMC, NUTS",
-    "",
-    "numpyro.enable_x64()",
-    "",
-]
+numpyro.enable_x64()
+"""
 _HELPERS = {
-    "entries": '''
+    "entries(": '''
 def entries(x, possible=0.0):
     """Return a mask of the entries that are there, and the rows with a number in place of each NaN."""
     seen = ~jnp.isnan(jnp.asarray(x, float))
     return seen, jnp.where(seen, x, possible)
 ''',
-    "marginal": '''
+    "marginal(": '''
 def marginal(covariance, seen):
     """Return the covariance of the entries that are there; a missing one stands apart, of variance 1/2pi: density 1."""
     both = seen[..., None] & seen[..., None, :]
     return jnp.where(both, covariance, jnp.eye(seen.shape[-1]) / (2 * jnp.pi))
 ''',
-    "contexts": '''
+    "contexts(": '''
 def contexts(x, count, order):
     """Return the place of the context of each symbol: of the symbols before it, shorter contexts first."""
     place, x = [], np.maximum(x, 0).astype(int)
@@ -163,305 +155,233 @@ def contexts(x, count, order):
 
 
 class _Text:
-    """The text of the program of one model, and the arrays and functions that it needs."""
+    """The text of the program of one model; ``data`` are rows by leaf, or the statistics of a fit."""
 
-    def __init__(self, model: Any, rows: Any = None, sums: Any = None, units: Any = None):
-        self.model, self.rows, self.sums, self.units = model, rows, sums, units
-        self.constants: dict[str, str] = {}  # arrays that stand below the program
-        self.needed: set[str] = set()  # functions that it needs
-        self.sites: dict[str, tuple[str, tuple[str, ...]]] = {}  # the variable of each site, and its axes
-        self.notes: list[str] = []  # on its arguments
-        self.classes = 0
+    def __init__(self, model: Any, data: Any = None, units: Any = None):
+        self.model, self.units, whole = model, units, getattr(model, "model", model)
+        partly, self.unknown = isinstance(data, PartlyLabelled), isinstance(model, UnknownClasses)
+        self.rows = data.rows if partly else data if isinstance(data, Mapping) else {}
+        self.sums = data.recorded if partly else data if isinstance(data, ClassStatistics) else None
+        self.constants: dict[str, str] = {}  # names of arrays that stand below the program, by their text
+        self.sites: dict[str, tuple[str, Collection[str]]] = {}  # the variable of each site, and its axes
+        self.noisy = self.unknown and model.confusion is not None
+        self.by_name = isinstance(whole, NaiveBayes)  # True if rows are given by leaf
+        self.names = () if isinstance(model, Leaf) else getattr(whole, "class_names", getattr(model, "classes", ()))
+        self.notes = ["Weak priors have the numbers that the rows gave."] * isinstance(data, Statistics)
+        if self.names:
+            self.notes.append(f"Classes: {', '.join(f'{k} is {label!r}' for k, label in enumerate(self.names))}.")
+        # by what stands before the names of their sites
+        self.leaves: dict[str, Any] = {"": model} if isinstance(model, Leaf) else {}
+        self.sources = {"": "x"}
+        for name, leaf in getattr(whole, "leaves", {}).items():
+            columns, source = whole.columns_of(name), f"x[{_quoted(name)}]" if self.by_name else "x"
+            if isinstance(leaf, BesideConstants):
+                self.notes.append(f"Constant columns, which are left out: {listed(leaf.constants(columns))}.")
+                if not leaf.kept:
+                    continue
+                columns, leaf = leaf.modelled(columns), leaf.leaf
+            self.leaves[f"{name}."], self.sources[f"{name}."] = leaf, source
+            self.notes += [f"Columns of {source}: {listed(columns)}."] * bool(columns)
+        if self.noisy:
+            self.leaves[f"{LABEL}."], self.sources[f"{LABEL}."] = model.confusion, "t"
 
     def __str__(self) -> str:
         """Return the whole text."""
-        model = self.model
-        if isinstance(model, UnknownClasses):
-            body, asked = self.unknown(model), self.asked(model.model)
-        elif isinstance(model, ClassProgram):
-            body, asked = self.classifier(model), self.asked(model)
-        elif isinstance(model, Leaf):
-            body, asked = self.alone(model), [self.example(model)]
+        if self.unknown:
+            functions = self.summed_and_enumerated()
         else:
-            body, asked = self.regression(model), self.asked_of_line(model)
-        notes = [part for note in self.notes for part in textwrap.wrap(note, _WIDTH - 2, subsequent_indent="  ")]
-        lines = [f'"""{type(model).__name__} in NumPyro, written by bayesgen {__version__}."""', "", *_IMPORTS]
-        lines += [line for name in _HELPERS if name in self.needed for line in [*_HELPERS[name].splitlines(), ""]]
-        lines += [""] * bool(self.needed and notes)
-        lines += [*(f"# {note}" for note in notes), *([""] * 2)] if notes else [""]
-        lines += [*(part for line in body for part in _laid_out(line)), ""]
-        lines += [""] * bool(self.constants) + [f"{name} = {text}" for name, text in self.constants.items()]
-        names = ("x", "t")[: len(asked)]
-        main = ["rng = np.random.default_rng(0)  # rows of no meaning: put yours in their place"]
-        main += [f"{name} = {text}" for name, text in zip(names, asked, strict=True)]
-        main += ["sampler = MCMC(NUTS(model), num_warmup=500, num_samples=1000)"]
-        main += [f"sampler.run(jax.random.PRNGKey(0), {', '.join(names)})", "sampler.print_summary()"]
-        lines += ["", 'if __name__ == "__main__":', *(part for line in _indented(main) for part in _laid_out(line))]
-        return "\n".join(lines) + "\n"
+            lines = [*self.priors(), *self.observed("t")] if self.leaves else self.line()
+            functions = [_block(f"def model({'x' if isinstance(self.model, Leaf) else 'x, t=None'}):", lines)]
+        rows = self.examples()
+        main = [
+            "rng = np.random.default_rng(0)  # rows of no meaning: put yours in their place",
+            *(f"{name} = {text}" for name, text in rows.items()),
+            "sampler = MCMC(NUTS(model), num_warmup=500, num_samples=1000)",
+            f"sampler.run(jax.random.PRNGKey(0), {', '.join(rows)})",
+            "sampler.print_summary()",
+        ]
+        *parts, main = [
+            "\n".join(_laid_out(lines)) for lines in [*functions, _block('if __name__ == "__main__":', main)]
+        ]
+        helpers = [text for call, text in _HELPERS.items() if any(call in part for part in parts)]
+        constants = "\n".join(f"{name} = {text}" for text, name in self.constants.items())
+        notes = [textwrap.fill(note, _WIDTH, initial_indent="\n# ", subsequent_indent="#   ") for note in self.notes]
+        told = f'"""{type(self.model).__name__} in NumPyro, written by bayesgen {__version__}."""\n'
+        top = "".join([told, _IMPORTS, *notes])
+        return "\n\n\n".join(part.strip("\n") for part in [top, *helpers, *parts, constants, main] if part) + "\n"
 
-    # -- the three kinds of model --------------------------------------------------------------------------------------
-
-    def alone(self, leaf) -> list[str]:
-        """Return the program of a leaf by itself."""
-        lines = _joined(self.prior(leaf, "", None))
-        return ["def model(x):", *_indented([*lines, *_plate("x", self.observed(leaf, "", "x", "x"))])]
-
-    def classifier(self, model) -> list[str]:
-        """Return the program of rows whose classes are known, or drawn."""
-        lines, sources = self.parameters(model), self.sources(model)
-        rows = [f't = numpyro.sample("t", dist.Categorical(probs={self.sites[_CLASSES][0]}), obs=t)']
-        for name, leaf in model.leaves.items():
-            rows += self.observed(leaf, name, sources[name], f"{name}.x", "t")
-        return ["def model(x, t=None):", *_indented([*lines, *_plate(next(iter(sources.values())), rows)])]
-
-    def unknown(self, model) -> list[str]:
-        """Return the program with the classes of some rows summed out, and the one that leaves the sum to NumPyro."""
-        whole, noisy = model.whole, model.confusion is not None
-        prior, sources = self.parameters(whole), self.sources(whole)
-        if noisy:
-            sources[LABEL] = "t"
+    def summed_and_enumerated(self) -> list[list[str]]:
+        """Return functions: the prior, the model with unknown classes summed out, and with the sum left to NumPyro."""
+        prior = self.priors()
         names = ", ".join(variable for variable, _ in self.sites.values())
         taken = f"({names}) = parameters()"
-        probability, first = self.sites[_CLASSES][0], next(iter(sources.values()))
-        summed, drawn = [taken, f"joint = jnp.log({probability})"], []
-        for name, leaf in whole.leaves.items():
-            *lines, density, rows = self.density(leaf, name, f"{sources[name]}[:, None]", None)
+        summed = [taken, f"joint = jnp.log({next(iter(self.sites.values()))[0]})"]
+        for label in self.leaves:
+            *lines, density, rows = self.density(label, ":")
             summed += [*lines, f"density = {density}", f"joint = joint + density.log_prob({rows})"]
-            drawn += self.observed(leaf, name, sources[name], f"{name}.x", "k")
-        total, start, logs = "jax.nn.logsumexp(joint, axis=1)", [taken], f"jnp.log({probability})"
-        if not noisy:
-            known = ["t = jnp.asarray(t)", "known = t >= 0"]
-            certain = f"jnp.where(t[:, None] == jnp.arange({self.classes}), 0.0, -1e30)"
-            start = [taken, *known, f"certain = {certain}", f"logs = jnp.where(known[:, None], certain, {logs})"]
-            summed, logs = [*summed, *known], "logs"
-            total = f"jnp.where(known, joint[jnp.arange(len(t)), t], {total})"
-            label = f"dist.Categorical(probs={probability}).mask(known)"
-            drawn.insert(0, f'numpyro.sample("t_known", {label}, obs=jnp.where(known, t, 0))')
-        site = f'k = numpyro.sample("t", dist.Categorical(logits={logs}), infer={{"enumerate": "parallel"}})'
-        drawn.insert(0 if noisy else 1, site)
-        labels = "labels, which may be wrong" if noisy else "-1 where it is not known"
+        drawn = self.observed("k")
+        if not self.noisy:
+            summed.append(f"possible = (t[:, None] < 0) | (t[:, None] == jnp.arange({len(self.names)}))")
+            summed.append("joint = jnp.where(possible, joint, -jnp.inf)")
+            drawn.append('    numpyro.factor("t_known", jnp.where((t < 0) | (t == k), 0.0, -1e30))')
+        summed.append('numpyro.factor("rows", jax.nn.logsumexp(joint, axis=1).sum())')
         return [
-            *["def parameters():", *_indented([*prior, f"return ({names})"]), "", ""],
-            *[f"def model(x, t):  # t: {labels}"],
-            *_indented([*summed, f'numpyro.factor("rows", ({total}).sum())']),
-            *["", "", "def enumerated(x, t):  # the same, where NumPyro sums over k"],
-            *_indented([*start, *_plate(first, drawn)]),
+            _block("def parameters():", [*prior, f"return ({names})"]),
+            _block(
+                f"def model(x, t):  # t: labels{', which may be wrong' * self.noisy}, -1 where there is none", summed
+            ),
+            _block("def enumerated(x, t):  # the same, where NumPyro sums over k", [taken, *drawn]),
         ]
 
-    def regression(self, model) -> list[str]:
-        """Return the program of a target given its columns."""
-        lines, likelihood = text_of_line(model)
-        lines = [self.filled(text, model, "") for text in lines]
+    def line(self) -> list[str]:
+        """Return the statements of a regression."""
+        lines, likelihood = text_of_line(self.model)
         if self.units is not None:
-            centre, scale = (
-                self.literal(name, value, 1) for name, value in zip(("centre", "scale"), self.units, strict=True)
-            )
-            lines.insert(0, f"x = (x - {centre}) / {scale}")
-        if model.columns:
-            self.notes.append(f"Columns of x: {listed(model.columns)}.")
-        rows = [f'numpyro.sample("t", {self.filled(likelihood, model, "")}, obs=t)']
-        return ["def model(x, t=None):", *_indented([*lines, *_plate("x", rows)])]
+            centre, scale = map(self.literal, ("centre", "scale"), self.units, (1, 1))
+            lines = [f"x = (x - {centre}) / {scale}", *lines]
+        if self.model.columns:
+            self.notes.append(f"Columns of x: {listed(self.model.columns)}.")
+        *lines, likelihood = [self.filled(text, self.model, "") for text in [*lines, likelihood]]
+        return [*lines, *_block('with numpyro.plate("obs", len(x)):', [f'numpyro.sample("t", {likelihood}, obs=t)'])]
 
-    # -- parameters ----------------------------------------------------------------------------------------------------
+    def priors(self) -> list[str]:
+        """Return the statements of all sites, those of the same plates together."""
+        classes = {_CLASSES: getattr(self.model, "model", self.model).classes} if self.names else {}
+        parts = [part for label, leaf in (classes | self.leaves).items() for part in self.prior(label, leaf)]
+        together = itertools.groupby(parts, lambda part: part[0])
+        return [line for plates, same in together for line in _block(plates, [statement for _, statement in same])]
 
-    def parameters(self, model) -> list[str]:
-        """Return the prior of a classifier: its classes, and each leaf by class."""
-        names, self.classes = model.class_names, len(model.class_names)
-        self.notes.append(f"Classes: {', '.join(f'{k} is {label!r}' for k, label in enumerate(names))}.")
-        parts = self.prior(model.classes, model.CLASSES, None)
-        for name, leaf in model.leaves.items():
-            parts += self.prior(leaf, name, len(names))
-        return _joined(parts)
-
-    def sources(self, model) -> dict[str, str]:
-        """Return the expression of the rows of each leaf, and note the columns that they hold."""
-        alone = not isinstance(model, NaiveBayes)
-        sources = {name: "x" if alone else f"x[{_quoted(name)}]" for name in model.leaves}
-        for name, source in sources.items():
-            if columns := model.columns_of(name):
-                self.notes.append(f"Columns of {source}: {listed(columns)}.")
-        return sources
-
-    def prior(self, leaf, name: str, groups: int | None) -> list[tuple[str, str]]:
-        """Return the statements of the sites of a leaf, each with the plates that it stands in."""
-        text, sizes, label = text_of(leaf), {}, f"{name}." if name else ""
-        if len(leaf.features) > 1:
-            raise InputError(
-                f"a {type(leaf).__name__} of features in rows and columns is not written as a plain program"
-            )
-        if groups is not None:
-            sizes["class"] = groups
-        if leaf.features:
-            sizes["feature"] = leaf.features[0]
-        result = []
-        for site, prior in text.sites.items():
-            axes = tuple(axis for axis in sizes if axis not in text.shared.get(site, ()))
-            variable = _new(re.sub(r"\W|^(?=\d)", "_", f"{label}{site}"), [known for known, _ in self.sites.values()])
-            value = self.filled(prior.removeprefix("="), leaf, name, axes)
+    def prior(self, label: str, leaf) -> Iterator[tuple[str, str]]:
+        """Yield the statements of the sites of a leaf, each after the plates that it stands in."""
+        classes = len(self.names) if label in self.leaves else 0
+        sizes = {
+            axis: size for axis, size in zip(("class", "feature"), (classes, *leaf.features), strict=False) if size
+        }
+        for site, prior in text_of(leaf).sites.items():
+            axes = [axis for axis in sizes if axis in leaf.dims(site, grouped=bool(classes))]
+            plates = [
+                f"numpyro.plate({_quoted(axis if axes == ['class'] else label + axis)}, {sizes[axis]}{dim})"
+                for axis, dim in zip(axes, (", dim=-2", ", dim=-1") if len(axes) > 1 else ("",), strict=False)
+            ]
+            variable = _new(label + site, [known for known, _ in self.sites.values()])
             kind = "deterministic" if prior.startswith("=") else "sample"
-            plates = ", ".join(self.plate(label, axes, place, sizes) for place in range(len(axes)))
+            value = self.filled(prior.removeprefix("="), leaf, label, axes)
+            self.sites[label + site] = variable, axes
             statement = f"{variable} = numpyro.{kind}({_quoted(label + site)}, {value})"
-            result.append((f"with {plates}:" if plates else "", statement))
-            self.sites[label + site] = (variable, axes)
-        return result
+            yield f"with {', '.join(plates)}:" if plates else "", statement
 
-    def plate(self, label: str, axes, place: int, sizes) -> str:
-        """Return a plate; that of classes has a name of its own where there are features beside it."""
-        axis, alone = axes[place], len(axes) == 1
-        named = axis if axis == "class" and alone else f"{label}{axis}"
-        return f"numpyro.plate({_quoted(named)}, {sizes[axis]}{'' if alone else f', dim={place - len(axes)}'})"
+    def observed(self, index: str) -> list[str]:
+        """Return the statements of the rows, whose classes have the name ``index``."""
+        rows = []
+        if self.names:
+            last = "obs=t" if index == "t" else 'infer={"enumerate": "parallel"}'
+            probability = next(iter(self.sites.values()))[0]
+            rows.append(f'{index} = numpyro.sample("t", dist.Categorical(probs={probability}), {last})')
+        for label in self.leaves:
+            *lines, density, seen = self.density(label, index)
+            rows += [*lines, f"numpyro.sample({_quoted(f'{label}x')}, {density}, obs={seen})"]
+        return _block(f'with numpyro.plate("obs", len({self.sources[next(iter(self.leaves))]})):', rows)
 
-    # -- rows ----------------------------------------------------------------------------------------------------------
-
-    def observed(self, leaf, name: str, source: str, site: str, index: str = "") -> list[str]:
-        """Return the statements that observe the rows of a leaf."""
-        *lines, density, rows = self.density(leaf, name, source, index)
-        return [*lines, f"numpyro.sample({_quoted(site)}, {density}, obs={rows})"]
-
-    def density(self, leaf, name: str, source: str, index: str | None) -> list[str]:
+    def density(self, label: str, index: str) -> list[str]:
         """Return statements, the distribution of the rows, and the rows at which it has their density.
 
-        ``index`` is the class of each row, "" where there are none; None stands for all classes at once.
+        ``index`` is the name of the class of each row; ":" stands for all classes at once.
         """
-        text, rows, lines, mask = text_of(leaf), source, [], ""
-        if text.chain:
-            self.needed.add("contexts")
-            if self.rows is not None and self.has_gaps(leaf, name):
-                raise InputError("a MarkovChain with gaps is not written as a plain program")
-            lines, rows, mask = [f"codes = {source}"], "jnp.maximum(codes, 0).astype(int)", ".mask(codes >= 0)"
-        elif self.has_gaps(leaf, name):
-            self.needed.add("entries")
-            possible = "" if text.possible == "0.0" else f", {text.possible}"
-            lines, rows = [f"seen, rows = entries({source}{possible})"], "rows"
-            mask = f".mask(seen{text.place}{text.whole})"
-            if leaf.event_dim and not (text.vector or text.whole or text.place):
-                raise InputError(f"vectors with gaps of a {type(leaf).__name__} are not written as a plain program")
-            if text.vector:
-                self.needed.add("marginal")
-                mask = ""
-        density = text.vector if rows == "rows" and text.vector else text.likelihood
-        likelihood = self.filled(density, leaf, name, None, index, rows) + mask
-        event = len(leaf.features) + text.chain
-        observed = f"{rows}{text.place}" + ".astype(int)" * text.codes
-        return [*lines, likelihood + f".to_event({event})" * bool(event), observed]
+        leaf, lines, mask = self.leaves[label], [], ""
+        text, rows = text_of(leaf), self.sources[label] + "[:, None]" * (index == ":")
+        density = text.likelihood
+        if self.sources[label] == "t":
+            text, mask = replace(text, entry="jnp.maximum({x}, 0)"), f".mask({rows} >= 0)"
+        elif self.has_gaps(label):
+            if not (text.mask or text.vector):
+                raise InputError(f"gaps of a {type(leaf).__name__} are not written as a plain program: leave them out")
+            lines, rows = [f"seen, rows = entries({rows}{text.possible})"], "rows"
+            density, mask = text.vector or density, f".mask({text.mask})" * bool(text.mask)
+        event = len(leaf.features) + text.event
+        density = density + mask + f".to_event({event})" * bool(event)
+        return [*lines, self.filled(density, leaf, label, ("feature",), index, rows), text.entry.replace("{x}", rows)]
 
-    def has_gaps(self, leaf, name: str) -> bool:
-        """Return True if entries of a leaf may be missing: by the rows, or by the sums of the rows of a fit."""
-        if name == LABEL or (self.rows is None and self.sums is None):
-            return False
-        if self.rows is not None:
-            rows = self.rows[name] if isinstance(self.rows, Mapping) else self.rows
-            return bool(np.isnan(np.asarray(leaf.check(rows), float)).any())
-        sums, count = self.sums.leaves[name] if isinstance(self.sums, ClassStatistics) else None, None
+    def has_gaps(self, label: str) -> bool:
+        """Return True if entries of a leaf may be missing: in the rows, or by the counts of a fit."""
+        rows, leaf, count = self.rows.get(label[:-1]), self.leaves[label], None
+        if rows is not None and (rows != rows).sum():
+            return True
+        sums = self.sums and self.sums.leaves[label[:-1]]
         if isinstance(sums, Moments):
             count = sums.n
+        elif isinstance(sums, RowsByGroup):
+            count = np.einsum("kn,kn...->k...", sums.weight, sums.seen)
         elif isinstance(sums, SumStatistics):
             total = sums.total()
             count = leaf.summaries(total.reshape(len(total), -1, total.shape[-1])).get("count")
-        return count is None or not np.allclose(count.T, self.sums.classes.total())
+        return sums is not None and (count is None or not np.allclose(count.T, self.sums.classes.total()))
 
-    # -- the parts of a line -------------------------------------------------------------------------------------------
-
-    def filled(self, text: str, leaf, name: str, axes=None, index: str | None = "", rows: str = "") -> str:
-        """Return a text with the numbers of the hyperparameters, and the variables of the sites.
-
-        It stands within plates of ``axes``; or, where these are None, among rows of the class ``index``.
-        """
-        label = f"{name}." if name else ""
+    def filled(self, text: str, leaf, label: str, axes: Collection[str] = (), index: str = ":", rows: str = "") -> str:
+        """Return a text with its numbers and sites, within plates of ``axes``, of all classes or of an ``index``."""
 
         def number(found):
-            value, rank = value_of(leaf, found["number"])
-            matrix = "[..., None, None]" * (bool(found["matrix"]) and np.size(value) > 1)
-            return self.literal(f"{label}{found['number']}", value, rank) + matrix
+            value, rank = value_of(leaf, found[1])
+            return self.literal(label + found[1], value[..., None, None] if found[2] and value.ndim else value, rank)
 
         def variable(found):
-            if found["site"] in ("x", "seen"):
-                return rows if found["site"] == "x" else "seen"
-            what, own = self.sites[label + found["site"]]
-            by_class, thin = "class" in own, getattr(leaf, "features", ()) and "feature" not in own
-            if found["chain"]:
-                every = f"jnp.arange({self.classes})" if index is None else index
-                found = f"contexts(codes, {len(leaf.categories)}, {leaf.order})"
-                return f"{what}[{every}[:, None], {found}]" if every else f"{what}[{found}]"
-            if axes is None and index and by_class:
-                return f"{what}[{index}, None]" if thin else f"{what}[{index}]"
-            return f"{what}[:, None]" if by_class and thin and (axes is None or "feature" in axes) else what
+            if found[1] == "x":
+                return rows
+            what, known = self.sites[label + found[1]]
+            by_class = "class" in known
+            if found[2]:
+                every = f"jnp.arange({len(self.names)})" if index == ":" else index
+                return (
+                    f"{what}[{f'{every}[:, None], ' * by_class}contexts({rows}, {len(leaf.categories)}, {leaf.order})]"
+                )
+            thin = bool(leaf.features) and "feature" in axes and "feature" not in known
+            return f"{what}[{index}{', None' * thin}]" if by_class and (thin or index != ":") else what
 
-        text = re.sub(r"\$(?P<number>\w+)(?P<matrix>:matrix)?", number, text)
-        return re.sub(r"\{(?P<site>\w+)(?P<chain>:chain)?\}", variable, text)
+        return re.sub(r"\{(\w+)(:chain)?\}", variable, re.sub(r"\$(\w+)(:matrix)?", number, text))
 
-    def literal(self, name: str, value, rank: int = 0) -> str:
+    def literal(self, name: str, value, rank: int) -> str:
         """Return numbers as Python reads them back, without axes along which they do not change."""
         value = np.asarray(value)
         first = value.reshape(-1, *value.shape[value.ndim - rank :])[0]
-        if (value == first).all():
-            value = first
+        value = first if (value == first).all() else value
         if value.ndim == 0:
             return repr(value.item())
         if value.ndim == rank == 1 and (value == value[0]).all():
             return f"jnp.full({len(value)}, {value[0].item()!r})"
-        if value.ndim == rank == 2 and len(value) == value.shape[1] and (value == np.diag(np.diagonal(value))).all():
-            return f"jnp.diag({self.literal(name, np.diagonal(value), 1)})"
+        if value.ndim == rank == 2 and len(value) == value.shape[1] and (value == np.diag(value.diagonal())).all():
+            return f"jnp.diag({self.literal(name, value.diagonal(), 1)})"
         text = f"jnp.array({value.tolist()})"
         if value.size <= _INLINE and len(text) <= _LONGEST:
             return text
-        text = "\n".join(textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False))
-        same = [known for known, array in self.constants.items() if array == text]
-        name = same[0] if same else _new(re.sub(r"\W|^(?=\d)", "_", name).upper(), self.constants)
-        self.constants[name] = text
-        return name
+        text = textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+        if text not in self.constants:
+            self.constants[text] = _new(name.upper(), self.constants.values())
+        return self.constants[text]
 
-    # -- rows to try it with -------------------------------------------------------------------------------------------
-
-    def asked(self, model) -> list[str]:
-        """Return rows and classes of no meaning, as text."""
-        rows = {name: self.example(leaf) for name, leaf in model.leaves.items()}
-        many = "{" + ", ".join(f"{_quoted(name)}: {text}" for name, text in rows.items()) + "}"
-        first = -1 if isinstance(self.model, UnknownClasses) and self.model.confusion is None else 0
-        codes = f"rng.integers({first}, {len(model.class_names)}, {_ROWS})"
-        return [many if isinstance(model, NaiveBayes) else next(iter(rows.values())), codes]
-
-    def asked_of_line(self, model) -> list[str]:
-        """Return columns and targets of no meaning, as text."""
-        classes = getattr(model, "classes", None)
-        target = f"rng.normal(size={_ROWS})" if classes is None else f"rng.integers(0, {len(classes)}, {_ROWS})"
-        return [f"rng.normal(size=({_ROWS}, {model.features}))", target]
-
-    def example(self, leaf) -> str:
-        """Return rows of no meaning of a leaf, as text."""
-        text = text_of(leaf)
-        vector = ()
-        if leaf.event_dim and not (text.whole or text.place):
-            vector = (4,) if text.chain else (value_of(leaf, "D")[0],)
-        shape = (_ROWS, *leaf.features, *vector)
-        shape = str(shape if len(shape) > 1 else _ROWS)
-        return self.filled(text.rows.replace("{shape}", shape), leaf, "").replace("jnp.", "np.")
+    def examples(self) -> dict[str, str]:
+        """Return rows and targets of no meaning, as text."""
+        rows = {}
+        for label, leaf in self.leaves.items():
+            text = text_of(leaf).rows.replace("{shape}", ", ".join(map(str, (_ROWS, *leaf.features))))
+            rows[label] = self.filled(text, leaf, label).replace(f"({_ROWS})", str(_ROWS)).replace("jnp.", "np.")
+        x = next(iter(rows.values())) if rows else f"rng.normal(size=({_ROWS}, {self.model.features}))"
+        if self.by_name:
+            named = (f"{_quoted(label[:-1])}: {x}" for label, x in rows.items() if self.sources[label] != "t")
+            x = f"{{{', '.join(named)}}}"
+        codes = f"rng.integers({-1 if self.unknown else 0}, {len(self.names)}, {_ROWS})"
+        t = {} if isinstance(self.model, Leaf) else {"t": codes if self.names else f"rng.normal(size={_ROWS})"}
+        return {"x": x} | t
 
 
-def _indented(lines) -> list[str]:
-    return [f"    {line}" for line in lines]
-
-
-def _plate(source: str, rows) -> list[str]:
-    return [f'with numpyro.plate("obs", len({source})):', *_indented(rows)]
-
-
-def _joined(parts) -> list[str]:
-    """Return statements with those of the same plates under one `with`."""
-    result, before = [], ""
-    for plates, line in parts:
-        if plates and plates != before:
-            result.append(plates)
-        result.append(f"    {line}" if plates else line)
-        before = plates
-    return result
+def _block(head: str, lines: Iterable[str]) -> list[str]:
+    """Return lines below a head, if there is one."""
+    return [head, *(f"    {line}" for line in lines)] if head else list(lines)
 
 
 def _new(name: str, known: Collection[str]) -> str:
-    """Return a name that is not among those known."""
-    return next(
-        f"{name}{ending}" for ending in ("", *map(str, range(2, 2 + len(known)))) if f"{name}{ending}" not in known
-    )
+    """Return a name that Python takes, and that is not among those known."""
+    plain = "".join(sign if f"_{sign}".isidentifier() else "_" for sign in unicodedata.normalize("NFKC", name))
+    plain = plain if plain.isidentifier() else f"_{plain}"
+    return next(f"{plain}{k}" for k in ("", *range(2, 3 + len(known))) if f"{plain}{k}" not in known)
 
 
 def _quoted(name: str) -> str:
@@ -469,29 +389,21 @@ def _quoted(name: str) -> str:
     return json.dumps(name, ensure_ascii=False)
 
 
-def _laid_out(line: str) -> list[str]:
-    """Return a statement; where it is long, with what its widest brackets hold on lines of their own."""
-    indent = " " * (len(line) - len(line.lstrip()))
-    if len(line) <= _WIDTH or line.endswith(":"):
-        return [line]
-    depth, quote, opened, groups, commas = 0, "", 0, [], [0]
-    for place, sign in enumerate(line):
-        if quote:
-            quote = "" if sign == quote and line[place - 1] != "\\" else quote
-        elif sign in "'\"":
-            quote = sign
-        elif sign in "([{":
-            if depth == 0:
-                opened, commas = place, [place]
-            depth += 1
-        elif sign == "," and depth == 1:
-            commas.append(place)
-        elif sign in ")]}":
-            depth -= 1
-            if depth == 0:
-                groups.append((place - opened, opened, place, [*commas, place]))
-    if not groups:
-        return [line]
-    _, first, last, commas = max(groups)
-    inner = [f"{indent}    {line[a + 1 : b].strip()}," for a, b in itertools.pairwise(commas)]
-    return [line[: first + 1], *(part for text in inner for part in _laid_out(text)), indent + line[last:]]
+def _laid_out(lines: Iterable[str]) -> Iterator[str]:
+    """Yield lines; of those that are too long, what their first brackets hold stands on lines below."""
+    for line in lines:
+        indent, depth, cuts = " " * (len(line) - len(line.lstrip())), 0, []
+        for sign in re.finditer(r'"(?:[^"\\]|\\.)*"|[](){},[]', line):
+            depth += (sign[0] in "([{") - (sign[0] in ")]}")
+            if (depth == 1 and sign[0] in "([{,") or (depth == 0 and sign[0] in ")]}"):
+                cuts.append(sign.start())
+            if depth == 0 and cuts:
+                break
+        if len(line) <= _WIDTH or line.endswith(":") or not cuts:
+            yield line
+            continue
+        inner = [f"{indent}    {line[a + 1 : b].strip()}" for a, b in itertools.pairwise(cuts)]
+        comma = "," * (len(inner) > 1)  # behind a single expression it would make a tuple
+        yield line[: cuts[0] + 1]
+        yield from _laid_out(part + comma for part in inner)
+        yield indent + line[cuts[-1] :]

@@ -1,13 +1,16 @@
 """The priors and densities of leaves in the words of NumPyro, a line for each site.
 
-In these texts ``$alpha`` is a hyperparameter of the leaf, ``{mean}`` the value of a site, and ``{x}`` the rows. A site
-is drawn from the distribution that stands beside it; one that begins with "=" is worked out from the others.
+In these texts ``$alpha`` is a hyperparameter of the leaf, ``{mean}`` the value of a site, ``{x}`` the rows, and
+``seen`` the mask of their entries. A site is drawn from the distribution that stands beside it; one that begins with
+"=" is worked out from the others.
 """
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
+
+import numpy as np
 
 from bayesgen import models
 from bayesgen.core.errors import InputError
@@ -22,15 +25,12 @@ class LeafText:
 
     sites: Mapping[str, str]  # the distribution of each site, in the order in which they are drawn
     likelihood: str  # the distribution of an observation
-    rows: str = "rng.normal(size={shape})"  # rows to try the program with
-    vector: str = ""  # the distribution of a vector with gaps, of which {seen} are there
-    place: str = ""  # of what is observed in an entry
-    possible: str = "0.0"  # an entry that stands for a missing one, whose density is masked
-    whole: str = ""  # ".all(-1)" if an observation of several numbers is missing as a whole
-    codes: bool = False  # True if an entry is the code of a category, a place in an array
-    chain: bool = False  # True if an entry is a sequence of codes, -1 behind its end
-    # axes, of "class" and "feature", that a site has not
-    shared: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    rows: str = "rng.normal(size=({shape}))"  # rows to try the program with
+    entry: str = "{x}"  # what is observed of the rows
+    event: int = 0  # number of last axes of the rows along which an observation is a product
+    mask: str = "seen"  # mask of the observations that are there; "" where a part of one may be missing
+    possible: str = ""  # where 0 is no entry: one that stands for a missing one
+    vector: str = ""  # the distribution of a vector with gaps
 
 
 _COIN = {"probability": "dist.Beta($a, $b)"}
@@ -55,42 +55,36 @@ _APART_VECTOR = {
 }
 _DOF = "dist.TransformedDistribution(dist.Gamma($dof_shape, $dof_rate), dist.transforms.AffineTransform(1.0, 1.0))"
 _NORMAL = "dist.Normal({mean}, {variance} ** 0.5)"
-_CODES, _COUNTS, _HEADS = "rng.integers(0, $V, {shape})", "rng.poisson(3.0, {shape})", "rng.integers(0, 2, {shape})"
-_PAIRS = "np.stack([rng.integers(0, 4, {shape}), np.full({shape}, 5)], -1)"
-_WORDS = "rng.multinomial(9, np.full($V, 1 / $V), {shape})"
+_PAIRS = "np.stack([rng.integers(0, 4, ({shape})), np.full(({shape}), 5)], -1)"
+_WORDS = "rng.multinomial(9, np.full($V, 1 / $V), ({shape}))"
 
 
-def _tied(text: LeafText, leaf) -> LeafText:
-    return replace(text, shared=dict.fromkeys(("sd", "variance"), leaf.tied))
-
-
-def _vector(sites) -> Callable[[Any], LeafText]:
+def _vector(sites) -> LeafText:
     density = "dist.MultivariateNormal({mean}, scale_tril={cholesky})"
-    gaps = "dist.MultivariateNormal(jnp.where({seen}, {mean}, 0.0), marginal({covariance}, {seen}))"
-    spread = "sd", "correlation_cholesky", "cholesky", "covariance"
-    return lambda leaf: LeafText(
-        sites, density, vector=gaps, shared=dict.fromkeys(spread, ("class",) * bool(leaf.shared))
-    )
+    gaps = "dist.MultivariateNormal(jnp.where(seen, {mean}, 0.0), marginal({covariance}, seen))"
+    return LeafText(sites, density, "rng.normal(size=({shape}, $D))", mask="", vector=gaps)
 
 
 def _binomial(leaf) -> LeafText:
-    if leaf.trials is None:
-        return LeafText(_COIN, "dist.Binomial({x}[..., 1].astype(int), {probability})", _PAIRS, place="[..., 0]")
-    return LeafText(_COIN, "dist.Binomial($trials, {probability})", "rng.binomial($trials, 0.5, {shape})")
+    if leaf.trials is not None:
+        return LeafText(_COIN, "dist.Binomial($trials, {probability})", "rng.binomial($trials, 0.5, ({shape}))")
+    density = "dist.Binomial({x}[..., 1].astype(int), {probability})"
+    return LeafText(_COIN, density, _PAIRS, entry="{x}[..., 0]", mask="seen[..., 0]")
 
 
 def _log_normal(leaf) -> LeafText:
     shift = f", dist.transforms.AffineTransform({-leaf.shift!r}, 1.0)" * bool(leaf.shift)
     density = f"dist.TransformedDistribution({_NORMAL}, [dist.transforms.ExpTransform(){shift}])"
-    return _tied(LeafText(_CONJUGATE, density, "rng.exponential(size={shape})", possible="1.0"), leaf)
+    return LeafText(_CONJUGATE, density, "rng.exponential(size=({shape}))", possible=", 1.0")
 
 
 def _student(leaf) -> LeafText:
     inner, dof = text_of(leaf.gaussian), "{dof}" if leaf.dof is None else "$dof"
     spread = "{cholesky}" if leaf.event_dim else "{variance} ** 0.5"
     density = f"dist.{'Multivariate' * leaf.event_dim}StudentT({dof}, {{mean}}, {spread})"
-    sites = {**inner.sites, **({"dof": _DOF} if leaf.dof is None else {})}
-    return replace(inner, sites=sites, likelihood=density, vector="")
+    return replace(
+        inner, sites=inner.sites | ({"dof": _DOF} if leaf.dof is None else {}), likelihood=density, vector=""
+    )
 
 
 # Hyperparameters of a class that is drawn from a population; see `bayesgen.models.population`.
@@ -109,60 +103,65 @@ _GIVEN_DIE = {"alpha": "{centre_probability} / {spread}[..., None] ** 2"}
 
 
 def _pooled(leaf) -> LeafText:
-    inner, given = text_of(leaf.leaf), _GIVEN
+    inner = text_of(leaf.leaf)
+    given = _GIVEN_DIE if inner.sites == _DIE else _GIVEN
     sites = {CENTRE + site: prior.replace("{", "{" + CENTRE) for site, prior in inner.sites.items()}
     for spread in leaf.population.spreads:
-        sites[spread] = f"dist.Half{'Cauchy' if spread == 'spread' else 'Normal'}($scale_of_spread)"
-    alone = dict.fromkeys(sites, ("class",))
-    given = _GIVEN_DIE if inner.sites == _DIE else _GIVEN
+        sites[spread] = f"dist.Half{'Cauchy' if spread == 'spread' else 'Normal'}($scale)"
     members = {k: re.sub(r"\$(\w+)", lambda name: given.get(name[1], name[0]), v) for k, v in inner.sites.items()}
-    return replace(inner, sites=sites | members, shared=alone)
+    return replace(inner, sites=sites | members)
 
 
-_CATEGORIES = LeafText(_DIE, "dist.Categorical(probs={probability})", _CODES, codes=True)
-_BAG = LeafText(_DIE, "dist.Multinomial({x}.sum(-1).astype(int), probs={probability})", _WORDS, whole=".all(-1)")
+_CODES = "dist.Categorical(probs={probability})", "rng.integers(0, $V, ({shape}))", "{x}.astype(int)"
+_BAG = LeafText(_DIE, "dist.Multinomial({x}.sum(-1).astype(int), probs={probability})", _WORDS, mask="seen.all(-1)")
 _CHAIN = LeafText(
     {"probability": "dist.Dirichlet($alpha).to_event(1)"},
-    "dist.Categorical(probs={probability:chain})",
-    _CODES,
-    chain=True,
+    "dist.Categorical(probs={probability:chain}).mask({x} >= 0)",
+    "rng.integers(0, $V, ({shape}, 4))",
+    "jnp.maximum({x}, 0).astype(int)",
+    event=1,
+    mask="",
 )
 _TEXTS: dict[type, Callable[[Any], LeafText]] = {
-    models.BetaBernoulli: lambda leaf: LeafText(_COIN, "dist.Bernoulli({probability})", _HEADS),
+    models.BetaBernoulli: lambda leaf: LeafText(
+        _COIN, "dist.Bernoulli({probability})", "rng.integers(0, 2, ({shape}))"
+    ),
     models.BetaBinomial: _binomial,
-    models.DirichletCategorical: lambda leaf: _CATEGORIES,
-    models.KnownCategorical: lambda leaf: replace(_CATEGORIES, sites={"probability": "=$probability"}),
+    models.DirichletCategorical: lambda leaf: LeafText(_DIE, *_CODES),
+    models.KnownCategorical: lambda leaf: LeafText({"probability": "=$probability"}, *_CODES),
     models.DirichletMultinomial: lambda leaf: _BAG,
     models.MarkovChain: lambda leaf: _CHAIN,
-    models.GammaPoisson: lambda leaf: LeafText(_GAMMA, "dist.Poisson({mean})", _COUNTS),
+    models.GammaPoisson: lambda leaf: LeafText(_GAMMA, "dist.Poisson({mean})", "rng.poisson(3.0, ({shape}))"),
     models.NormalKnownMean: lambda leaf: LeafText(_KNOWN_MEAN, _NORMAL),
     models.NormalKnownVariance: lambda leaf: LeafText(_KNOWN_VARIANCE, _NORMAL),
-    models.NormalInverseGamma: lambda leaf: _tied(LeafText(_CONJUGATE, _NORMAL), leaf),
+    models.NormalInverseGamma: lambda leaf: LeafText(_CONJUGATE, _NORMAL),
     models.LogNormal: _log_normal,
-    models.NormalInverseWishart: _vector(_WISHART),
+    models.NormalInverseWishart: lambda leaf: _vector(_WISHART),
     models.StudentT: _student,
     models.Pooled: _pooled,
-    SeparationDiagonal: lambda leaf: _tied(LeafText(_APART, _NORMAL), leaf),
-    SeparationFull: _vector(_APART_VECTOR),
+    SeparationDiagonal: lambda leaf: LeafText(_APART, _NORMAL),
+    SeparationFull: lambda leaf: _vector(_APART_VECTOR),
 }
 
 
 def text_of(leaf: Leaf) -> LeafText:
     """Return a leaf as text, or raise."""
-    if type(leaf) not in _TEXTS:
-        raise InputError(f"{type(leaf).__name__} is not written as a plain program")
+    if type(leaf) not in _TEXTS or len(leaf.features) > 1:
+        shape = " of features in rows and columns" * (type(leaf) in _TEXTS)
+        raise InputError(f"a {type(leaf).__name__}{shape} is not written as a plain program")
     return _TEXTS[type(leaf)](leaf)
 
 
 def value_of(leaf: Any, name: str) -> tuple[Any, int]:
-    """Return a hyperparameter of a leaf, or of the one within it, and the number of axes that belong to one feature."""
-    inner = getattr(leaf, "leaf", None) or getattr(leaf, "gaussian", None)
-    if name == "scale_of_spread":
-        return leaf.scale, 0
+    """Return a hyperparameter of a leaf, or of the one within it, and the number of axes that belong to one feature.
+
+    "D" and "V" are the lengths of a vector and of a list of categories.
+    """
     found = {each.name: each.metadata.get("rank", 0) for each in fields(leaf)}
-    if inner is not None and (name not in found or name == "scale"):
-        return value_of(inner, name)
-    if name in ("D", "V"):
-        return (leaf.mean.shape[-1] if name == "D" else len(leaf.categories)), 0
-    value, rank = getattr(leaf, name), found[name]
-    return value, rank if name != "alpha" or "categories" not in found else max(rank, 1)
+    if name == "V":
+        return np.asarray(len(leaf.categories)), 0
+    if name == "D" and "mean" in found:
+        return np.asarray(leaf.mean.shape[-1]), 0
+    if name not in found:
+        return value_of(getattr(leaf, "leaf", None) or leaf.gaussian, name)
+    return np.asarray(getattr(leaf, name)), max(found[name], name == "alpha" and "categories" in found)

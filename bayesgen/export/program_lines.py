@@ -13,43 +13,43 @@ from scipy.linalg import helmert
 from bayesgen import models
 from bayesgen.core.errors import InputError
 
-_VARIANCE = 'variance = numpyro.sample("variance", dist.InverseGamma($alpha, $beta))'
+
+def _drawn(site: str, prior: str) -> str:
+    return f'{site} = numpyro.sample("{site}", {prior})'
+
+
+_VARIANCE = _drawn("variance", "dist.InverseGamma($alpha, $beta)")
 _KNOWN = 'variance = numpyro.deterministic("variance", jnp.square($noise_sd))'
 _THROUGH_0 = 'intercept = numpyro.deterministic("intercept", jnp.zeros(()))'
 _NORMAL = "dist.Normal(intercept + x @ coefficients, variance ** 0.5)"
-_INTERCEPT = 'intercept = numpyro.sample("intercept", dist.Normal(0.0, $intercept_scale))'
-_COEFFICIENTS = 'coefficients = numpyro.sample("coefficients", dist.Normal(0.0, $prior_scale).to_event(1))'
+_INTERCEPT = _drawn("intercept", "dist.Normal(0.0, $intercept_scale)")
+_COEFFICIENTS = _drawn("coefficients", "dist.Normal(0.0, $prior_scale).to_event(1)")
 
 
 def text_of_line(model) -> tuple[list[str], str]:
     """Return the statements of a regression and the distribution of its target, or raise."""
     if type(model) not in _TEXTS:
-        raise InputError(f"{type(model).__name__} is not written as a plain program")
+        raise InputError(f"a {type(model).__name__} is not written as a plain program")
     return _TEXTS[type(model)](model)
 
 
 def _weights(variance: str, unit: str = "") -> Callable[[Any], tuple[list[str], str]]:
     """Write N(mean, F F') of the weights as the intercept, then the coefficients given it."""
-
-    def written(model):
-        location, lower, lines = "mean", "factor", [variance, "mean, factor = $mean, $factor"]
-        if model.intercept:
-            location, lower = "location", "factor[1:, 1:]"
-            lines += [
-                f'intercept = numpyro.sample("intercept", dist.Normal(mean[0], {unit}factor[0, 0]))',
-                "location = mean[1:] + factor[1:, 0] * (intercept - mean[0]) / factor[0, 0]",
-            ]
-        weights = f"dist.MultivariateNormal({location}, scale_tril={unit}{lower})"
-        none = [] if model.intercept else [_THROUGH_0]
-        return [*lines, *none, f'coefficients = numpyro.sample("coefficients", {weights})'], _NORMAL
-
-    return written
+    start = [variance, "mean = $mean", "factor = $factor"]
+    through_0 = [*start, _THROUGH_0, _drawn("coefficients", f"dist.MultivariateNormal(mean, scale_tril={unit}factor)")]
+    intercept = [
+        *start,
+        _drawn("intercept", f"dist.Normal(mean[0], {unit}factor[0, 0])"),
+        "location = mean[1:] + factor[1:, 0] * (intercept - mean[0]) / factor[0, 0]",
+        _drawn("coefficients", f"dist.MultivariateNormal(location, scale_tril={unit}factor[1:, 1:])"),
+    ]
+    return lambda model: (intercept if model.intercept else through_0, _NORMAL)
 
 
 def _laplace(model) -> tuple[list[str], str]:
     family = "Laplace" if model.prior == "laplace" else "Normal"
-    intercept = 'intercept = numpyro.sample("intercept", dist.Normal($intercept_mean, $intercept_scale * sd))'
-    weights = f'coefficients = numpyro.sample("coefficients", dist.{family}(0.0, $prior_scale * sd).to_event(1))'
+    intercept = _drawn("intercept", "dist.Normal($intercept_mean, $intercept_scale * sd)")
+    weights = _drawn("coefficients", f"dist.{family}(0.0, $prior_scale * sd).to_event(1)")
     noise = "dist.Laplace(intercept + x @ coefficients, (variance / 2) ** 0.5)"
     lines = [_VARIANCE, "sd = variance ** 0.5", intercept if model.intercept else _THROUGH_0, weights]
     return lines, noise if model.noise == "laplace" else _NORMAL
@@ -60,15 +60,17 @@ def _softmax(model) -> tuple[list[str], str]:
     if count == 2:
         return both, "dist.Bernoulli(logits=intercept + x @ coefficients)"
     if len(model.scored) < count:
-        lines = [f'with numpyro.plate("class", {count - 1}):', *(f"    {line}" for line in both)]
         scores = "jnp.pad(intercept + x @ coefficients.T, ((0, 0), (0, 1)))"  # the last class has the score 0
-        return lines, f"dist.Categorical(logits={scores})"
-    basis = [", ".join(map(repr, row)) for row in helmert(count, full=True).tolist()]
+        plate = f'with numpyro.plate("class", {count - 1}):'
+        return [plate, *(f"    {line}" for line in both)], f"dist.Categorical(logits={scores})"
     contrasts = [re.sub(r"\b(intercept|coefficient)s?\b", r"\1_contrasts", line) for line in both]
-    lines = [f"basis = jnp.array([{', '.join(f'[{row}]' for row in basis)}])"]
-    lines += [f'with numpyro.plate("contrast", {count}):', *(f"    {line}" for line in contrasts)]
-    lines += ['intercept = numpyro.deterministic("intercept", basis.T @ intercept_contrasts)']
-    lines += ['coefficients = numpyro.deterministic("coefficients", basis.T @ coefficient_contrasts)']
+    lines = [
+        f"basis = jnp.array({helmert(count, full=True).tolist()})",
+        f'with numpyro.plate("contrast", {count}):',
+        *(f"    {line}" for line in contrasts),
+        'intercept = numpyro.deterministic("intercept", basis.T @ intercept_contrasts)',
+        'coefficients = numpyro.deterministic("coefficients", basis.T @ coefficient_contrasts)',
+    ]
     return lines, "dist.Categorical(logits=intercept + x @ coefficients.T)"
 
 
@@ -82,7 +84,7 @@ def _ordered(model) -> tuple[list[str], str]:
     count = len(model.classes) - 1
     link = "jax.nn.sigmoid" if model.link == "logistic" else "jax.scipy.special.ndtr"
     lines = [  # the density of sorted independent normals is count! times theirs
-        f'cuts = numpyro.sample("cuts", dist.ImproperUniform(dist.constraints.ordered_vector, (), ({count},)))',
+        _drawn("cuts", f"dist.ImproperUniform(dist.constraints.ordered_vector, (), ({count},))"),
         "normal = dist.Normal(0.0, $intercept_scale)",
         f'numpyro.factor("sorted_normals", normal.log_prob(cuts).sum() + {math.lgamma(count + 1)!r})',
         _COEFFICIENTS,
