@@ -182,6 +182,8 @@ class _Text:
                 columns, leaf = leaf.modelled(columns), leaf.leaf
             self.leaves[f"{name}."], self.sources[f"{name}."] = leaf, source
             self.notes += [f"Columns of {source}: {listed(columns)}."] * bool(columns)
+        if not (self.leaves or isinstance(model, Discriminative)):
+            raise InputError(f"no column of this {type(model).__name__} varies: there is no program to write")
         if self.noisy:
             self.leaves[f"{LABEL}."], self.sources[f"{LABEL}."] = model.confusion, "t"
 
@@ -321,6 +323,8 @@ class _Text:
 
         def number(found):
             value, rank = value_of(leaf, found[1])
+            if axes == ["class"] and leaf.features and value.ndim > 1:  # all features share it
+                value = value[:, 0]
             return self.literal(label + found[1], value[..., None, None] if found[2] and value.ndim else value, rank)
 
         def variable(found):
@@ -399,7 +403,7 @@ def _laid_out(lines: Iterable[str]) -> Iterator[str]:
                 cuts.append(sign.start())
             if depth == 0 and cuts:
                 break
-        if len(line) <= _WIDTH or line.endswith(":") or not cuts:
+        if len(line) <= _WIDTH or not cuts:
             yield line
             continue
         inner = [f"{indent}    {line[a + 1 : b].strip()}" for a, b in itertools.pairwise(cuts)]

@@ -35,6 +35,7 @@ class LeafText:
 
 _COIN = {"probability": "dist.Beta($a, $b)"}
 _DIE = {"probability": "dist.Dirichlet($alpha)"}
+_CONTEXTS = {"probability": "dist.Dirichlet($alpha).to_event(1)"}
 _GAMMA = {"mean": "dist.Gamma($concentration, $rate)"}
 _VARIANCE = {"variance": "dist.InverseGamma($alpha, $beta)"}
 _CONJUGATE = _VARIANCE | {"mean": "dist.Normal($mean, ({variance} / $kappa) ** 0.5)"}
@@ -57,12 +58,12 @@ _DOF = "dist.TransformedDistribution(dist.Gamma($dof_shape, $dof_rate), dist.tra
 _NORMAL = "dist.Normal({mean}, {variance} ** 0.5)"
 _PAIRS = "np.stack([rng.integers(0, 4, ({shape})), np.full(({shape}), 5)], -1)"
 _WORDS = "rng.multinomial(9, np.full($V, 1 / $V), ({shape}))"
-
-
-def _vector(sites) -> LeafText:
-    density = "dist.MultivariateNormal({mean}, scale_tril={cholesky})"
-    gaps = "dist.MultivariateNormal(jnp.where(seen, {mean}, 0.0), marginal({covariance}, seen))"
-    return LeafText(sites, density, "rng.normal(size=({shape}, $D))", mask="", vector=gaps)
+_CODES = "dist.Categorical(probs={probability})", "rng.integers(0, $V, ({shape}))", "{x}.astype(int)"
+_BAG = "dist.Multinomial({x}.sum(-1).astype(int), probs={probability})"
+_CHAIN = "dist.Categorical(probs={probability:chain}).mask({x} >= 0)", "rng.integers(0, $V, ({shape}, 4))"
+_GAPS = "dist.MultivariateNormal(jnp.where(seen, {mean}, 0.0), marginal({covariance}, seen))"
+_VECTOR = {"mask": "", "vector": _GAPS, "rows": "rng.normal(size=({shape}, $D))"}
+_WHOLE = "dist.MultivariateNormal({mean}, scale_tril={cholesky})"
 
 
 def _binomial(leaf) -> LeafText:
@@ -79,12 +80,10 @@ def _log_normal(leaf) -> LeafText:
 
 
 def _student(leaf) -> LeafText:
-    inner, dof = text_of(leaf.gaussian), "{dof}" if leaf.dof is None else "$dof"
+    inner, dof = text_of(leaf.gaussian), {"dof": _DOF} if leaf.dof is None else {}
     spread = "{cholesky}" if leaf.event_dim else "{variance} ** 0.5"
-    density = f"dist.{'Multivariate' * leaf.event_dim}StudentT({dof}, {{mean}}, {spread})"
-    return replace(
-        inner, sites=inner.sites | ({"dof": _DOF} if leaf.dof is None else {}), likelihood=density, vector=""
-    )
+    density = f"dist.{'Multivariate' * leaf.event_dim}StudentT({'{dof}' if dof else '$dof'}, {{mean}}, {spread})"
+    return replace(inner, sites=inner.sites | dof, likelihood=density, vector="")
 
 
 # Hyperparameters of a class that is drawn from a population; see `bayesgen.models.population`.
@@ -112,35 +111,23 @@ def _pooled(leaf) -> LeafText:
     return replace(inner, sites=sites | members)
 
 
-_CODES = "dist.Categorical(probs={probability})", "rng.integers(0, $V, ({shape}))", "{x}.astype(int)"
-_BAG = LeafText(_DIE, "dist.Multinomial({x}.sum(-1).astype(int), probs={probability})", _WORDS, mask="seen.all(-1)")
-_CHAIN = LeafText(
-    {"probability": "dist.Dirichlet($alpha).to_event(1)"},
-    "dist.Categorical(probs={probability:chain}).mask({x} >= 0)",
-    "rng.integers(0, $V, ({shape}, 4))",
-    "jnp.maximum({x}, 0).astype(int)",
-    event=1,
-    mask="",
-)
-_TEXTS: dict[type, Callable[[Any], LeafText]] = {
-    models.BetaBernoulli: lambda leaf: LeafText(
-        _COIN, "dist.Bernoulli({probability})", "rng.integers(0, 2, ({shape}))"
-    ),
+_TEXTS: dict[type, Callable[[Any], LeafText] | LeafText] = {
+    models.BetaBernoulli: LeafText(_COIN, "dist.Bernoulli({probability})", "rng.integers(0, 2, ({shape}))"),
     models.BetaBinomial: _binomial,
-    models.DirichletCategorical: lambda leaf: LeafText(_DIE, *_CODES),
-    models.KnownCategorical: lambda leaf: LeafText({"probability": "=$probability"}, *_CODES),
-    models.DirichletMultinomial: lambda leaf: _BAG,
-    models.MarkovChain: lambda leaf: _CHAIN,
-    models.GammaPoisson: lambda leaf: LeafText(_GAMMA, "dist.Poisson({mean})", "rng.poisson(3.0, ({shape}))"),
-    models.NormalKnownMean: lambda leaf: LeafText(_KNOWN_MEAN, _NORMAL),
-    models.NormalKnownVariance: lambda leaf: LeafText(_KNOWN_VARIANCE, _NORMAL),
-    models.NormalInverseGamma: lambda leaf: LeafText(_CONJUGATE, _NORMAL),
+    models.DirichletCategorical: LeafText(_DIE, *_CODES),
+    models.KnownCategorical: LeafText({"probability": "=$probability"}, *_CODES),
+    models.DirichletMultinomial: LeafText(_DIE, _BAG, _WORDS, mask="seen.all(-1)"),
+    models.MarkovChain: LeafText(_CONTEXTS, *_CHAIN, "jnp.maximum({x}, 0).astype(int)", event=1, mask=""),
+    models.GammaPoisson: LeafText(_GAMMA, "dist.Poisson({mean})", "rng.poisson(3.0, ({shape}))"),
+    models.NormalKnownMean: LeafText(_KNOWN_MEAN, _NORMAL),
+    models.NormalKnownVariance: LeafText(_KNOWN_VARIANCE, _NORMAL),
+    models.NormalInverseGamma: LeafText(_CONJUGATE, _NORMAL),
     models.LogNormal: _log_normal,
-    models.NormalInverseWishart: lambda leaf: _vector(_WISHART),
+    models.NormalInverseWishart: LeafText(_WISHART, _WHOLE, **_VECTOR),
     models.StudentT: _student,
     models.Pooled: _pooled,
-    SeparationDiagonal: lambda leaf: LeafText(_APART, _NORMAL),
-    SeparationFull: lambda leaf: _vector(_APART_VECTOR),
+    SeparationDiagonal: LeafText(_APART, _NORMAL),
+    SeparationFull: LeafText(_APART_VECTOR, _WHOLE, **_VECTOR),
 }
 
 
@@ -149,7 +136,8 @@ def text_of(leaf: Leaf) -> LeafText:
     if type(leaf) not in _TEXTS or len(leaf.features) > 1:
         shape = " of features in rows and columns" * (type(leaf) in _TEXTS)
         raise InputError(f"a {type(leaf).__name__}{shape} is not written as a plain program")
-    return _TEXTS[type(leaf)](leaf)
+    text = _TEXTS[type(leaf)]
+    return text if isinstance(text, LeafText) else text(leaf)
 
 
 def value_of(leaf: Any, name: str) -> tuple[Any, int]:

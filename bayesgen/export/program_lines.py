@@ -23,6 +23,8 @@ _KNOWN = 'variance = numpyro.deterministic("variance", jnp.square($noise_sd))'
 _THROUGH_0 = 'intercept = numpyro.deterministic("intercept", jnp.zeros(()))'
 _NORMAL = "dist.Normal(intercept + x @ coefficients, variance ** 0.5)"
 _INTERCEPT = _drawn("intercept", "dist.Normal(0.0, $intercept_scale)")
+_SCORE = "score = intercept + x @ coefficients"
+_TAILS = "jnp.stack([jax.scipy.special.log_ndtr(-score), jax.scipy.special.log_ndtr(score)], axis=-1)"
 _COEFFICIENTS = _drawn("coefficients", "dist.Normal(0.0, $prior_scale).to_event(1)")
 
 
@@ -74,12 +76,6 @@ def _softmax(model) -> tuple[list[str], str]:
     return lines, "dist.Categorical(logits=intercept + x @ coefficients.T)"
 
 
-def _probit(model) -> tuple[list[str], str]:
-    logs = "[jax.scipy.special.log_ndtr(-score), jax.scipy.special.log_ndtr(score)]"
-    lines = [_INTERCEPT, _COEFFICIENTS, "score = intercept + x @ coefficients"]
-    return lines, f"dist.Categorical(logits=jnp.stack({logs}, axis=-1))"
-
-
 def _ordered(model) -> tuple[list[str], str]:
     count = len(model.classes) - 1
     link = "jax.nn.sigmoid" if model.link == "logistic" else "jax.scipy.special.ndtr"
@@ -99,6 +95,6 @@ _TEXTS: dict[type, Callable[[Any], tuple[list[str], str]]] = {
     models.SemiConjugateLinearRegression: _weights(_VARIANCE),
     models.LaplaceLinearRegression: _laplace,
     models.LogisticRegression: _softmax,
-    models.ProbitRegression: _probit,
+    models.ProbitRegression: lambda model: ([_INTERCEPT, _COEFFICIENTS, _SCORE], f"dist.Categorical(logits={_TAILS})"),
     models.OrderedRegression: _ordered,
 }
