@@ -159,12 +159,12 @@ class _Text:
 
     def __init__(self, model: Any, data: Any = None, units: Any = None):
         self.model, self.units, whole = model, units, getattr(model, "model", model)
-        partly, self.unknown = isinstance(data, PartlyLabelled), isinstance(model, UnknownClasses)
-        self.rows = data.rows if partly else data if isinstance(data, Mapping) else {}
-        self.sums = data.recorded if partly else data if isinstance(data, ClassStatistics) else None
+        self.unknown, recorded = isinstance(model, UnknownClasses), getattr(data, "recorded", data)
+        self.rows = getattr(data, "rows", data if isinstance(data, Mapping) else {})
+        self.sums = recorded if isinstance(recorded, ClassStatistics) else None
         self.constants: dict[str, str] = {}  # names of arrays that stand below the program, by their text
         self.sites: dict[str, tuple[str, Collection[str]]] = {}  # the variable of each site, and its axes
-        self.noisy = self.unknown and model.confusion is not None
+        self.noisy = getattr(model, "confusion", None) is not None
         self.by_name = isinstance(whole, NaiveBayes)  # True if rows are given by leaf
         self.names = () if isinstance(model, Leaf) else getattr(whole, "class_names", getattr(model, "classes", ()))
         self.notes = ["Weak priors have the numbers that the rows gave."] * isinstance(data, Statistics)
@@ -206,7 +206,10 @@ class _Text:
             "\n".join(_laid_out(lines)) for lines in [*functions, _block('if __name__ == "__main__":', main)]
         ]
         helpers = [text for call, text in _HELPERS.items() if any(call in part for part in parts)]
-        constants = "\n".join(f"{name} = {text}" for text, name in self.constants.items())
+        whole = {"break_long_words": False, "break_on_hyphens": False}
+        constants = "\n".join(
+            textwrap.fill(f"{name} = {text}", _WIDTH, **whole) for text, name in self.constants.items()
+        )
         notes = [textwrap.fill(note, _WIDTH, initial_indent="\n# ", subsequent_indent="#   ") for note in self.notes]
         told = f'"""{type(self.model).__name__} in NumPyro, written by bayesgen {__version__}."""\n'
         top = "".join([told, _IMPORTS, *notes])
@@ -221,7 +224,7 @@ class _Text:
         for label in self.leaves:
             *lines, density, rows = self.density(label, ":")
             summed += [*lines, f"density = {density}", f"joint = joint + density.log_prob({rows})"]
-        drawn = self.observed("k")
+        drawn, told = self.observed("k"), "labels, which may be wrong" if self.noisy else "labels"
         if not self.noisy:
             summed.append(f"possible = (t[:, None] < 0) | (t[:, None] == jnp.arange({len(self.names)}))")
             summed.append("joint = jnp.where(possible, joint, -jnp.inf)")
@@ -229,9 +232,7 @@ class _Text:
         summed.append('numpyro.factor("rows", jax.nn.logsumexp(joint, axis=1).sum())')
         return [
             _block("def parameters():", [*prior, f"return ({names})"]),
-            _block(
-                f"def model(x, t):  # t: labels{', which may be wrong' * self.noisy}, -1 where there is none", summed
-            ),
+            _block(f"def model(x, t):  # t: {told}, -1 where there is none", summed),
             _block("def enumerated(x, t):  # the same, where NumPyro sums over k", [taken, *drawn]),
         ]
 
@@ -256,9 +257,8 @@ class _Text:
     def prior(self, label: str, leaf) -> Iterator[tuple[str, str]]:
         """Yield the statements of the sites of a leaf, each after the plates that it stands in."""
         classes = len(self.names) if label in self.leaves else 0
-        sizes = {
-            axis: size for axis, size in zip(("class", "feature"), (classes, *leaf.features), strict=False) if size
-        }
+        axes_of_all = zip(("class", "feature"), (classes, *leaf.features), strict=False)
+        sizes = {axis: size for axis, size in axes_of_all if size}
         for site, prior in text_of(leaf).sites.items():
             axes = [axis for axis in sizes if axis in leaf.dims(site, grouped=bool(classes))]
             plates = [
@@ -316,7 +316,7 @@ class _Text:
         elif isinstance(sums, SumStatistics):
             total = sums.total()
             count = leaf.summaries(total.reshape(len(total), -1, total.shape[-1])).get("count")
-        return sums is not None and (count is None or not np.allclose(count.T, self.sums.classes.total()))
+        return bool(self.sums) and (count is None or not np.allclose(count.T, self.sums.classes.total()))
 
     def filled(self, text: str, leaf, label: str, axes: Collection[str] = (), index: str = ":", rows: str = "") -> str:
         """Return a text with its numbers and sites, within plates of ``axes``, of all classes or of an ``index``."""
@@ -356,9 +356,8 @@ class _Text:
         text = f"jnp.array({value.tolist()})"
         if value.size <= _INLINE and len(text) <= _LONGEST:
             return text
-        text = textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
         if text not in self.constants:
-            self.constants[text] = _new(name.upper(), self.constants.values())
+            self.constants[text] = _new(name.upper()[-_LONGEST // 2 :], self.constants.values())
         return self.constants[text]
 
     def examples(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ In these texts ``$alpha`` is a hyperparameter of the leaf, ``{mean}`` the value 
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from bayesgen.models.separation import SeparationDiagonal, SeparationFull
 class LeafText:
     """A leaf as text."""
 
-    sites: Mapping[str, str]  # the distribution of each site, in the order in which they are drawn
+    sites: dict[str, str]  # the distribution of each site, in the order in which they are drawn
     likelihood: str  # the distribution of an observation
     rows: str = "rng.normal(size=({shape}))"  # rows to try the program with
     entry: str = "{x}"  # what is observed of the rows
@@ -62,7 +62,7 @@ _CODES = "dist.Categorical(probs={probability})", "rng.integers(0, $V, ({shape})
 _BAG = "dist.Multinomial({x}.sum(-1).astype(int), probs={probability})"
 _CHAIN = "dist.Categorical(probs={probability:chain}).mask({x} >= 0)", "rng.integers(0, $V, ({shape}, 4))"
 _GAPS = "dist.MultivariateNormal(jnp.where(seen, {mean}, 0.0), marginal({covariance}, seen))"
-_VECTOR = {"mask": "", "vector": _GAPS, "rows": "rng.normal(size=({shape}, $D))"}
+_VECTOR: dict[str, Any] = {"mask": "", "vector": _GAPS, "rows": "rng.normal(size=({shape}, $D))"}
 _WHOLE = "dist.MultivariateNormal({mean}, scale_tril={cholesky})"
 
 
