@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
     from bayesgen.estimators.ordered import OrderedClassifier
     from bayesgen.estimators.regression import LinearRegressor
+    from bayesgen.export.plain_program import program
     from bayesgen.files.storage import load
     from bayesgen.inference import MAP, ML, NUTS, Exact, Laplace, Memberships, fit
     from bayesgen.tables.account import read_table
@@ -49,6 +50,7 @@ __all__ = [
     "load",
     "models",
     "plot",
+    "program",
     "read_table",
     "testing",
 ]
@@ -68,6 +70,7 @@ _HOMES = {  # the module of each name; a room is its own
     "compare_evidence": "comparison",
     "compare_models": "comparison",
     "load": "files.storage",
+    "program": "export.plain_program",
     "read_table": "tables.account",
 } | dict.fromkeys(("MAP", "ML", "NUTS", "Exact", "Laplace", "Memberships", "fit"), "inference")
 

@@ -382,7 +382,19 @@ def test_without_arguments_it_says_what_to_do_next():
     result = CliRunner().invoke(app, [])
     assert result.exit_code == 0 and max(map(len, result.stdout.splitlines())) <= 120
     named = re.findall(r"^  bayesgen (\w+)", result.stdout, re.M)
-    assert named == ["demo", "look", "compare", "fit", "predict", "explain", "classes", "watch", "page", "export"]
+    assert named == [
+        "demo",
+        "look",
+        "compare",
+        "fit",
+        "predict",
+        "explain",
+        "classes",
+        "watch",
+        "page",
+        "export",
+        "program",
+    ]
 
 
 def test_help_names_the_commands():

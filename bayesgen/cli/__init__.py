@@ -17,7 +17,7 @@ with ends_the_command():
         from bayesgen.cli.learn import fit, merge, update
         from bayesgen.cli.look import look
         from bayesgen.cli.plot import plot
-        from bayesgen.cli.publish import export, page
+        from bayesgen.cli.publish import export, page, program
         from bayesgen.cli.report import terminal
         from bayesgen.core import __version__
     except ModuleNotFoundError as error:  # where what only predicts was installed
@@ -51,11 +51,12 @@ bayesgen: class probabilities from a table. It has a row for each case, and a co
   bayesgen watch model.safetensors new.csv            an alarm where new rows are no longer like the ones before
   bayesgen page model.safetensors                     the model as one page that anyone opens in a browser
   bayesgen export model.safetensors                   a script in JavaScript, which predicts without Python
+  bayesgen program model.safetensors                  the model in plain NumPyro, a text to read and to run
 
 bayesgen --help lists all commands, bayesgen fit --help what one takes."""
 
 app = _App(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-for command in (demo, look, compare, fit, update, merge, predict, explain, watch, plot, page, export, classes):
+for command in (demo, look, compare, fit, update, merge, predict, explain, watch, plot, page, export, program, classes):
     app.command()(command)
 
 

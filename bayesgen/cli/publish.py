@@ -10,6 +10,8 @@ from bayesgen.cli.report import terminal
 from bayesgen.cli.shell import said
 from bayesgen.export import words_template
 from bayesgen.export.calculator import PAGE
+from bayesgen.export.plain_program import PROGRAM
+from bayesgen.export.plain_program import program as program_of
 from bayesgen.export.script import SCRIPT
 from bayesgen.files import storage
 
@@ -30,6 +32,23 @@ def export(model: Model, output: Annotated[Path, typer.Option(help="File for the
         with said(out):
             classifier.export(output)
         terminal.say(out, f"Written to {output}, {output.stat().st_size / 1000:,.0f} kB")
+
+
+def program(
+    model: Annotated[Path, typer.Argument(help="File of a saved model, by `bayesgen fit` or its method save.")],
+    output: Annotated[
+        Path | None, typer.Option(help="File for the text, such as program.py; default: print it.")
+    ] = None,
+):
+    """Write a saved model as a program in plain NumPyro, as one reads and runs it without bayesgen."""
+    with shell.consoles() as (out, _):
+        text = program_of(storage.load(model))
+        if output is None:
+            return typer.echo(text, nl=False)
+        inputs.keep_inputs(output, model, holds=PROGRAM)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        text.save(output)
+        terminal.say(out, f"Written to {output}")
 
 
 def page(
