@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bayesgen.export.plain_program import program
     from bayesgen.files.storage import load
     from bayesgen.inference import MAP, ML, NUTS, Exact, Laplace, Memberships, fit
-    from bayesgen.tables.account import read_table
+    from bayesgen.sheets.account import read_table
 
 __all__ = [
     "MAP",
@@ -71,7 +71,7 @@ _HOMES = {  # the module of each name; a room is its own
     "compare_models": "comparison",
     "load": "files.storage",
     "program": "export.plain_program",
-    "read_table": "tables.account",
+    "read_table": "sheets.account",
 } | dict.fromkeys(("MAP", "ML", "NUTS", "Exact", "Laplace", "Memberships", "fit"), "inference")
 
 

@@ -32,7 +32,7 @@ from bayesgen.numerics.beta import log_beta_binomial
 from bayesgen.numerics.counts import LARGEST_TABLE
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.sums import with_data
-from bayesgen.tables.files import read
+from bayesgen.sheets.files import read
 from benchmarks.fit import rows
 from benchmarks.sparse import words
 from benchmarks.timing import Table, agree, medians

@@ -157,7 +157,7 @@ def test_a_worker_needs_the_schema_alone():
 
 
 def test_an_interrupt_leaves_the_fit_before(folder, monkeypatch):
-    from bayesgen.tables.rows import RowSchema
+    from bayesgen.sheets.rows import RowSchema
 
     fitted = NB().fit(TABLE.drop(columns=["kind", "weight"])[:30], Y[:30])
     before, read, statistics = vars(fitted).copy(), [], RowSchema.statistics

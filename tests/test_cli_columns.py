@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 import bayesgen as bg
 from bayesgen import plot
-from bayesgen.tables import files
+from bayesgen.sheets import files
 
 pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one
 

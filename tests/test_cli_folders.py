@@ -14,7 +14,7 @@ from commands import run
 import bayesgen as bg
 from bayesgen import data
 from bayesgen.cli import ask, folders
-from bayesgen.tables import sources
+from bayesgen.sheets import sources
 from bayesgen.tables.reading import Reading
 
 pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one

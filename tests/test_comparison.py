@@ -13,7 +13,7 @@ from bayesgen import NUTS, Exact, compare_models, data, evaluation, plot
 from bayesgen.comparison import compare
 from bayesgen.comparison.candidates import CANDIDATES, GAPS
 from bayesgen.comparison.cross_validation import usable_folds
-from bayesgen.tables.cleaning import prepare
+from bayesgen.sheets.cleaning import prepare
 
 
 def mixed(n=60):

@@ -15,7 +15,7 @@ from test_schema import NAN, Y
 
 import bayesgen as bg
 from bayesgen.models import BetaBernoulli, GammaPoisson, NormalInverseGamma
-from bayesgen.tables import files
+from bayesgen.sheets import files
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
 

@@ -62,9 +62,6 @@ def ordered():
 
 
 AVERAGED = bg.AveragedClassifier()
-AVERAGED.schema_ = AVERAGED.classes_ = AVERAGED.constant_ = AVERAGED.scores_ = (
-    None  # of which the picture tells nothing
-)
 AVERAGED.average_ = SimpleNamespace(  # as a fit might leave it
     members=[
         Product((GaussianMember("full", 2.0, 0.1),)),

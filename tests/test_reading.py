@@ -13,7 +13,7 @@ from refusals import refuses
 
 import bayesgen as bg
 from bayesgen.models import BetaBernoulli, DirichletCategorical, MarkovChain, PooledGroups
-from bayesgen.tables.files import read
+from bayesgen.sheets.files import read
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table

@@ -11,8 +11,8 @@ from refusals import refuses
 
 import bayesgen as bg
 from bayesgen.models import BetaBernoulli
+from bayesgen.sheets.survey import Survey
 from bayesgen.tables.schema import Schema
-from bayesgen.tables.survey import Survey
 from bayesgen.tables.table import Table
 
 Y = np.array(["a", "b"] * 4)

@@ -20,7 +20,7 @@ from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.streaming import predictions
 from bayesgen.inspection.explain import explain as terms_of
 from bayesgen.inspection.watch import ALONE, Watch
-from bayesgen.tables.cleaning import split
+from bayesgen.sheets.cleaning import split
 from bayesgen.tables.table import Table
 
 _MINUTES = 12  # columns from which the modes and draws of full covariances take long: 14 s on 200 rows with gaps

@@ -22,8 +22,8 @@ from bayesgen.core.errors import listed
 from bayesgen.estimators.linear_classifiers import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.inference import Inference
-from bayesgen.tables.cleaning import Prepared, split
-from bayesgen.tables.files import TableFile
+from bayesgen.sheets.cleaning import Prepared, split
+from bayesgen.sheets.files import TableFile
 from bayesgen.tables.labels import class_codes
 
 _NEXT = "Next the averaged classifier, a mean over many models, which takes longest."

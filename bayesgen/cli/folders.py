@@ -14,17 +14,17 @@ import pandas as pd
 
 from bayesgen.core.errors import counted
 from bayesgen.core.memory import available
-from bayesgen.tables.account import redated
+from bayesgen.sheets.account import redated
+from bayesgen.sheets.batches import Source, located
+from bayesgen.sheets.files import CSV, PARQUET
+from bayesgen.sheets.rows import arrow_of
+from bayesgen.sheets.sources import CsvFiles, expanded, kinds_of, source_of
+from bayesgen.sheets.survey import Survey, kind_of_type, kind_of_values
 from bayesgen.tables.arrow import compute, pa
-from bayesgen.tables.batches import Source, located
 from bayesgen.tables.columns import check_named, is_number
 from bayesgen.tables.dates import days
-from bayesgen.tables.files import CSV, PARQUET
 from bayesgen.tables.numerals import limits_in
 from bayesgen.tables.reading import Reading
-from bayesgen.tables.rows import arrow_of
-from bayesgen.tables.sources import CsvFiles, expanded, kinds_of, source_of
-from bayesgen.tables.survey import Survey, kind_of_type, kind_of_values
 
 _LARGE = 1 << 26  # bytes of files that are read whole on any machine
 _SUMMED = 1 << 24  # bytes of files that are read whole though sums or predictions alone are wanted, batch by batch
@@ -202,7 +202,7 @@ def batches(file: str, estimator, others: Sequence[str], reading: Reading, work:
 class Cleaned(Source):
     """All rows of large files, with the columns that were kept of a sample of them, each of the type it had there.
 
-    X are the columns of the sample, as `bayesgen.tables.cleaning` made them, with the account of how it was written.
+    X are the columns of the sample, as `bayesgen.sheets.cleaning` made them, with the account of how it was written.
     Rows without a class are left out.
     """
 

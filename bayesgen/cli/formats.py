@@ -15,8 +15,8 @@ import typer
 
 from bayesgen.estimators.streaming import parquet_writer
 from bayesgen.files import disk
+from bayesgen.sheets.files import PARQUET
 from bayesgen.tables.arrow import pa
-from bayesgen.tables.files import PARQUET
 
 # Of each of these formats several members, one after the other, are one file.
 _COMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}

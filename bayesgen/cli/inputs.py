@@ -16,8 +16,8 @@ from bayesgen.cli import folders, formats
 from bayesgen.core.errors import listed, quoted
 from bayesgen.files import disk, storage
 from bayesgen.inference import INFERENCES
-from bayesgen.tables import files
-from bayesgen.tables.account import cleaned, read_like
+from bayesgen.sheets import files
+from bayesgen.sheets.account import cleaned, read_like
 from bayesgen.tables.reading import Reading
 
 

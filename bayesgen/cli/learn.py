@@ -21,7 +21,7 @@ from bayesgen.estimators.averaged import AveragedClassifier
 from bayesgen.estimators.linear_classifiers import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
 from bayesgen.files import storage
-from bayesgen.tables.cleaning import split
+from bayesgen.sheets.cleaning import split
 from bayesgen.tables.reading import Reading
 
 

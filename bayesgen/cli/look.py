@@ -12,7 +12,7 @@ from typing import Any
 from bayesgen.cli import inputs, shell
 from bayesgen.cli.report import terminal, words
 from bayesgen.core.errors import MOST, counted, named, quoted
-from bayesgen.tables import files
+from bayesgen.sheets import files
 from bayesgen.tables.dates import moments
 from bayesgen.tables.description import of_labels
 from bayesgen.tables.suspicions import record

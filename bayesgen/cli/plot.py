@@ -9,7 +9,7 @@ from bayesgen.cli import formats, inputs, shell
 from bayesgen.cli.report import pictures, terminal
 from bayesgen.cli.shell import said
 from bayesgen.core.errors import counted, listed, named
-from bayesgen.tables.cleaning import split
+from bayesgen.sheets.cleaning import split
 
 
 @shell.grouped

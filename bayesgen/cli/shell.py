@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 from bayesgen.cli.report import terminal, words
-from bayesgen.tables.cleaning import split
+from bayesgen.sheets.cleaning import split
 from bayesgen.tables.reading import Reading
 
 File = Annotated[

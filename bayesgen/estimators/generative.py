@@ -21,8 +21,8 @@ from bayesgen.models.classifier import ClassConditional
 from bayesgen.numerics.pieces import select_rows
 from bayesgen.numerics.sums import Grouping
 from bayesgen.posterior.posterior import Posterior
+from bayesgen.sheets.rows import fingerprint
 from bayesgen.tables.findings import ANSWERS, findings, tell
-from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Schema
 
 TOLD: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()  # findings told of a fit, which are no part of it

@@ -12,8 +12,8 @@ from bayesgen.estimators import settings, streaming
 from bayesgen.estimators.additive import Additive
 from bayesgen.estimators.generative import TOLD, GenerativeClassifier
 from bayesgen.models.class_program import ClassStatistics
+from bayesgen.sheets.rows import fingerprint
 from bayesgen.tables.learned_rows import LearnedRows, declared_classes
-from bayesgen.tables.rows import fingerprint
 from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import numbered
 

@@ -25,9 +25,9 @@ from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.draws import generator
 from bayesgen.numerics.pieces import count_rows
 from bayesgen.posterior.arviz import tree
+from bayesgen.sheets.rows import fingerprint
 from bayesgen.tables.findings import ANSWERS, Finding, tell
 from bayesgen.tables.learned_rows import LearnedRows, codes_or_none
-from bayesgen.tables.rows import fingerprint
 
 _TRIED = range(1, 8)  # numbers of classes that "auto" compares
 

@@ -25,13 +25,13 @@ from bayesgen.numerics.checks import check_flag, check_positive
 from bayesgen.numerics.draws import generator
 from bayesgen.posterior.arviz import add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.posterior import ParameterDraws
+from bayesgen.sheets.batches import Source
+from bayesgen.sheets.rows import codes_among, split, stacked
+from bayesgen.sheets.sources import source_like
 from bayesgen.tables import design
-from bayesgen.tables.batches import Source
 from bayesgen.tables.findings import ANSWERS, Finding, findings, tell
 from bayesgen.tables.learned_rows import LearnedRows
-from bayesgen.tables.rows import codes_among, split, stacked
 from bayesgen.tables.schema import Schema
-from bayesgen.tables.sources import source_like
 from bayesgen.tables.table import Table
 
 _LARGE = "squares of the rows are too large for float64; give them in larger units"

@@ -11,7 +11,7 @@ from bayesgen.inspection.fitted import known_classes
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.column_families import FAMILIES
 from bayesgen.models.leaf import Leaf
-from bayesgen.tables.rows import fingerprint
+from bayesgen.sheets.rows import fingerprint
 from bayesgen.tables.schema import Block
 
 _SMALLEST = 1e-150  # squares of smaller values lose digits, or all of them

@@ -14,13 +14,13 @@ from sklearn.base import clone
 
 from bayesgen.estimators.workers import added, bar, in_order, total_of
 from bayesgen.files import disk
-from bayesgen.tables.batches import DaskParts, Job, Source
-from bayesgen.tables.files import PARQUET
+from bayesgen.sheets.batches import DaskParts, Job, Source
+from bayesgen.sheets.files import PARQUET
+from bayesgen.sheets.rows import RowSchema, columns_of
+from bayesgen.sheets.sources import kinds_of, source_like
+from bayesgen.sheets.survey import Survey
 from bayesgen.tables.learned_rows import declared_classes
-from bayesgen.tables.rows import RowSchema, columns_of
 from bayesgen.tables.schema import Schema
-from bayesgen.tables.sources import kinds_of, source_like
-from bayesgen.tables.survey import Survey
 
 
 def fit_batches(

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from bayesgen.numerics.checks import check_count
-from bayesgen.tables.batches import DaskParts, Job, Source, located
+from bayesgen.sheets.batches import DaskParts, Job, Source, located
 
 _PATIENCE = 2.0  # seconds without a bar of stages
 

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 
 from bayesgen.comparison import ModelComparison
-from bayesgen.core.registry import fitted_of
 from bayesgen.inspection.explain import RowEvidence
 from bayesgen.numerics.checks import check_kind
 from bayesgen.plot import style
@@ -55,7 +54,7 @@ def column(classifier, name: str, *, ax: Axes | None = None) -> Axes:
     """
     check_fitted("classifier", classifier)
     check_kind("name", name, str, "the name of a column")
-    classifier = fitted_of(classifier)
+    classifier = getattr(classifier, "fitted_", classifier)  # a record is given as it is
     block = _block(classifier, name)
     ax, values = axes(ax), list(block.categories or _typical(classifier, name))
     heights = _within_classes(classifier, name, values)
@@ -260,7 +259,7 @@ def members(classifier, *, most: int = 12, ax: Axes | None = None) -> Axes:
     'weight'
     """
     check_fitted("classifier", classifier)
-    average = getattr(fitted_of(classifier), "average_", None)
+    average = getattr(classifier, "average_", None)
     if average is None:
         raise TypeError(f"plot.members() is about an AveragedClassifier, got a {type(classifier).__name__}")
     ax = axes(ax)

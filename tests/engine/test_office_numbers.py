@@ -11,7 +11,7 @@ from refusals import refuses
 
 import bayesgen as bg
 from bayesgen.cli import folders
-from bayesgen.tables.files import read
+from bayesgen.sheets.files import read
 from bayesgen.tables.reading import Reading
 
 pytestmark = pytest.mark.usefixtures("few_members")  # commands do to the average of all what they do to this one

@@ -21,9 +21,9 @@ from pyarrow import feather
 from refusals import refuses
 
 import bayesgen as bg
-from bayesgen.tables import fields
-from bayesgen.tables.files import read
-from bayesgen.tables.sources import source_of
+from bayesgen.sheets import fields
+from bayesgen.sheets.files import read
+from bayesgen.sheets.sources import source_of
 
 NB = bg.NaiveBayesClassifier
 ROWS = pd.DataFrame(

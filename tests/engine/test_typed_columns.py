@@ -10,7 +10,7 @@ from test_batches import NB, TABLE, equal
 from test_fit_statistics import Y
 
 import bayesgen as bg
-from bayesgen.tables.files import read
+from bayesgen.sheets.files import read
 
 CODES = pd.DataFrame({"code": pd.Categorical([4, 1, 2, 4, 3, 1] * 10, [1, 2, 3, 4]), "kind": Y})
 

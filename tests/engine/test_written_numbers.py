@@ -11,7 +11,7 @@ from engine.test_office_numbers import NB
 from refusals import refuses
 
 import bayesgen as bg
-from bayesgen.tables.files import read
+from bayesgen.sheets.files import read
 from bayesgen.tables.numerals import Numerals, read_column, unread
 from bayesgen.tables.text import column_of
 

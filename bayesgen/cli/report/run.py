@@ -12,8 +12,8 @@ from bayesgen.cli.report.words import base_rate, families, from_exact, in_option
 from bayesgen.comparison import Comparison, ModelComparison, held_out_importance, over_time
 from bayesgen.core import __version__
 from bayesgen.evaluation import NetBenefit, net_benefit
-from bayesgen.tables.cleaning import Prepared
-from bayesgen.tables.files import TableFile
+from bayesgen.sheets.cleaning import Prepared
+from bayesgen.sheets.files import TableFile
 from bayesgen.tables.schema import Schema
 
 _CURVES = 7  # models whose net benefit is told

@@ -24,10 +24,10 @@ from typing import Any
 import pandas as pd
 
 from bayesgen.core.errors import Argument, InputError, Note, counted, listed, named
+from bayesgen.sheets.excel import sheet_as_csv
+from bayesgen.sheets.found import SEPARATORS, separator
 from bayesgen.tables.arrow import arrow_csv, compute, pa
 from bayesgen.tables.columns import is_number
-from bayesgen.tables.excel import sheet_as_csv
-from bayesgen.tables.found import SEPARATORS, separator
 
 _BYTES = 1 << 23  # of a block
 _ROWS = 1 << 16  # of a piece of the stream

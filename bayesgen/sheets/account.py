@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 
 from bayesgen.core.errors import Argument, InputError, Note, counted, named
-from bayesgen.tables import files
-from bayesgen.tables.cleaning import Prepared, Roles, how_read, prepare, split
+from bayesgen.sheets import files
+from bayesgen.sheets.cleaning import Prepared, Roles, how_read, prepare, split
+from bayesgen.sheets.sources import kinds_of
 from bayesgen.tables.columns import check_named, is_number
 from bayesgen.tables.dates import moments
 from bayesgen.tables.numerals import unread
 from bayesgen.tables.reading import Reading
-from bayesgen.tables.sources import kinds_of
 from bayesgen.tables.suspicions import record
 
 _READ_AS = {"categorical": "category", "count": "number", "log": "number", "number": "number"}

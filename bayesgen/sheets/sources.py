@@ -16,15 +16,15 @@ import numpy as np
 import pandas as pd
 
 from bayesgen.core.errors import Argument, InputError, InputWarning, Note, listed, named, warn
+from bayesgen.sheets.batches import ROWS, Job, Source, Tables, check_like, declared, located, parts_of, without_index
+from bayesgen.sheets.fields import PARQUET_HEAD, Fields, opened
+from bayesgen.sheets.files import CSV, PARQUET, declared_categories
+from bayesgen.sheets.found import as_written
+from bayesgen.sheets.survey import Survey, kind_of_values
 from bayesgen.tables.arrow import compute, pa
-from bayesgen.tables.batches import ROWS, Job, Source, Tables, check_like, declared, located, parts_of, without_index
 from bayesgen.tables.columns import a_word, check_distinct, check_present, check_same, dense
-from bayesgen.tables.fields import PARQUET_HEAD, Fields, opened
-from bayesgen.tables.files import CSV, PARQUET, declared_categories
-from bayesgen.tables.found import as_written
 from bayesgen.tables.numerals import Column, Numerals, read_column, undressed
 from bayesgen.tables.reading import Reading, limit_of
-from bayesgen.tables.survey import Survey, kind_of_values
 from bayesgen.tables.text import gaps_among_numbers, matches
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from bayesgen.core.errors import InputError, named
+from bayesgen.sheets.rows import distinct_labels, split
 from bayesgen.tables.arrow import pa
 from bayesgen.tables.columns import a_word, check_same, joined_levels
 from bayesgen.tables.dates import format_of, formats_of
@@ -13,7 +14,6 @@ from bayesgen.tables.description import Columns, Verdict, of_labels
 from bayesgen.tables.labels import declared_classes
 from bayesgen.tables.numerals import FEW
 from bayesgen.tables.reading import Reading
-from bayesgen.tables.rows import distinct_labels, split
 from bayesgen.tables.table import Table
 
 _KINDS = {"b": "True and False", "f": "numbers", "O": "text or categories"}

@@ -13,10 +13,10 @@ from functools import partial
 from typing import Any
 
 from bayesgen.core.errors import Informed, InputError, InputTypeError, named
+from bayesgen.sheets.survey import Survey, kind_of_type
 from bayesgen.tables.arrow import is_arrow, pa
 from bayesgen.tables.columns import check_same
 from bayesgen.tables.reading import Reading
-from bayesgen.tables.survey import Survey, kind_of_type
 
 ROWS = 1 << 16  # of a batch: ten columns of float32 are 2.6 MB
 

@@ -12,13 +12,13 @@ import pandas as pd
 
 from bayesgen import data
 from bayesgen.core.errors import Argument, Informed, InputError, Note, counted, listed, named, quoted
+from bayesgen.sheets.batches import located
+from bayesgen.sheets.fields import ENDINGS, Fields, Opened, opened
+from bayesgen.sheets.found import as_written
 from bayesgen.tables import numerals
 from bayesgen.tables.arrow import compute, pa
-from bayesgen.tables.batches import located
 from bayesgen.tables.columns import check_distinct, is_number
 from bayesgen.tables.description import of_labels
-from bayesgen.tables.fields import ENDINGS, Fields, Opened, opened
-from bayesgen.tables.found import as_written
 from bayesgen.tables.reading import Reading, limit_of
 from bayesgen.tables.text import NO_GAPS, among, column_of, plain_columns
 
