@@ -210,7 +210,7 @@ def test_of_many_rows_one_leaves_its_group_and_the_prior_keeps_it(count, monkeyp
         rest[i] -= min(weight[i], 1.0)
         kept = rest > 0
         statistics = fitted.view.sum_rows(table(x[kept], codes[kept], rest[kept]))
-        y, n = fitted.view.warp.forward(x[i : i + 1]), fitted_view.weights(statistics) + 1
+        y, n = fitted.view.warp.forward(x[i : i + 1]), students.weights(statistics) + 1
         share = n / np.bincount(fitted.view.owner, n)[fitted.view.owner]
         for m, member in enumerate(MEMBERS):
             if member.diagonal:
