@@ -27,6 +27,11 @@ print("exact:", posterior, " NUTS, mean:", sampler.get_samples()["probability"].
 
 
 import bayesgen as bg
+
+print(bg.program(coin))
+
+
+import bayesgen as bg
 import numpyro
 import numpyro.distributions as dist
 
