@@ -111,7 +111,7 @@ class Trees(Record):
         names = "children_left", "children_right", "feature", "threshold", "missing_go_to_left"
         left, right, seen, rank, gap_left = (np.concatenate([getattr(t, name) for t in trees]) for name in names)
         inner, base = left >= 0, np.repeat(first, count)
-        place = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner)).astype(np.int32)
+        place = np.where(inner, np.cumsum(inner, dtype=int) - 1, -np.cumsum(~inner, dtype=int)).astype(np.int32)
         column, turn = order[seen[inner]].astype(np.int32), turned[seen[inner]]
         child = place[np.column_stack([left + base, right + base])[inner]]
         child = np.where(turn[:, None], child[:, ::-1], child)
