@@ -13,7 +13,7 @@ import pandas as pd
 
 from bayesgen import data, decision
 from bayesgen.cli import folders, formats
-from bayesgen.core.errors import listed, quoted
+from bayesgen.core.errors import InputError, Note, listed, quoted
 from bayesgen.files import disk, storage
 from bayesgen.inference import INFERENCES
 from bayesgen.sheets import files
@@ -91,7 +91,7 @@ def prepared(
     given = {role: values or () for role, values in roles.items()}
     read, table = cleaned(file, target, model, given, reading, instead)
     if not table.X.shape[1]:
-        raise ValueError("; ".join(["no column is left to learn from", *table.suspicions, *table.notes]))
+        raise InputError(Note("no column is left to learn from", *table.suspicions, *table.notes, between="; "))
     notes = ([drawn.note(batched)] if drawn else []) + [str(warning.message) for warning in told]
     return replace(read, notes=(*notes, *read.notes)), table, drawn
 

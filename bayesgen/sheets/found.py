@@ -100,7 +100,8 @@ def _doubt(column: str, entry: str, units: Mapping[str, str], ways: Collection[N
     bare = undressed(pa.array([entry], pa.string()), units.get(column, ""))
     numbers = (way.plain(bare)[0].as_py() for way in ways)  # a point that a program wrote stays
     either = [Note(f"{n} by ", Note(*said, between=" ")) for n, said in zip(numbers, arguments, strict=True)]
-    return Note(f"{quoted(column)} left out: {entry!r} may be read in two ways, as ", Note(*either, between=" or as "))
+    why = f": {entry!r} may be read in two ways, as "
+    return Note(quoted(column), " left out", why, Note(*either, between=" or as "))
 
 
 def _of_points(table, missing: Collection[str], units: Mapping[str, str], usual: Numerals) -> dict[str, str]:

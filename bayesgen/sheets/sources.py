@@ -60,7 +60,7 @@ class CsvFiles(Source):
         beside = [f"{column!r}: the unit {unit} dropped" for column, unit in self.reading.units.items()]
         for note in [*told, *doubts.values(), *beside]:
             parts = note.parts if isinstance(note, Note) else (note,)  # a fit in batches has no such arguments
-            words = (f"{p.name} {p.value!r}" if isinstance(p, Argument) else p.replace(" left out", "") for p in parts)
+            words = (f"{p.name} {p.value!r}" if isinstance(p, Argument) else p for p in parts if p != " left out")
             warn(InputWarning(*words))
 
     def declare(self, kinds):

@@ -63,7 +63,7 @@ def of_codes(columns) -> Iterator[str]:
     for name, values in columns:
         for code in gap_codes(values):
             apart = f"{counted(int((values == code).sum()), 'row')} lies apart, as codes for missing answers do: "
-            yield Note(f"{quoted(name)} {code:g} in {apart}", Argument("missing", f"{name}={code:g}"))
+            yield Note(f"{quoted(name)} {code:.15g} in {apart}", Argument("missing", f"{name}={code:.15g}"))
 
 
 def record(suspicions: Collection[str]) -> list[str]:
