@@ -305,7 +305,7 @@ class FittedView(FittedFactors):
             if seen is None:
                 together.add(members, reference, y[predicted], chosen.without, write_now)
             else:
-                reference = reference.take(chosen.without)
+                reference = reference if held.single else reference.take(chosen.without)
                 write_now(students.log_density(members, reference, y[predicted], seen[predicted]), reference.n)
 
     def log_density_later(self, x, c, write, together):

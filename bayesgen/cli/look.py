@@ -34,7 +34,8 @@ def cures(read: files.TableFile, target: str | None) -> Iterator[tuple[str, list
             cure |= {"unit": f"{column}={found.unit}"} if found.unit else {}
             cure |= {"limits": True} if found.how[0].limits else {}
             if not any(re.search("^[^#]*[0-9]|[,=]", word) for word in found.words):
-                yield column, [cure]
+                if cure:
+                    yield column, [cure]
                 signs = ([a for a in way.given(read.reading.numerals()) if a.name != "limits"] for way in found.how)
                 yield column, [cure | {a.name: a.value for a in way} for way in signs]
         for group in alike(distinct):
@@ -83,7 +84,8 @@ class _Look:
         kept = {} if isinstance(known, ValueError) else known.X.drop(columns=column, errors="ignore")
         if isinstance(table, ValueError) or any(not values.equals(table.X.get(name)) for name, values in kept.items()):
             return False
-        lacks = [[cure for cure in cures(one, self.target) if cure[0] == column] for one in (before.prepared[0], read)]
+        both = (replace(one, table=one.table.filter(items=[column])) for one in (before.prepared[0], read))
+        lacks = [list(cures(one, self.target)) for one in both]
         return len(lacks[1]) < len(lacks[0])
 
 

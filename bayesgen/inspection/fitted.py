@@ -1,4 +1,4 @@
-"""What fitting made, as a record of plain values that reads rows and answers questions, and knows no estimator.
+"""A record of what fitting made, of plain values: it reads rows and answers questions, and knows no estimator.
 
 Questions, exports and watches take a record; an estimator holds one, its attribute ``fitted_``, and hands it on. Those
 of generative classifiers are in `bayesgen.inspection.one_model` and `members`.
@@ -29,7 +29,7 @@ from bayesgen.tables.table import Table
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Fitted(abc.ABC):
-    """What fitting made; the names of its fields are those of estimators. A subclass must write `read`."""
+    """A record of what fitting made; its fields have the names of estimators. A subclass must write `read`."""
 
     schema_: Schema  # the columns of the fit, and how they form blocks
     feature_names_in_: np.ndarray | None = None  # names of the columns, where the rows of the fit had some

@@ -26,7 +26,7 @@ from scipy.special import logsumexp
 from bayesgen.core.errors import counted, listed
 from bayesgen.core.registry import fitted_of, saveable
 from bayesgen.files import storage
-from bayesgen.inspection import watch_batches, watch_parts
+from bayesgen.inspection import watch_parts
 from bayesgen.inspection.leave_one_out import leave_one_out
 from bayesgen.inspection.watch_parts import ALONE, ASKED, KINDS, Part
 from bayesgen.numerics.betting import Bets, Ranks, cut
@@ -265,7 +265,7 @@ class Watch:
 
     def _start(self, known) -> None:
         """Begin to bet, with numbers (n, parts) of rows that are known already."""
-        self._batches = watch_batches.begun(known)
+        self._batches = watch_parts.batches_begun(known)
         values = [v[~np.isnan(v)] for v in known.T]
         ranks = [Ranks.of(v, self.distinct, p.kind == "rarity") for v, p in zip(values, self.parts, strict=True)]
         self._ranks, m = ranks, len(self.parts)
@@ -298,7 +298,7 @@ class Watch:
             If the rows came before, or cannot be read; no row is taken then.
         """
         before, values = len(self.alarms), self._numbers(X, y)
-        self._batches = watch_batches.with_another(self._batches, values, again)
+        self._batches = watch_parts.with_batch(self._batches, values, again)
         for start in range(0, len(values), _BLOCK):
             self._take(values[start : start + _BLOCK])
         return self.alarms[before:]

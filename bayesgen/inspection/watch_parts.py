@@ -1,11 +1,13 @@
-"""Parts of a row that a watch looks at, how they are read, and the sentences that tell how one changed."""
+"""Parts of a row that a watch looks at, how they are read and told, and how a batch that came before is known."""
 
+import hashlib
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from scipy.special import gammaln
 
-from bayesgen.core.errors import InputError, InputTypeError, InputWarning, quoted, warn
+from bayesgen.core.errors import Argument, InputError, InputTypeError, InputWarning, counted, quoted, warn
 from bayesgen.core.registry import saveable
 from bayesgen.numerics.betting import hashed
 from bayesgen.tables.columns import FAMILY, code_of
@@ -14,6 +16,8 @@ from bayesgen.tables.table import Table
 
 ALONE, ASKED = ("values", "rarity", "gaps", "labels"), ("score", "shares", "density")
 KINDS = (*ALONE, *ASKED)
+_MOST = 4096  # digests that are kept
+_CHANCE = np.log(1e6)  # log of the number of orders from which a batch that came before is no chance
 
 
 @saveable
@@ -106,3 +110,36 @@ def numbers_of(table: Table, column: str) -> np.ndarray:
         found = error.kind if error.value is None else repr(error.value)
         text = f"column {column!r} held numbers or dates when the watch began, and now holds {found}: convert it"
         raise InputError(text, column=column, value=error.value) from None
+
+
+# -- batches that came before, known by digests ----------------------------------------------------------------------
+
+
+def batches_begun(known: np.ndarray) -> np.ndarray:
+    """Return the digest of known rows as numbers (n, parts), none where there are none."""
+    return np.array([_digest(known)] if len(known) else [], np.uint64)
+
+
+def with_batch(batches: np.ndarray, values: np.ndarray, again: bool | None) -> np.ndarray:
+    """Return the digests with that of another batch (n, parts); raise InputError where it came before.
+
+    ``again`` True takes it all the same; None refuses it only where its order is one of a million.
+    """
+    digest = _digest(values)
+    if again is not True and digest in batches and (again is False or _log_orders(values) >= _CHANCE):
+        raise InputError(
+            f"these rows ({counted(len(values), 'row')}) came before, in this order, and count already; ",
+            Argument("again", True),
+            " takes them once more",
+        )
+    return np.append(batches, digest)[-_MOST:]
+
+
+def _digest(values: np.ndarray) -> np.uint64:
+    return np.uint64(int.from_bytes(hashlib.blake2b(values.tobytes(), digest_size=8).digest(), "big"))
+
+
+def _log_orders(values: np.ndarray) -> float:
+    """Return the log of the number of orders of rows (n, parts): n! over the factorials of how often each came."""
+    equal = pd.Series([row.tobytes() for row in values]).value_counts().to_numpy()
+    return gammaln(len(values) + 1) - gammaln(equal + 1).sum()

@@ -161,6 +161,10 @@ class Leaf(LeafProgram):
             return said.fill(x, group, rng)
         if params is None:
             raise NoClosedForm(f"{type(self).__name__} has no posterior in closed form, from which entries are drawn")
+        return self._fill_apart(x, group, rng, params)
+
+    def _fill_apart(self, x, group, rng, params) -> np.ndarray:
+        """Draw the missing entries of rows under the parameters at their places, whatever else a row holds."""
         return np.where(np.isnan(x), self.draw(self.select_class(params, group), rng), x)
 
     def cardinality(self, feature: int) -> int | None:
@@ -183,7 +187,7 @@ class Leaf(LeafProgram):
             A Student-t for each missing entry, or for the numbers that `back` maps to it; a Gaussian where the degrees
             of freedom are infinite.
         """
-        return self.density(params).student(x)
+        return (self._said(params) or Leaf.density(self)).student(x)
 
     def back(self, z) -> np.ndarray:
         """Map numbers on the scale of `student` to the scale of the feature; by default the two are one."""
@@ -397,9 +401,9 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
 
         That is exact where a missing entry and the observed ones have independent parameters.
         """
-        if params is None and not getattr(self._said(), "joint", False):
-            params, group = self.sample_parameters(rng, (len(x),)), (np.arange(len(x)), group)
-        return super().fill(x, group, rng, params)
+        if params is not None or getattr(self._said(), "joint", False):
+            return super().fill(x, group, rng, params)
+        return self._fill_apart(x, (np.arange(len(x)), group), rng, self.sample_parameters(rng, (len(x),)))
 
     def untied(self) -> Self:
         """Return the posterior with nothing shared between classes, since one row updates one class."""

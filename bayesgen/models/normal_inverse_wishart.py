@@ -230,7 +230,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         else:
             if np.isinf(x).any():
                 self.check(x)  # raises, and names the entry
-            density = log_density_with_gaps(x, *self.density().flat)
+            density = log_density_with_gaps(x, *self._flat)
         return density.T.reshape(len(x), *self.batch_shape)
 
     def _write_log_density(self, result, x):
@@ -247,10 +247,15 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
             return super().density(params)
         return Vector(self.mean, self.predictive_scale, self.dof, self.kappa, tied=self.shared)
 
+    @functools.cached_property
+    def _flat(self):
+        """Location, scale matrix and degrees of freedom of the predictive of all groups, on one axis."""
+        return self.density().flat
+
     def tail_probability(self, x):
         """Return the tail of the Student-t of the observed entries; 1 where there is none."""
         x = self.check(x)
-        return tail_with_gaps(x, *self.density().flat).T.reshape(len(x), *self.batch_shape)
+        return tail_with_gaps(x, *self._flat).T.reshape(len(x), *self.batch_shape)
 
     @functools.cached_property
     def group_means(self):

@@ -216,7 +216,8 @@ class StudentT(RowLeaf):
         return log_density_with_gaps(x, *said.flat).reshape(*said.dof.shape, len(x))
 
     def density(self, params=None):
-        return replace(self.gaussian.density(self.expand(params)), dof=self.expand(params)["dof"])
+        full = self.expand(params)
+        return replace(self.gaussian.density(full), dof=full["dof"])
 
     # -- maximum likelihood and the mode: ECME -----------------------------------------------------------------------
 

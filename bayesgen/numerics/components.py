@@ -70,6 +70,8 @@ def _halved(x, weight, count):
         if not squares > 0:
             break
         near[np.flatnonzero(near == widest)[above]] = k
+        if k + 1 == count:  # no cut follows, which would ask for its halves
+            break
         cut = (near == j for j in (widest, k))
         halves[widest], new = (_halves(x[part], weight[part]) for part in cut)
         halves.append(new)

@@ -252,7 +252,8 @@ def _add_columns(n, mean, scatter, columns, rows: Grouping):
             n[k] += run.stop - start if w is None else w.sum()
             total = z.sum(1) if w is None else z @ w
             if vector:
-                z *= 1.0 if w is None else np.sqrt(w)
+                if w is not None:
+                    z *= np.sqrt(w)
                 scatter[k] += z @ z.T - total[:, None] * (total / n[k])
             else:
                 squares = np.vecdot(z, z) if w is None else np.vecdot(z * w, z)

@@ -70,7 +70,7 @@ WORDS = {kind: f"column {{columns[0]!r}} {words}{{more}}" for kind, words in _DO
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found, in facts."""
+    """A record of facts: what was found, and where."""
 
     kind: str  # key of its words: "wild", "repeats", "copy", ...
     columns: tuple[str, ...] = ()
@@ -185,10 +185,10 @@ def of_wild(found: wild.Wild, x, names, places, dates: Sequence[str] = (), kind=
 
 def _far(text: str, columns, value, dates=(), rows=(), kind="wild", given=()) -> Finding:
     """Return wild entries: the first ``value``, the members that are ``given`` the rows as they are, a cure."""
-    own = f" (members={listed(given)}, classifiers of your own, learn from it as it is)" if given else ""
+    kept = f" (members={listed(given)}, classifiers of your own, learn from it as it is)" if given else ""
     keep = "" if kind == "wild" else "wild='keep', or "
     right = "" if columns[0] in dates else f"; if it is right, give {keep}the logarithm or the ranks of the column"
-    return Finding(kind, columns, rows, float(value), facts={"text": text, "given": own, "right": right})
+    return Finding(kind, columns, rows, float(value), facts={"text": text, "given": kept, "right": right})
 
 
 def _within(schema, leaves, rows, first: int, last: int) -> Iterator[str]:
@@ -197,8 +197,7 @@ def _within(schema, leaves, rows, first: int, last: int) -> Iterator[str]:
     Of two numbers a, b the sum of (x - a)(x - b) is 0. Of other whole numbers it is larger, of others 0 by chance.
     """
     edges: Any = {} if rows is None else rows.table.edges
-    known = [(c, low, high) for names, found in edges.items() for c, low, high in zip(names, *found, strict=True)]
-    held = {c for c, low, high in known if first <= low < high <= last}.intersection(schema.whole)
+    held = {c for c, (low, high) in edges.items() if first <= low < high <= last}.intersection(schema.whole)
     for block in schema.blocks:
         if block.leaf != "gaussian":
             continue
@@ -261,7 +260,8 @@ def _wild(schema, leaves, statistics, rows, classes) -> Iterator[Finding]:
             continue
         sums: Any = m if isinstance(m := leaves.get(block.name), Moments) else None
         if rows is not None and not sparse.issparse(x := rows.blocks[block.name]):
-            x, edges = x.reshape(len(x), -1), rows.table.edges.get(block.columns)
+            x, known, names = x.reshape(len(x), -1), rows.table.edges, block.columns
+            edges = np.stack([known[c] for c in names], 1) if known.keys() >= {*names} else None
             if len((found := wild.find(x, rows.likely, sums if these else None, edges)).row):
                 yield from of_wild(found, x, block.columns, rows.places, schema.dates)
         elif rows is None and sums is not None and once and len(classes) > 1:

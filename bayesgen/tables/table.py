@@ -39,7 +39,7 @@ class Table(Columns):
 
     def __init__(self, X):
         self._mixed = False  # whether columns may differ in type
-        self.edges: dict[tuple[str, ...], Any] = {}  # least and greatest numbers (2, D) of columns: values of people
+        self.edges: dict[str, Any] = {}  # least and greatest number (2,) of each column: values of people
         self._array: Any = None  # the rows where they do not: mostly a view, which nobody writes to
         self._known: dict[Any, Any] = {}  # by column: the series, kind of values, codes and distinct values
         self._dates: Reading | None = None  # the account of a fit that had dates
@@ -235,7 +235,7 @@ class Table(Columns):
         for names in [columns] if together and columns else [(column,) for column in columns]:
             x: Any = self.numbers(names) if together else self._number(names[0])[:, None]
             edges = cols.edges_of(x)
-            self.edges[names] = edges
+            self.edges |= dict(zip(names, edges.T, strict=True))
             unsigned += [names[j] for j in np.flatnonzero(edges[0] >= 0)]
             may = np.flatnonzero(_are_whole(x[:_FIRST]).all(0))
             whole += [names[j] for j in may if _are_whole(x[:, j]).all()]
