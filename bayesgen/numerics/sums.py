@@ -13,11 +13,9 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 
 from bayesgen.numerics.checks import check_weight
-from bayesgen.numerics.pieces import ROWS, pieces, product_rows, scratch
+from bayesgen.numerics.pieces import ROWS, pieces, product_rows, scratch, taken
 
 _FEW = 4  # groups up to which a dense product is faster
-_SEGMENTS = 32  # groups up to which rows are worth bringing side by side
-_RUN = 4096  # rows of a group centred at a time: ten columns are a third of a megabyte
 _AT_ONCE = 1 << 15  # rows times groups times columns up to which there is one product
 _SPARSE = 1 << 21  # entries of sparse rows, or of their membership, worked on at a time
 
@@ -30,8 +28,6 @@ class Grouping:
     count: int  # number of groups
     weight: np.ndarray | None  # (n,), or None: weights >= 0; None where every row counts once
     lead: tuple[int, ...]  # leading shape of the sums: (count,), or () where rows have no groups
-    # (count + 1,), or None: starts of the groups, if the rows of each stand side by side
-    bounds: np.ndarray | None = None
 
     @classmethod
     def of(cls, length: int, group=None, groups: int | None = None, weight=None) -> "Grouping":
@@ -53,39 +49,19 @@ class Grouping:
 
     def __getitem__(self, rows) -> "Grouping":
         """Return the grouping of some rows."""
-        weight, bounds = None if self.weight is None else self.weight[rows], None
-        if self.bounds is not None and isinstance(rows, slice):
-            start, stop, _ = rows.indices(len(self))
-            bounds = np.minimum(np.maximum(self.bounds - start, 0), stop - start)
-        return Grouping(self.codes[rows], self.count, weight, self.lead, bounds)
-
-    def side_by_side(self) -> "tuple[np.ndarray, Grouping]":
-        """Return the order (n,) that brings rows of a group side by side, and the grouping of rows in that order."""
-        order = np.argsort(self.codes.astype(np.min_scalar_type(self.count)), kind="stable")
-        bounds = np.searchsorted(self.codes, np.arange(self.count + 1), sorter=order)
-        codes = np.repeat(np.arange(self.count), np.diff(bounds))
-        weight = None if self.weight is None else self.weight[order]
-        return order, Grouping(codes, self.count, weight, self.lead, bounds)
+        return Grouping(self.codes[rows], self.count, taken(self.weight, rows), self.lead)
 
     def sizes(self) -> np.ndarray:
         """Return the sum of weights (without weights the number of rows) of each group, (count,)."""
-        if self.bounds is not None and self.weight is None:
-            return np.diff(self.bounds).astype(float)
         return np.bincount(self.codes, self.weight, self.count).astype(float)
 
     def sum(self, values) -> np.ndarray:
         """Return the weighted sum of rows (n, D) by group, (count, D); for bools the number that are true."""
-        bits, total = values.dtype == bool and self.weight is None, np.zeros((self.count, values.shape[1]))
-        if self.bounds is None and bits and self.count <= 8:
+        bits = values.dtype == bool and self.weight is None
+        if bits and self.count <= 8 and not values.flags.c_contiguous:  # else it is faster to add whole rows
             return _count_bits(values, self)
-        if self.bounds is None:
-            kind = np.uint16 if bits and len(values) < 1 << 16 else float  # too few to overflow
-            return self.membership(kind) @ values.astype(kind, copy=False)
-        for k in np.flatnonzero(np.diff(self.bounds)):
-            run = slice(self.bounds[k], self.bounds[k + 1])
-            members, w = values[run], None if self.weight is None else self.weight[run]
-            total[k] = members.sum(0, np.intp if bits else float) if w is None else w @ members
-        return total
+        kind = np.uint16 if bits and len(values) < 1 << 16 else float  # too few to overflow
+        return self.membership(kind) @ values.astype(kind, copy=False)
 
     def membership(self, dtype: DTypeLike = float) -> sparse.csc_array | np.ndarray:
         """Return the matrix (count, n) of weights at each row's group, whose product with rows is their sum by group.
@@ -181,17 +157,12 @@ def _by_pieces(x, rows: Grouping, vector: bool):
     mean = np.zeros((count, dim))
     scatter = np.zeros((count, dim, dim) if vector else (count, dim))
     add = _add_vectors if vector else _add_scalars
-    columns = rows.bounds is not None and count <= _SEGMENTS and dim > 1 and x.strides[0] == x.itemsize
-    whole = columns and finite(x)
-    size = len(x) if whole else min(ROWS, count * product_rows(dim * dim)) if vector else ROWS
-    for piece in pieces(len(x), 1 if whole else dim, rows=size):
+    size = min(ROWS, count * product_rows(dim * dim)) if vector else ROWS
+    for piece in pieces(len(x), dim, rows=size):
         entries, grouping = x[piece], rows[piece]
         if grouping.weight is not None and not grouping.weight.all():  # rows of weight 0 are not read
             entries, grouping = entries[grouping.weight > 0], grouping[grouping.weight > 0]
-        if columns and grouping.bounds is not None and (whole or finite(entries)):
-            _add_columns(n, mean, scatter, entries.T, grouping)
-        else:
-            add(n, mean, scatter, entries, grouping)
+        add(n, mean, scatter, entries, grouping)
     return n, mean, scatter
 
 
@@ -233,45 +204,17 @@ def _start(n, mean, x, codes, groups):
         np.copyto(mean[k], entry, where=(n[k] == 0) & ~np.isnan(entry))
 
 
-def _add_columns(n, mean, scatter, columns, rows: Grouping):
-    """Add finite rows, stored column by column (D, n), to moments of scalars or vectors, in place.
-
-    Rows of a group stand side by side: each column of a group is contiguous, and its sums are products.
-    """
-    dim, vector, bounds = len(columns), scatter.ndim > mean.ndim, rows.bounds
-    assert bounds is not None
-    step = product_rows(dim * dim) if vector else _RUN
-    for k in np.flatnonzero(np.diff(bounds)):
-        for start in range(bounds[k], bounds[k + 1], step):
-            run = slice(start, min(start + step, bounds[k + 1]))
-            w = None if rows.weight is None else rows.weight[run]
-            np.copyto(mean[k], columns[:, start], where=n[k] == 0)  # the first entry is the first mean
-            z = scratch("centred", (dim, run.stop - start))
-            z[:] = columns[:, run]  # as floats; to convert while subtracting takes twice as long
-            z -= mean[k][:, None]
-            n[k] += run.stop - start if w is None else w.sum()
-            total = z.sum(1) if w is None else z @ w
-            if vector:
-                if w is not None:
-                    z *= np.sqrt(w)
-                scatter[k] += z @ z.T - total[:, None] * (total / n[k])
-            else:
-                squares = np.vecdot(z, z) if w is None else np.vecdot(z * w, z)
-                scatter[k] += np.maximum(squares - total * (total / n[k]), 0.0)
-            mean[k] += total / n[k]
-
-
 def _add_vectors(n, mean, scatter, x, rows: Grouping):
     """Add rows to the moments (groups, D, D), in place; a row with a missing entry adds nothing."""
     if not finite(x):
         seen = ~np.isnan(x).any(1)
         x, rows = x[seen], rows[seen]
-    order, rows = rows.side_by_side()
-    sorted_rows, bounds = x.take(order, 0).astype(float, copy=False), rows.bounds
-    assert bounds is not None
+    order = np.argsort(rows.codes.astype(np.min_scalar_type(rows.count)), kind="stable")
+    bounds = np.searchsorted(rows.codes, np.arange(rows.count + 1), sorter=order)
+    sorted_rows, weight = x.take(order, 0).astype(float, copy=False), taken(rows.weight, order)
     for k in np.flatnonzero(np.diff(bounds)):
         segment = slice(bounds[k], bounds[k + 1])
-        z, w = sorted_rows[segment], None if rows.weight is None else rows.weight[segment]
+        z, w = sorted_rows[segment], taken(weight, segment)
         if n[k] == 0:
             mean[k] = z[0]
         z -= mean[k]
