@@ -37,11 +37,11 @@ from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, count_and_m
 from bayesgen.models.model import Hyperparameter, check_total, hyperparameter
 from bayesgen.numerics.beta import log_beta_binomial, log_beta_ratio
 from bayesgen.numerics.checks import refuse_first, require
-from bayesgen.numerics.counts import distinct
+from bayesgen.numerics.counts import distinct, filled, gaps
 from bayesgen.numerics.newton import beta_of_interval
 from bayesgen.numerics.pieces import pieces, product_rows
 from bayesgen.numerics.special import log_multichoose, namespace
-from bayesgen.numerics.sums import finite, sparse_sum, with_data
+from bayesgen.numerics.sums import finite
 
 _NO_COUNTS = "is not a count: heads and tosses are whole numbers >= 0"
 BINARY = "is not 0 or 1; a Bernoulli feature is binary"
@@ -167,13 +167,10 @@ class Bernoulli(Successes):
     def sum_rows(self, x, rows):
         """Count zeros and ones by group; sum bits as 16-bit integers."""
         if sparse.issparse(x):
-            seen, stored = rows.sizes()[:, None], None
-            if not _ones(x):
-                self.check(x)
-                stored = (x.data == 1).astype(float)
-            ones = sparse_sum(x, rows, stored)
-            if not finite(x.data):
-                seen = seen - sparse_sum(x, rows, np.isnan(x.data).astype(float))
+            x, seen = self.check(x), rows.sizes()[:, None]
+            ones = rows.sum(filled(x))
+            if not finite(x):
+                seen = seen - rows.sum(gaps(x))
             sums = np.stack([np.maximum(seen - ones, 0.0), ones], axis=-1)
             return SumStatistics(sums.reshape(*rows.lead, -1, 2), np.float64(0))
         flat = x.reshape(len(x), math.prod(x.shape[1:]))
@@ -204,11 +201,8 @@ class Bernoulli(Successes):
         log_zero, log_one = (over_rows(a, groups, x) for a in (log_zero, log_one))
         slope, constant = log_one - log_zero, log_zero.sum(1)[:, None]
         if sparse.issparse(x):
-            if finite(x.data):
-                return (x @ np.ascontiguousarray(slope.T) + constant.T).T, groups
-            missing = np.isnan(x.data)
-            filled, gaps = with_data(x, np.where(missing, 0.0, x.data)), with_data(x, missing.astype(float))
-            return (filled @ slope.T - gaps @ log_zero.T).T + constant, groups
+            result = (filled(x) @ np.ascontiguousarray(slope.T) + constant.T).T
+            return result if finite(x) else result - (gaps(x) @ log_zero.T).T, groups
         flat, result = x.reshape(len(x), slope.shape[1]), np.empty((len(slope), len(x)))
         for piece in pieces(len(flat), flat.shape[1], rows=product_rows(slope.size)):
             bits = flat[piece].astype(float, copy=False)

@@ -79,7 +79,7 @@ class Leaf(LeafProgram):
         Sparse rows stay sparse, in CSR, where the leaf takes them.
         """
         x = self.shaped(x)
-        if not finite(x.data if sparse.issparse(x) else x):
+        if not finite(x):
             require(x, lambda entries: ~np.isinf(entries), INFINITE)
         return x
 

@@ -11,12 +11,12 @@ It keeps the multinomial coefficients (log h), though they cancel between classe
 """
 
 import functools
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.special import gammaln
 
 from bayesgen.core import program
 from bayesgen.core.errors import DataError
@@ -26,10 +26,10 @@ from bayesgen.models.categorical import DirichletPrior
 from bayesgen.models.kinds import Bag
 from bayesgen.models.leaf import LOG_ZERO, Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import check_count, require
-from bayesgen.numerics.counts import LogWays, filled, lengths, log_factorial, small, spectrum, stored_gaps, whole
-from bayesgen.numerics.pieces import pieces, row_pieces
+from bayesgen.numerics.counts import LogWays, filled, gaps, lengths, log_factorial, log_factorials, small, whole
+from bayesgen.numerics.pieces import row_pieces
 from bayesgen.numerics.special import log_multichoose
-from bayesgen.numerics.sums import finite, sparse_sum, with_data
+from bayesgen.numerics.sums import finite
 
 _NO_COUNT = "is not a count: a bag of words holds whole numbers >= 0"
 
@@ -106,7 +106,7 @@ class DirichletMultinomial(DirichletPrior):
 
     def log_base_measure(self, x):
         """Return the log of the multinomial coefficient N! / ∏ x_v!."""
-        return gammaln(x.sum(-1) + 1.0) - gammaln(x + 1.0).sum(-1)
+        return log_factorial(lengths(x)) - log_factorials(x)
 
     def check(self, x):
         x = self.shaped(x)
@@ -115,7 +115,7 @@ class DirichletMultinomial(DirichletPrior):
         x, count = super().check(x), len(self.categories)
         require(x, whole, _NO_COUNT)
         if sparse.issparse(x):
-            gone = stored_gaps(x)
+            gone = gaps(x)
             times = np.diff(gone.indptr)
             partly = np.flatnonzero((times > 0) & (times < count))
             if len(partly):
@@ -140,32 +140,19 @@ class DirichletMultinomial(DirichletPrior):
         return DataError(problem, feature=int(word))
 
     def sum_rows(self, x, rows):
-        known = spectrum(x.data) if sparse.issparse(x) else None
-        x = self.check(x) if known is None else x
-        if x.ndim > 2:
-            return super().sum_rows(x, rows)
-        sums, base = np.zeros((rows.count, x.shape[1])), 0.0
-        if sparse.issparse(x):
-            counts = filled(x) if known is None else x
-            sums += sparse_sum(counts, rows)
-            if rows.weight is None and known is not None:
-                base = log_factorial(lengths(counts)).sum() - known @ log_factorial(np.arange(len(known)))
-            else:
-                base = _log_coefficient(counts, rows.weight)
-        else:
-            for piece in pieces(len(x), x.shape[1]):
-                words, grouping = x[piece], rows[piece]
-                words = (words if finite(words) else np.nan_to_num(words)).astype(float, copy=False)
-                sums += grouping.membership() @ words
-                base += _log_coefficient(words, grouping.weight)
-        return SumStatistics(sums.reshape(*rows.lead, -1), np.float64(base))
+        x = self.check(x)
+        sums, base = np.zeros((rows.count, math.prod(x.shape[1:]))), 0.0
+        for piece, words in row_pieces(x):
+            words, grouping = filled(words), rows[piece]
+            sums += grouping.sum(words if words.ndim == 2 else words.reshape(len(words), -1))
+            base += grouping.total(self.log_base_measure(words))
+        return SumStatistics(sums.reshape(*rows.lead, *x.shape[1:]), np.float64(base))
 
     def log_likelihood_rows(self, params, x):
         if not sparse.issparse(x):
             return super().log_likelihood_rows(params, x)
         eta, counts = self.natural_parameters(params), filled(x)
-        result = (counts @ eta.reshape(-1, x.shape[1]).T).T
-        result = result + log_factorial(lengths(counts)) - with_data(counts, log_factorial(counts.data)).sum(1)
+        result = (counts @ eta.reshape(-1, x.shape[1]).T).T + self.log_base_measure(counts)
         result[result < LOG_ZERO / 2] = -np.inf
         return result.reshape(*eta.shape[:-1], x.shape[0])
 
@@ -189,7 +176,7 @@ class DirichletMultinomial(DirichletPrior):
                 self._ways[key] = LogWays(prior)
             ways = self._ways[key]
             for piece, words in row_pieces(x):
-                rows = words if counts is not None else filled(words[:, *bag] if bag else words)
+                rows = words if counts is not None else sparse.csr_array(filled(words[:, *bag] if bag else words))
                 result[piece] += ways(rows, counts) - _of_lengths(prior.sum(1), lengths(rows))
         return result.reshape(x.shape[0], *groups)
 
@@ -199,10 +186,3 @@ def _of_lengths(total, length):
     if not length.max(initial=0) < len(length):
         return log_multichoose(total, length[:, None])
     return log_multichoose(total, np.arange(length.max(initial=0) + 1)[:, None])[length.astype(np.intp)]
-
-
-def _log_coefficient(x, weight):
-    """Return the weighted sum of log N!/∏ x_v! over rows of counts, dense or CSR."""
-    words = with_data(x, log_factorial(x.data)) if sparse.issparse(x) else log_factorial(x)
-    rows = log_factorial(lengths(x)) - words.sum(1)
-    return rows.sum() if weight is None else weight @ rows

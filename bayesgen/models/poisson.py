@@ -25,11 +25,11 @@ from bayesgen.models.kinds import Counts
 from bayesgen.models.leaf import LOG_ZERO, ConjugateFamily, ExponentialFamily, count_and_mean, log_or_floor, over_rows
 from bayesgen.models.model import Hyperparameter, hyperparameter
 from bayesgen.numerics.checks import require
-from bayesgen.numerics.counts import LogWays, filled, log_factorial, log_factorials, small, spectrum, stored_gaps, whole
+from bayesgen.numerics.counts import LogWays, filled, gaps, log_factorials, small, whole
 from bayesgen.numerics.newton import gamma_of_interval
-from bayesgen.numerics.pieces import pieces, row_pieces, sparse_pieces
+from bayesgen.numerics.pieces import row_pieces
 from bayesgen.numerics.special import log_gamma_ratio, namespace
-from bayesgen.numerics.sums import finite, sparse_sum, with_data
+from bayesgen.numerics.sums import finite
 
 _NO_COUNT = "is not a count: a Poisson feature is a whole number >= 0"
 
@@ -71,35 +71,27 @@ class Poisson(ExponentialFamily):
         return x
 
     def sum_rows(self, x, rows):
-        known = spectrum(x.data) if sparse.issparse(x) else None
-        x = self.check(x) if known is None else x
-        features = x.shape[1:]
+        x = self.check(x)
+        features, base = x.shape[1:], 0.0
         seen = np.broadcast_to(rows.sizes()[:, None], (rows.count, math.prod(features)))
-        if sparse.issparse(x):
-            if not finite(x.data):
-                seen = seen - sparse_sum(stored_gaps(x), rows)
-            events = sparse_sum(filled(x), rows)
-            base = sum(log_factorials(x[piece], rows[piece].weight) for piece in sparse_pieces(x))
-        else:
-            base, events = 0.0, np.zeros(seen.shape)
-            for piece in pieces(len(x), len(events[0])):
-                entries, grouping = x[piece].reshape(-1, len(events[0])), rows[piece]
-                if not finite(entries):
-                    seen = seen - grouping.sum(np.isnan(entries))
-                    entries = np.nan_to_num(entries)
-                events += grouping.sum(entries)
-                base += log_factorials(entries, grouping.weight)
+        events = np.zeros(seen.shape)
+        for piece, entries in row_pieces(x):
+            entries, grouping = _flat(entries), rows[piece]
+            if not finite(entries):
+                seen = seen - grouping.sum(gaps(entries))
+                entries = filled(entries)
+            events += grouping.sum(entries)
+            base += grouping.total(log_factorials(entries))
         sums = np.stack([np.maximum(seen, 0.0), events], axis=-1)
         return SumStatistics(sums.reshape(*rows.lead, *features, 2), np.float64(-base))
 
     def log_likelihood_rows(self, params, x):
         if not sparse.issparse(x):
             return super().log_likelihood_rows(params, x)
-        eta, counts, gaps = self.natural_parameters(params), filled(x), stored_gaps(x)
+        eta, counts = self.natural_parameters(params), filled(x)
         lead = eta.shape[: max(eta.ndim - 2, 0)]
         none, slope = np.moveaxis(np.broadcast_to(eta, (*lead, x.shape[1], 2)).reshape(-1, x.shape[1], 2), -1, 0)
-        result = (counts @ slope.T - gaps @ none.T).T + none.sum(1)[:, None]
-        result -= with_data(counts, log_factorial(counts.data)).sum(1)
+        result = (counts @ slope.T - gaps(x) @ none.T).T + none.sum(1)[:, None] - log_factorials(counts)
         result[result < LOG_ZERO / 2] = -np.inf
         return result.reshape(*lead, x.shape[0])
 
@@ -108,6 +100,11 @@ class Poisson(ExponentialFamily):
         rows, events = np.moveaxis(statistics.total(), -1, 0)
         refuse_where(rows == 0, "maximum likelihood does not exist: no observed value")
         return {"mean": events / rows}
+
+
+def _flat(x):
+    """Return rows (n, features...) as (n, columns); CSR is so."""
+    return x if x.ndim == 2 else x.reshape(len(x), math.prod(x.shape[1:]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,10 +204,10 @@ class GammaPoisson(Poisson, ConjugateFamily):
             self._ways[x.shape[1:]] = LogWays(a, -np.log1p(b))
         ways = self._ways[x.shape[1:]]
         for piece, entries in row_pieces(x):
-            entries = entries if entries.ndim == 2 else entries.reshape(-1, a.shape[1])
-            result[piece] = ways(filled(entries)) - none.sum(0)
-            if not finite(entries.data if sparse.issparse(entries) else entries):
-                result[piece] += (stored_gaps(entries) if sparse.issparse(entries) else np.isnan(entries)) @ none
+            entries = _flat(entries)
+            result[piece] = ways(sparse.csr_array(filled(entries))) - none.sum(0)
+            if not finite(entries):
+                result[piece] += gaps(entries) @ none
         return result.reshape(x.shape[0], *groups)
 
     def mode(self):

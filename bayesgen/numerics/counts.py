@@ -35,12 +35,6 @@ def small(counts) -> np.ndarray | None:
     return result
 
 
-def spectrum(counts) -> np.ndarray | None:
-    """Return how often each count below 4096 occurs in a vector, or None if an entry is not such a count."""
-    known = small(counts)
-    return None if known is None or known.max(initial=0) >= 1 << 12 else np.bincount(known, minlength=1 << 12)
-
-
 def distinct(*counts):
     """Return the distinct tuples of counts, an array for each member, and the index of each entry among them.
 
@@ -60,18 +54,17 @@ def distinct(*counts):
     return parts, place.reshape(np.shape(key))
 
 
-def log_factorials(x, weight=None):
-    """Return the weighted sum of log x! over rows of counts, dense or CSR; NaN adds nothing."""
-    counts = x.data if sparse.issparse(x) else x
-    values = log_factorial(counts if finite(counts) else np.nan_to_num(counts))
-    if weight is None:
-        return values.sum()
-    return weight @ (with_data(x, values) if sparse.issparse(x) else values).sum(1)
+def log_factorials(x):
+    """Return the sum of log x! over the last axis of counts, dense or CSR; NaN adds nothing."""
+    counts = filled(x)
+    return (with_data(x, log_factorial(counts.data)) if sparse.issparse(x) else log_factorial(counts)).sum(-1)
 
 
-def stored_gaps(x):
-    """Return a CSR array of ones where the CSR rows ``x`` hold a NaN."""
-    if finite(x.data):
+def gaps(x):
+    """Return a mask of NaN in dense rows, or a CSR array of ones where CSR rows hold one."""
+    if not sparse.issparse(x):
+        return np.isnan(x)
+    if finite(x):
         return sparse.csr_array(x.shape)
     place = np.isnan(x.data)
     indptr = np.concatenate([[0], np.cumsum(place)])[x.indptr]
@@ -150,15 +143,16 @@ def log_factorial(x):
 
 
 def lengths(x):
-    """Return the sums of rows of counts, dense or CSR, exact up to 2**53 also where the counts are float32.
+    """Return the sums of counts over the last axis, dense or CSR, exact up to 2**53 also where they are float32.
 
     >>> lengths(np.array([[1 << 24, 1]], np.float32))
     array([16777217.])
     """
-    return (x.astype(float) if x.dtype == np.float32 else x).sum(1)  # SciPy sums in the type of the entries
+    return (x.astype(float) if x.dtype == np.float32 else x).sum(-1)  # SciPy sums in the type of the entries
 
 
 def filled(x):
-    """Return counts, dense or CSR, as CSR with 0 for a missing one, which then adds nothing to a sum of gammas."""
-    rows = x if sparse.issparse(x) else sparse.csr_array(x)
-    return rows if finite(rows.data) else with_data(rows, np.nan_to_num(rows.data))
+    """Return rows, dense or CSR, with 0 for a missing entry, which then adds nothing to a sum."""
+    if finite(x):
+        return x
+    return with_data(x, np.nan_to_num(x.data)) if sparse.issparse(x) else np.nan_to_num(x)

@@ -72,11 +72,6 @@ def product_rows(width: int) -> int:
     return rows if rows >= 1024 else ROWS
 
 
-def sparse_pieces(x):
-    """Yield slices of CSR rows with some 2^16 entries each."""
-    return pieces(x.shape[0], max(1, x.nnz // max(x.shape[0], 1)), 1 << 16, x.shape[0])
-
-
 def row_pieces(x):
     """Yield a slice of rows and the rows themselves; CSR, which is small, in one piece."""
     if sparse.issparse(x):

@@ -56,12 +56,18 @@ class Grouping:
         return np.bincount(self.codes, self.weight, self.count).astype(float)
 
     def sum(self, values) -> np.ndarray:
-        """Return the weighted sum of rows (n, D) by group, (count, D); for bools the number that are true."""
+        """Return the weighted sum of rows (n, D), dense or CSR, by group, (count, D); for bools the number of True."""
+        if sparse.issparse(values):
+            return _sum_stored(values, self)
         bits = values.dtype == bool and self.weight is None
         if bits and self.count <= 8 and not values.flags.c_contiguous:  # else it is faster to add whole rows
             return _count_bits(values, self)
         kind = np.uint16 if bits and len(values) < 1 << 16 else float  # too few to overflow
         return self.membership(kind) @ values.astype(kind, copy=False)
+
+    def total(self, values) -> float:
+        """Return the weighted sum of values (n, ...) over all rows."""
+        return float((values if self.weight is None else values.T @ self.weight).sum())
 
     def membership(self, dtype: DTypeLike = float) -> sparse.csc_array | np.ndarray:
         """Return the matrix (count, n) of weights at each row's group, whose product with rows is their sum by group.
@@ -85,8 +91,9 @@ def by_label(labels, values) -> np.ndarray:
 
 def finite(x) -> bool:
     """Return True only if all is finite, in one read without a copy: a sum keeps NaN and infinity, or overflows."""
+    values = x.data if sparse.issparse(x) else x
     with np.errstate(over="ignore", invalid="ignore"):
-        return x.dtype.kind != "f" or bool(np.isfinite(x.sum()))
+        return values.dtype.kind != "f" or bool(np.isfinite(values.sum()))
 
 
 def _count_bits(flags: np.ndarray, rows: Grouping) -> np.ndarray:
@@ -101,13 +108,12 @@ def with_data(x, data) -> Any:
     return sparse.csr_array((data, x.indices, x.indptr), shape=x.shape)
 
 
-def sparse_sum(x: Any, rows: Grouping, values=None) -> np.ndarray:
+def _sum_stored(x: Any, rows: Grouping) -> np.ndarray:
     """Return the sum of CSR rows (n, columns) by group, dense (groups, columns), in one pass over the stored entries.
 
-    ``values`` replace the stored ones. Each entry adds to its own cell: a product with the members of many groups would
-    touch much memory at every entry. With one group it takes twice the time of a product, 3 of the 27 ms of a fit.
+    Each entry adds to its own cell: a product with the members of many groups would touch much memory at every entry.
+    With one group it takes twice the time of a product, 3 of the 27 ms of a fit.
     """
-    x = x if values is None else with_data(x, values)
     total, step = np.zeros((rows.count, x.shape[1])), max(1, int(_SPARSE * x.shape[0] / max(x.nnz, 1)))
     for start in range(0, x.shape[0], step):
         stop = min(start + step, x.shape[0])
