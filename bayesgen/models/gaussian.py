@@ -34,7 +34,6 @@ from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, Hyperparame
 from bayesgen.models.moments import grouped_moments
 from bayesgen.numerics.pieces import as_columns, pieces, scratch
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
-from bayesgen.numerics.student import ColumnProducts
 from bayesgen.numerics.student_gaps import tail_with_gaps
 from bayesgen.numerics.sums import finite
 
@@ -212,13 +211,6 @@ class UnknownVariance(NormalInverseGammaPrior):
     """Features that are Gaussian themselves, whose mean is unknown or known: ``kappa`` is then infinite."""
 
     @functools.cached_property
-    def _normaliser(self):
-        """Log constant of the density, without the gammas that features share, and 1/sqrt(dof squared_scale)."""
-        square = 2 * self.beta * (1 + 1 / self.kappa)
-        gammas = 0.0 if "feature" in self.tied else log_gamma_ratio(self.alpha, 0.5)
-        return gammas - 0.5 * np.log(np.pi * square), square**-0.5
-
-    @functools.cached_property
     def _prepared(self) -> dict:
         """Constants of `log_predictive` for each entry of a row, by the shape of rows."""
         return {}
@@ -227,56 +219,45 @@ class UnknownVariance(NormalInverseGammaPrior):
         """Return the log density of the Student-t, joint over the observed features where they share a variance."""
         x, joint = self.shaped(x), "feature" in self.tied
         if x.shape[1:] not in self._prepared:
-            groups = self._groups(x)
-            normaliser, width = self._normaliser
-            parts = [over_rows(a, groups, x) for a in (self.mean, self.alpha, width, normaliser)]
-            power = parts[1] + 0.5
-            alike = bool((power == power[:, :1]).all())
-            products = ColumnProducts.of(parts[2]) if alike and not joint and (power <= _LARGE).all() else None
-            self._prepared[x.shape[1:]] = (groups, *parts, parts[3].sum(1), power, products)
-        groups, mean, alpha, width, constant, whole, power, products = self._prepared[x.shape[1:]]
-        rows, result = x.reshape(len(x), mean.shape[1]), np.empty((len(mean), len(x)))
+            groups, square = self._groups(x), 2 * self.beta * (1 + 1 / self.kappa)
+            level = (0.0 if joint else log_gamma_ratio(self.alpha, 0.5)) - 0.5 * np.log(np.pi * square)
+            parts = [over_rows(a, groups, x).T for a in (self.mean, square**-0.5, self.alpha, level)]
+            alike = bool((parts[2] == parts[2][0]).all() and (parts[2] < _LARGE).all())
+            power = ((parts[2] + 0.5) / (parts[2][0] + 0.5)).T[:, None]  # over that of the first column
+            self._prepared[x.shape[1:]] = groups, *parts, alike, power
+        groups, mean, width, alpha, level, alike, power = self._prepared[x.shape[1:]]
+        rows, result = x.reshape(len(x), len(mean)), np.empty((mean.shape[1], len(x)))
 
-        def density(columns, room, k, seen):
-            """Return log densities of columns (D, n) in one group; with a mask ``seen``, squares may overflow."""
-            z = np.subtract(columns, mean[k][:, None], out=room)
-            z *= width[k][:, None]
+        def away(columns, seen):
+            """Return distances of columns (D, m) from the means in units of the scale, (D, groups, m), 0 for gaps."""
+            room = scratch("away", (*mean.shape, columns.shape[1]))
+            z = np.subtract(columns[:, None], mean[:, :, None], out=room)
+            z *= width[:, :, None]
             if seen is not None:
-                z[~seen] = 0.0
-            level = whole[k] if seen is None else constant[k] @ seen
-            if joint:
-                half, step = alpha[k, 0], (len(z) if seen is None else seen.sum(0)) / 2
-                far = np.log1p((z * z).sum(0)) if seen is None else log1p_sum_squares(z, 0)
-                return level + log_gamma_ratio(half, step) - (half + step) * far
-            if seen is not None:
-                return level - power[k] @ log1p_sum_squares(z, ())
-            z *= z
-            far = power[k] @ np.log1p(z)
-            return np.subtract(level, far, out=far)
+                np.copyto(z, 0.0, where=~seen[:, None])
+            return z
 
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            for piece in pieces(len(rows), mean.size if products is not None else mean.shape[1], _CELLS):
+            for piece in pieces(len(rows), mean.size, _CELLS):
                 columns, seen = as_columns(rows[piece]), None
-                if not finite(rows[piece]):  # some entry is missing or infinite
+                if not finite(columns):  # some entry is missing or infinite
                     self.check(rows[piece].reshape(-1, *x.shape[1:]))
                     seen = ~np.isnan(columns)
-                if products is not None:
-                    room = scratch("away", (len(columns), len(mean), columns.shape[1]))
-                    away = np.subtract(columns[:, None], mean.T[:, :, None], out=room)
-                    if seen is not None:
-                        np.copyto(away, 0.0, where=~seen[:, None])
-                    far = products.log(away)
-                    far *= power[:, :1]
-                    np.subtract(whole[:, None] if seen is None else constant @ seen, far, out=result[:, piece])
-                    if finite(far):
-                        continue
-                    seen = ~np.isnan(columns)  # some entry is very far away
-                room = scratch("centred", columns.shape)
-                for k in range(len(mean)):
-                    result[k, piece] = density(columns, room, k, seen)
-                if seen is None and not finite(result[:, piece]):
-                    for k in range(len(mean)):
-                        result[k, piece] = density(columns, room, k, ~np.isnan(columns))
+                top = level.sum(0)[:, None] if seen is None else level.T @ seen
+                z, half, step = away(columns, seen), alpha[0, :, None], 0.5
+                z *= z
+                if joint:
+                    step = (len(z) if seen is None else seen.sum(0)) / 2
+                    top, far = top + log_gamma_ratio(half, step), np.log1p(z.sum(0))
+                elif alike:  # one logarithm for all columns
+                    z += 1.0
+                    far = np.log(np.multiply.reduce(z))
+                else:
+                    far = (power @ np.log1p(z, out=z).swapaxes(0, 1))[:, 0]
+                if not finite(far):  # some entry is very far away
+                    far = log1p_sum_squares(away(columns, seen), 0 if joint else ())
+                    far = far if joint else (power @ far.swapaxes(0, 1))[:, 0]
+                np.subtract(top, (half + step) * far, out=result[:, piece])
         return result.T.reshape(len(x), *groups)
 
     def tail_probability(self, x):

@@ -6,7 +6,7 @@ For ν degrees of freedom, centre m and scale matrix S, with ν S = c L L' and W
    - \frac{\nu + D}{2} \log(1 + |W (x - m)|^2)
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namesp
 from bayesgen.numerics.sums import finite
 
 _MANY = 10_000  # entries of matrices that are inverted by blocks
-_RUN, _RANGE = 32, 370.0  # columns that share a logarithm, and the largest |log| of the product of their c_j: 1e160
 _APART = 1e5  # half a squared distance of centres in standard deviations: at most 1e-10 of a log density then cancels
 
 
@@ -87,43 +86,6 @@ class Whitener(NamedTuple):
         seen = seen[:, None]
         matrix, level, power = cls.of(seen_root(scale, seen), dof, dof, seen.sum(-1))
         return cls(matrix * seen[..., None], level, power)
-
-
-class ColumnProducts(NamedTuple):
-    """Constants of log Π_j (1 + (w_j d_j)²) over independent columns, d their distances from a mean, by group.
-
-    With c_j = 1/w_j² it is the logarithm of Π (c_j + d_j²)/Π c_j: a pass over the entries less than with w_j d_j, and
-    one logarithm for a run of columns whose products stay within float64. The rounding of c_j cancels. Rounding moves
-    it by 1e-15, which a power of a million turns into 1e-9: larger powers take the logarithm of each factor.
-    """
-
-    floor: np.ndarray  # (D, groups, 1): c_j
-    runs: list
-    unit: np.ndarray  # (runs, groups, 1): 1 over the products of c_j
-
-    @classmethod
-    @np.errstate(all="ignore")
-    def of(cls, width) -> "ColumnProducts":
-        """Return the constants where the widths are w (groups, D)."""
-        floor, runs, start, total = width.T[..., None] ** -2.0, [], 0, 0.0
-        for place, size in enumerate(np.abs(np.log(floor[..., 0])).max(1).tolist()):
-            total += size
-            if place > start and (total > _RANGE or place == start + _RUN):
-                runs.append(slice(start, place))
-                start, total = place, size
-        runs.append(slice(start, width.shape[1]))
-        return cls(floor, runs, np.stack([1 / np.multiply.reduce(floor[run]) for run in runs]))
-
-    def log(self, d) -> np.ndarray:
-        """Return the logarithms (groups, n) from distances (D, groups, n), overwritten; not finite if far away."""
-        d *= d
-        d += self.floor
-        result: Any = 0.0
-        for run, unit in zip(self.runs, self.unit, strict=True):
-            product = np.multiply.reduce(d[run])
-            product *= unit
-            result = result + np.log(product, out=product)
-        return result
 
 
 @np.errstate(under="ignore")
