@@ -21,7 +21,6 @@ go by expectation-maximisation (Baum, Petrie, Soules and Weiss 1970), NUTS by th
 
 import functools
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -32,7 +31,7 @@ from scipy.special import logsumexp
 from bayesgen.core import program
 from bayesgen.core.errors import DataError, NoClosedForm, listed, refuse_where
 from bayesgen.core.program import static
-from bayesgen.models.categorical import Dice, labels, log_evidence_of_counts, shares
+from bayesgen.models.categorical import labels, log_evidence_of_counts, shares
 from bayesgen.models.leaf import LOG_ZERO, Hyperparameter, hyperparameter
 from bayesgen.models.model import check_total
 from bayesgen.models.sequences import ChainStatistics, Contexts, earlier, sequence_distribution
@@ -47,7 +46,7 @@ _STILL = 1e-12  # distance from the maximum at the end of expectation-maximisati
 
 
 @dataclass(frozen=True, eq=False)
-class MarkovChain(Dice):
+class MarkovChain(Symbols):
     """Sequences of categories, each drawn given the ``order`` ones before it, with Dirichlet(alpha) priors.
 
     Rows are texts, lists or tuples of symbols, such as "GATTACA"; or arrays (n, L) of codes 0..V-1, NaN where a symbol
@@ -140,18 +139,6 @@ class MarkovChain(Dice):
 
     # -- rows --------------------------------------------------------------------------------------------------------
 
-    def encode(self, rows: Iterable, unseen: dict | None = None) -> np.ndarray:
-        """Return texts, lists or tuples as codes (n, L), NaN where missing and -1 behind the end of a row.
-
-        None or NaN in place of a sequence is a row that is missing. A symbol that is no category is an error; where
-        ``unseen`` is given it is missing, and counted there by the rows that hold it.
-        """
-        return self._symbols.encode(rows, unseen)
-
-    def decode(self, x) -> np.ndarray:
-        """Return codes (n, L) as sequences: texts where every symbol is one, else tuples; None where missing."""
-        return self._symbols.decode(x)
-
     def for_table(self, columns, table):
         """Return itself, or raise unless there is one column."""
         if len(columns) > 1:
@@ -172,10 +159,6 @@ class MarkovChain(Dice):
     def write_columns(self, rows):
         """Return the column of sequences, see `decode`."""
         return [self.decode(rows)]
-
-    @property
-    def _symbols(self) -> Symbols:
-        return Symbols(self.categories, self.separator, self.gap)
 
     def shaped(self, x):
         if not sparse.issparse(x) and (not hasattr(x, "dtype") or x.dtype.kind not in "biuf"):

@@ -1,26 +1,28 @@
 """Sequences as users write them, texts, lists and tuples of symbols, to and from arrays of codes."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bayesgen.core.errors import DataError, listed
+from bayesgen.models.categorical import Dice
 
 END = -1  # code behind the end of a row
 
 
-@dataclass(frozen=True)
-class Symbols:
-    """The symbols of sequences, and how a text is divided into them; see `bayesgen.models.MarkovChain`."""
+class Symbols(Dice):
+    """Dice that are asked for the symbols of sequences, its ``categories``."""
 
-    categories: tuple  # the symbols in the order of their codes
     separator: str | None  # text between symbols; None where each character is one
     gap: str | None  # symbol that stands for a missing one
 
     def encode(self, rows: Iterable, unseen: dict | None = None) -> np.ndarray:
-        """Return sequences as codes (n, L), NaN where missing and -1 behind the end of a row; see `MarkovChain`."""
+        """Return texts, lists or tuples as codes (n, L), NaN where missing and -1 behind the end of a row.
+
+        None or NaN in place of a sequence is a row that is missing. A symbol that is no category is an error; where
+        ``unseen`` is given it is missing, and counted there by the rows that hold it.
+        """
         code: dict[Any, float] = {label: float(v) for v, label in enumerate(self.categories)}
         coded = []
         for place, row in enumerate(rows):
