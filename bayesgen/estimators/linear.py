@@ -6,7 +6,8 @@ columns' own scale. They model p(y | x) and not x: a missing value is an error o
 
 import abc
 import functools
-from collections.abc import Collection
+import operator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,12 +21,11 @@ from bayesgen.estimators.workers import added, total_of
 from bayesgen.inference import MAP, ML, Inference, resolve
 from bayesgen.inspection.data_tree import chosen, row_labels
 from bayesgen.models.linear_model import LineStatistics
-from bayesgen.models.moments import Moments, about_zero, centre_and_scale, moments
+from bayesgen.models.moments import about_zero, centre_and_scale, moments
 from bayesgen.numerics.checks import check_flag, check_positive
 from bayesgen.numerics.draws import generator
 from bayesgen.posterior.arviz import add_prior, log_prior, prior_samples, tree
 from bayesgen.posterior.posterior import ParameterDraws
-from bayesgen.sheets.batches import Source
 from bayesgen.sheets.rows import codes_among, split, stacked
 from bayesgen.sheets.sources import source_like
 from bayesgen.tables import design
@@ -35,13 +35,6 @@ from bayesgen.tables.schema import Schema
 from bayesgen.tables.table import Table
 
 _LARGE = "squares of the rows are too large for float64; give them in larger units"
-
-
-def _means(x, weight) -> np.ndarray:
-    """Return the mean of each column over its finite entries, 0 where it has none."""
-    seen, weight = np.isfinite(x), np.ones(len(x)) if weight is None else weight
-    total = weight @ seen
-    return weight @ np.where(seen, x, 0.0) / np.where(total > 0, total, 1.0)
 
 
 @dataclass(eq=False, repr=False)
@@ -57,15 +50,16 @@ class LinearEstimator(Estimator):
     def _standardised(self, rows: LearnedRows) -> tuple[tuple[str, ...], np.ndarray]:
         """Return names of the columns of the score, and the rows, standardised (n, D)."""
         self._check_settings()
-        table, weight = rows.table, rows.weight
-        self.schema_ = design.learn(table)
-        x = design.read(self.schema_, table)
-        x = design.filled(self.schema_, x, _means(x, weight) if self._fills else None)
-        self.centre_, self.scale_ = np.zeros(x.shape[1]), np.ones(x.shape[1])
-        if self.standardize:
-            self.centre_, self.scale_ = self._centre_and_scale(x, weight)
-        z = (x - self.centre_) / self.scale_
-        return design.names(self.schema_), z
+        self.schema_, means = design.learn(rows.table), None
+        x = design.read(self.schema_, rows.table)
+        if self._fills:
+            means = np.ma.filled(np.ma.average(np.ma.masked_invalid(x), axis=0, weights=rows.weight), 0.0)
+        x = design.filled(self.schema_, x, means)
+        mean, deviation = centre_and_scale(x, rows.weight) if self.standardize else np.zeros((2, x.shape[1]))
+        if self._through_zero:
+            deviation = deviation * (x != x[0]).any(0)
+        self._standardise(mean, deviation, self._unscaled(x))
+        return design.names(self.schema_), (x - self.centre_) / self.scale_
 
     def _tell_findings(self, rows: LearnedRows, z) -> None:
         """Tell what the rows, also standardised (n, D), hold that may not be as meant."""
@@ -77,12 +71,12 @@ class LinearEstimator(Estimator):
     _fills = False  # True: a missing entry becomes the mean of its column
     _through_zero = False  # True: the score has no intercept
 
-    def _centre_and_scale(self, x, weight):
-        mean, deviation = centre_and_scale(x, weight)
-        return about_zero(mean, deviation * (x != x[0]).any(0)) if self._through_zero else (mean, deviation)
+    def _unscaled(self, x) -> Any:
+        """Return True for columns of rows (n, D) that are centred alone."""
+        return False
 
     def _standardise(self, mean, deviation, unscaled: Any = False) -> None:
-        """Set ``centre_`` and ``scale_`` from means and deviations (D,); columns ``unscaled`` keep the scale 1."""
+        """Set ``centre_`` and ``scale_`` from means and deviations (D,), 0 of constants; ``unscaled`` ones have 1."""
         self.centre_, self.scale_ = np.zeros(len(mean)), np.ones(len(mean))
         if self.standardize and self._through_zero:
             self.centre_, self.scale_ = about_zero(mean, deviation)
@@ -154,46 +148,27 @@ class LinearEstimator(Estimator):
 # -- rows in batches: a triangular factor, or Newton steps whose sums add ----------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Batches:
-    """Rows in batches as arrays: their source, the schema of the columns that are used, and target and weight."""
+def _batches(source, target, weight, schema, labels, progress, workers) -> tuple[Schema, Any, Callable]:
+    """Return schema and labels, found where they are not declared, and the function that sums over batches.
 
-    source: Source
-    schema: Schema
-    target: str | None
-    weight: str | None
+    It sums ``work(x, y, weight)``, where x are the columns of a score, (n, D), NaN where missing.
+    """
+    schema, labels = surveyed(design.learn, source, target, weight, schema, labels, progress)
+    used = schema if target is None else schema.used()
+    needed = needed_columns(used.columns, target, weight)
 
-    def total(self, work, progress, workers, add=added) -> Any:
-        """Sum ``work(x, y, weight)`` over all batches; x are the columns of a score, (n, D), NaN where missing."""
-        named = self.target is not None
-
+    def total(work, add=operator.add) -> Any:
         def worked(batch):
-            X, y, weight = split(batch, self.target, self.weight, self.schema.columns if named else None)
+            X, y, w = split(batch, target, weight, None if target is None else used.columns)
             if not len(y):
                 return None
-            x = design.read(self.schema, Table(X))
-            return work(x, y, np.ones(len(x)) if weight is None else weight)
+            x = design.read(used, Table(X))
+            return work(x, y, np.ones(len(x)) if w is None else w)
 
-        needed = needed_columns(self.schema.columns, self.target, self.weight)
-        return total_of(self.source, worked, "passes over the rows", None, add, needed, progress, workers)
+        plus = functools.partial(added, add=add)
+        return total_of(source, worked, "passes over the rows", None, plus, needed, progress, workers)
 
-
-def _batches(source, target, weight, schema, labels, progress) -> tuple[Schema, np.ndarray, _Batches]:
-    """Return schema and labels, found where they are not declared, and the batches read by them."""
-    schema, labels = surveyed(design.learn, source, target, weight, schema, labels, progress)
-    return schema, labels, _Batches(source, schema if target is None else schema.used(), target, weight)
-
-
-@dataclass(frozen=True)
-class _Spread:
-    """Findings of a first pass: which columns hold 0 and 1 alone, moments of all, and the weight of the rows."""
-
-    bits: np.ndarray
-    moments: Moments
-    weight: float
-
-    def __add__(self, other):
-        return _Spread(self.bits & other.bits, self.moments + other.moments, self.weight + other.weight)
+    return schema, labels, total
 
 
 def _numbers(y) -> np.ndarray:
@@ -208,15 +183,9 @@ def _numbers(y) -> np.ndarray:
 
 def sum_line(data, target, sample_weight, schema, missing, progress, workers) -> tuple[Schema, LineStatistics]:
     """Return the schema of the columns, and the statistics of a line's rows."""
-    no_classes = np.zeros(0)
-    schema, _, batches = _batches(
-        source_like(data, missing, schema), target, sample_weight, schema, no_classes, progress
-    )
-
-    def work(x, y, w):
-        return LineStatistics.of(design.filled(batches.schema, x), _numbers(y), w)
-
-    line = batches.total(work, progress, workers)
+    source, no_classes = source_like(data, missing, schema), np.zeros(0)
+    schema, _, total = _batches(source, target, sample_weight, schema, no_classes, progress, workers)
+    line = total(lambda x, y, w: LineStatistics.of(design.filled(schema, x), _numbers(y), w))
     if not np.isfinite(line.factor).all():
         raise ValueError(_LARGE)
     return schema, line
@@ -236,30 +205,30 @@ def fit_classes(estimator, data, target, sample_weight, schema, classes, missing
             "this source is read once, and Newton's method reads the rows at each step; give files, or a list"
         )
     labels = estimator._declared(classes)
-    schema, labels, batches = _batches(source, target, sample_weight, schema, labels, progress)
+    schema, labels, total = _batches(source, target, sample_weight, schema, labels, progress, workers)
     estimator.schema_, fills = schema, estimator._fills
     estimator._expect(schema.columns, target is not None)
 
     def spread(x, y, w):
-        design.filled(batches.schema, x, 0.0 if fills else None)  # or raise
+        design.filled(schema, x, 0.0 if fills else None)  # or raise
         try:
-            return _Spread(((x == 0) | (x == 1)).all(0), moments(x, weight=w), w.sum())
+            return estimator._unscaled(x), moments(x, weight=w), w.sum()
         except DataError:
             raise ValueError(_LARGE) from None
 
-    found = batches.total(spread, progress, workers)
-    deviation = np.sqrt(found.moments.scatter / found.weight)
+    unscaled, found, weight = total(spread, lambda a, b: (a[0] & b[0], a[1] + b[1], a[2] + b[2]))
+    deviation = np.sqrt(found.scatter / weight)
     if not np.isfinite(deviation).all():
         raise ValueError(_LARGE)
-    estimator._standardise(found.moments.mean, deviation, found.bits)  # a 0 or 1 keeps its log odds ratio, as in fit
+    estimator._standardise(found.mean, deviation, unscaled)
     centre, scale = estimator.centre_, estimator.scale_
 
     def read(function, add):
         def work(x, y, w):
-            x = design.filled(batches.schema, x, centre if fills else None)
+            x = design.filled(schema, x, centre if fills else None)
             row, code, votes = stacked(codes_among(y, labels), w)
             return function({"x": (x[row] - centre) / scale, "t": code, "weight": votes})
 
-        return batches.total(work, progress, workers, functools.partial(added, add=add))
+        return total(work, add)
 
     return inference, labels, DistantRows(read)

@@ -143,12 +143,11 @@ class RowsClassifier(ClassifierMixin, LinearEstimator, abc.ABC):
             self.coef_ = np.concatenate([self.coef_, np.zeros_like(self.coef_[:1])])
             self.intercept_ = np.append(self.intercept_, 0.0)
 
-    def _centre_and_scale(self, x, weight):
+    def _unscaled(self, x):
         """A column of 0 and 1 is centred and not scaled: however rare the 1, its coefficient is a log odds ratio."""
-        centre, scale = super()._centre_and_scale(x, weight)
-        maybe = np.flatnonzero((x[0] == 0) | (x[0] == 1))
-        scale[maybe[((x[:, maybe] == 0) | (x[:, maybe] == 1)).all(0)]] = 1.0
-        return centre, scale
+        found = (x[0] == 0) | (x[0] == 1)
+        found[found] = ((x[:, found] == 0) | (x[:, found] == 1)).all(0)
+        return found
 
     @abc.abstractmethod
     def _model(self, scales, classes, columns) -> RowClassifier:
