@@ -5,7 +5,7 @@ cannot handle are imputed from the rows of fit. The levels of categories come fr
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,8 +57,15 @@ class _Parts:
         self.numbers = self.frame[self.numeric].to_numpy(float)
 
 
-def naive_bayes(X, inference: Any = "exact", seed: Any = 0, features: Mapping[str, str] | None = None):
-    """Return an unfitted naive Bayes with the categories of all rows of ``X``; ``features`` names families."""
+def estimator(X, model: str = "nb", inference: Any = "exact", seed: Any = 0, features: Any = None):
+    """Return the unfitted classifier to compare, with the categories of all rows of ``X``, not of a fold.
+
+    Of naive Bayes ``features`` names families of columns.
+    """
+    if model in DISCRIMINANTS:
+        return GaussianDiscriminantClassifier(shared=DISCRIMINANTS[model], inference=inference, random_state=seed)
+    if model != "nb":
+        raise ValueError(f"model must be one of nb, {', '.join(DISCRIMINANTS)}; got {model!r}")
     leaves: dict[str, Any] = {
         column: DirichletCategorical(np.ones(len(block.categories)), block.categories)
         for block in Schema.learn(Table(X), features or "auto").blocks
@@ -66,23 +73,6 @@ def naive_bayes(X, inference: Any = "exact", seed: Any = 0, features: Mapping[st
         for column in block.columns
     }
     return NaiveBayesClassifier({**(features or {}), **leaves} or "auto", inference=inference, random_state=seed)
-
-
-def estimator(X, model: str = "nb", inference: Any = "exact", seed: Any = 0, features: Any = None):
-    """Return the unfitted classifier to compare, with the categories of all rows of ``X``, not of a fold."""
-    if model in DISCRIMINANTS:
-        return GaussianDiscriminantClassifier(shared=DISCRIMINANTS[model], inference=inference, random_state=seed)
-    if model != "nb":
-        raise ValueError(f"model must be one of nb, {', '.join(DISCRIMINANTS)}; got {model!r}")
-    return naive_bayes(X, inference, seed, features)
-
-
-def _base_rate(parts: _Parts, seed) -> Candidate:
-    return Candidate(DummyClassifier(strategy="prior"), np.zeros((len(parts.frame), 1)))
-
-
-def _naive_bayes(parts: _Parts, seed) -> Candidate:
-    return Candidate(naive_bayes(parts.X, seed=seed, features=parts.features), parts.X)
 
 
 def _discriminant(parts: _Parts, seed, shared: bool) -> Candidate:
@@ -112,8 +102,8 @@ def _logistic(parts: _Parts, seed) -> Candidate:
 
 
 CANDIDATES: dict[str, Callable[[_Parts, Any], Candidate]] = {
-    "base rate": _base_rate,
-    "naive Bayes": _naive_bayes,
+    "base rate": lambda parts, seed: Candidate(DummyClassifier(strategy="prior"), np.zeros((len(parts.frame), 1))),
+    "naive Bayes": lambda parts, seed: Candidate(estimator(parts.X, seed=seed, features=parts.features), parts.X),
     "shared": functools.partial(_discriminant, shared=True),
     "full": functools.partial(_discriminant, shared=False),
     "averaged": _averaged,

@@ -73,20 +73,13 @@ class ByClass:
 
     def threshold_cells(self) -> dict[str, dict[str, str]]:
         """Return the scores at each threshold, by heading."""
-        return {
-            f"{threshold:g}": {"rows named": f"{row['rows']:.0f}"}
-            | {name: _number(row[name]) for name in ("sensitivity", "specificity", "precision", "negative value")}
-            for threshold, row in self.thresholds.to_dict(orient="index").items()
-        }
+        return _cells(self.thresholds.rename(index="{:g}".format, columns={"rows": "rows named"}))
 
     def score_cells(self) -> dict[str, dict[str, str]]:
         """Return the scores by class and heading."""
         headings = {"base rate": "base\nrate", "sensitivity": "sensi-\ntivity"}
         headings |= {"precision": "preci-\nsion", "ROC-AUC": "ROC-\nAUC"}
-        return {
-            label: {"rows": f"{row['rows']:.0f}"} | {shown: _number(row[name]) for name, shown in headings.items()}
-            for label, row in self.scores.to_dict(orient="index").items()
-        }
+        return _cells(self.scores.rename(columns=headings))
 
     def action_cells(self) -> dict[str, dict[str, str]]:
         """Return the rows of each class by action."""
@@ -132,8 +125,12 @@ def _note(note) -> dict[str, Any]:
     return {"inference": note.inference, "fold": note.fold, "text": text, "failed": note.failed}
 
 
-def _number(value: float) -> str:
-    return f"{value:.4f}" if np.isfinite(value) else "-"
+def _cells(scores: pd.DataFrame) -> dict:
+    """Return the texts of scores by row and heading, in the first column numbers of rows."""
+    count, *others = scores.columns
+    told: Any = scores[others].map(lambda value: f"{value:.4f}" if np.isfinite(value) else "-")
+    told.insert(0, count, scores[count].map("{:.0f}".format))
+    return told.to_dict(orient="index")
 
 
 class Worth(NamedTuple):
@@ -231,7 +228,7 @@ class Account:
             found["best"], found["remarks"] = self.models.best, self.models.remarks
             found["notes"] += map(_note, self.models.notes)
         if self.benefits:
-            found["net_benefit"] = {name: _plain(benefit) for name, benefit in self.benefits.items()}
+            found["net_benefit"] = {name: vars(benefit) for name, benefit in self.benefits.items()}
         if self.order is not None:
             times = over_time(self.source, self.by_class.name).astype({"begin": str, "end": str})
             found["order"] = {"column": self.order, "of": self.by_class.name, "periods": times.to_dict("records")}
@@ -245,16 +242,11 @@ class Account:
         return scores | {"seconds": result.seconds[name]} | most | few
 
 
-def _plain(benefit: NetBenefit) -> dict[str, Any]:
-    single = {name: worth.tolist() for name, worth in benefit.single.items()}
-    return {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in vars(benefit).items()} | {"single": single}
-
-
 def _as_json(value):
     """Convert values to those that JSON has."""
     if isinstance(value, dict):
         return {str(name): _as_json(entry) for name, entry in value.items()}
+    value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
     if isinstance(value, list | tuple):
         return [_as_json(entry) for entry in value]
-    value = value.item() if isinstance(value, np.generic) else value
     return None if isinstance(value, float) and not np.isfinite(value) else value
