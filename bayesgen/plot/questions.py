@@ -147,12 +147,9 @@ def evidence(said: RowEvidence, *, most: int | None = None, ax: Axes | None = No
     terms, places = [term for _, term in bars], np.arange(len(bars))
     longest = 1.5 * max([abs(term) for term in terms if np.isfinite(term)], default=0.0) or 1.0
     values = np.clip(terms, -longest, longest)  # where a class is ruled out a term is infinite
-    ax.barh(places, values, color=[QUIET, *np.where(values[1:] > 0, BLUE, VERMILION)])
-    reach = np.abs(values).max(initial=0.0) or 1.0
-    texts = [style.odds(term) if place == 0 else style.factor(term) for place, term in enumerate(terms)]
-    for place, (term, text) in enumerate(zip(values.tolist(), texts, strict=True)):
-        side = "left" if term >= 0 else "right"
-        ax.text(term + np.copysign(0.02 * reach, term), place, text, fontsize=8, va="center", ha=side)
+    drawn = ax.barh(places, values, color=[QUIET, *np.where(values[1:] > 0, BLUE, VERMILION)])
+    texts = [style.odds(said.prior), *map(style.factor, terms[1:])]
+    ax.bar_label(drawn, texts, padding=3, fontsize=8)
     ax.axvline(0, color=QUIET, linewidth=0.8)
     ax.set_yticks(places, [name for name, _ in bars])
     ax.set(xlim=_limits(ax, values, texts), ylim=(len(bars) - 0.5, -0.5))
@@ -267,10 +264,8 @@ def members(classifier, *, most: int = 12, ax: Axes | None = None) -> Axes:
     weights = np.bincount(place, average.weights)
     exponents = np.bincount(place, average.weights * average.exponents)
     heaviest = [j for j in np.argsort(-weights, kind="stable")[:most] if weights[j] > 0][::-1]
-    ax.barh([names[j] for j in heaviest], weights[heaviest], color=BLUE)
-    reach = weights.max()
-    for i, j in enumerate(heaviest):
-        said = "" if names[j] == "base rate" else f"τ = {exponents[j] / weights[j]:.2f}"
-        ax.text(weights[j] + 0.02 * reach, i, said, fontsize=8, va="center", color=QUIET)
-    ax.set(xlim=(0, 1.2 * reach), xlabel="weight", title="What was averaged, and the exponents τ")
+    bars = ax.barh([names[j] for j in heaviest], weights[heaviest], color=BLUE)
+    texts = ["" if names[j] == "base rate" else f"τ = {exponents[j] / weights[j]:.2f}" for j in heaviest]
+    ax.bar_label(bars, texts, padding=3, fontsize=8, color=QUIET)
+    ax.set(xlim=(0, 1.2 * weights.max()), xlabel="weight", title="What was averaged, and the exponents τ")
     return ax
