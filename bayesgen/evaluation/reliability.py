@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 from scipy.special import betaincinv
 from sklearn.metrics import make_scorer
 
@@ -265,19 +266,14 @@ def _of_groups(event, cell, cells, weight, group):
     rng = np.random.default_rng(0)
     seen = weight > 0
     _, place = np.unique(group[seen], return_inverse=True)
-    cell, mine, right = cell[seen], weight[seen], event[seen]
-    pairs, which = np.unique(place * np.int64(cells) + cell, return_inverse=True)  # the cells that each group meets
-    owner, where = np.divmod(pairs, cells)
-    size, happened = np.bincount(which, weights=mine), np.bincount(which, weights=mine * right)
-    met = np.bincount(where, minlength=cells)
-    mean = np.bincount(where, weights=size, minlength=cells) / met.clip(1)
-    hits, misses = (mean * rng.standard_gamma(0.5, (_DRAWS, cells)) for _ in range(2))
-    for piece in pieces(int(place.max(initial=-1)) + 1, max(cells, _DRAWS), _CELLS):
+    at, shape = (place, cell[seen]), (int(place.max(initial=-1)) + 1, cells)
+    happened, size = (csr_array((v[seen], at), shape) for v in (weight * event, weight))  # of each group, by cell
+    met = np.bincount(size.indices, minlength=cells)
+    hits, misses = (size.sum(0) / met.clip(1) * rng.standard_gamma(0.5, (_DRAWS, cells)) for _ in range(2))
+    for piece in pieces(shape[0], max(cells, _DRAWS), _CELLS):
         drawn = rng.standard_exponential((_DRAWS, piece.stop - piece.start))
-        held = (owner >= piece.start) & (owner < piece.stop)
-        table = np.zeros((2, piece.stop - piece.start, cells))
-        table[:, owner[held] - piece.start, where[held]] = happened[held], size[held] - happened[held]
-        hits, misses = hits + drawn @ table[0], misses + drawn @ table[1]
+        found = drawn @ happened[piece]
+        hits, misses = hits + found, misses + drawn @ size[piece] - found
     with np.errstate(invalid="ignore"):  # an empty cell
         share = hits / (hits + misses)
     return [np.where(met > 0, np.quantile(np.where(met > 0, share, 0.0), level, axis=0), np.nan) for level in _LEVELS]
