@@ -49,9 +49,7 @@ class Discriminant:
 
     def scores(self, x) -> np.ndarray:
         """Return the scores of rows (n, D): (draws..., n, K)."""
-        x = _rows(x, self.weights.shape[-1])
-        linear = np.einsum("...kd,nd->...nk", self.weights, x) + self.intercept[..., None, :]
-        return linear if self.linear else linear + np.einsum("ni,...kij,nj->...nk", x, self.quadratic, x, optimize=True)
+        return np.swapaxes(Boundary(self.quadratic, self.weights, self.intercept).log_odds(x), -1, -2)
 
     def predict_proba(self, x) -> np.ndarray:
         """Return p(t = k | x, θ), the softmax of the scores: (draws..., n, K)."""
@@ -233,12 +231,9 @@ def _of_logistic(model, params) -> Discriminant:
     if len(model.classes) == 2:
         weights, intercept = weights[..., None, :], intercept[..., None]
     absent = len(model.classes) - intercept.shape[-1]  # the reference class scores 0
-    first = model.scored == model.classes[1:]
-    lead = intercept.shape[:-1]
-    parts = [np.zeros((*lead, absent, weights.shape[-1])), weights], [np.zeros((*lead, absent)), intercept]
-    weights, intercept = (np.concatenate(p if first else p[::-1], axis=a) for p, a in zip(parts, (-2, -1), strict=True))
-    dim = weights.shape[-1]
-    return Discriminant(model.classes, np.zeros((*weights.shape, dim)), weights, intercept)
+    width = [(0, 0)] * (intercept.ndim - 1) + [(absent, 0) if model.scored == model.classes[1:] else (0, absent)]
+    weights, intercept = np.pad(weights, [*width, (0, 0)]), np.pad(intercept, width)
+    return Discriminant(model.classes, np.zeros((*weights.shape, weights.shape[-1])), weights, intercept)
 
 
 def parameter_count(classes: int, columns: int, covariance: str = "full", shared: bool = False) -> int:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.special import logsumexp, softmax
 
 from bayesgen.core.errors import listed
@@ -329,10 +330,4 @@ def exact(classifier) -> bool:
 
 def begins(time, group) -> np.ndarray:
     """Return the time at which the group of each row begins, (n,): its own time where there are no groups."""
-    if group is None:
-        return time
-    _, place = np.unique(group, return_inverse=True)
-    order = np.argsort(time, kind="stable")[::-1]
-    first = np.empty(int(place.max(initial=-1)) + 1, time.dtype)
-    first[place[order]] = time[order]  # of several assignments the last one stays: the earliest time
-    return first[place]
+    return time if group is None else pd.Series(time).groupby(group).transform("min").to_numpy()

@@ -237,12 +237,10 @@ def draw_reliability(classifier, X) -> DrawReliability:
     read = classifier.read(X)
     joint, effective = posterior.log_predictive_with_effective(read)
     rows = posterior.model.check(read)
-    params, k, done = posterior.flat, np.empty(joint.shape), 0
-    draws = len(next(iter(params.values())))
-    for piece in split_rows(rows, max(1, DENSITIES // (draws * joint.shape[1]))):
-        places = slice(done, done := done + count_rows(piece))
-        k[places] = pareto_shape(posterior.model.log_likelihood_rows(params, piece), posterior.efficiency).T
-    aside = ~matters(joint)
+    params, model, aside = posterior.flat, posterior.model, ~matters(joint)
+    some = split_rows(rows, max(1, DENSITIES // (len(next(iter(params.values()))) * joint.shape[1])))
+    shapes = [pareto_shape(model.log_likelihood_rows(params, piece), posterior.efficiency).T for piece in some]
+    k = np.concatenate(shapes)
     with np.errstate(invalid="ignore", under="ignore"):
         worst = np.where(aside | np.isnan(k), -np.inf, k).max(1)
         probability = softmax(joint, axis=1)
