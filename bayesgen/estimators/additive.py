@@ -62,8 +62,11 @@ class Additive(Estimator, abc.ABC):
             return NotImplemented
         mine, theirs = self._sums(), other._sums()
         self._check_columns(other)
-        result = _clone_of_both(self, other)
+        ours, yours = self.get_params(deep=False), other.get_params(deep=False)
+        if apart := [name for name in ours if name != "random_state" and not _alike(ours[name], yours[name])]:
+            raise ValueError(f"these estimators differ in {listed(apart)}; merge those of the same settings")
         refuse_equal([("the first", self), ("the second", other)])
+        result: Any = clone(self)
         result._learn_sums(mine + theirs, self)
         return result
 
@@ -149,15 +152,6 @@ def refuse_equal(fits: Sequence[tuple[str, Additive]]) -> None:
                 "count twice: merge one of them. If they are other rows that agree in all sums, let one learn from the "
                 "rows of the other"
             )
-
-
-def _clone_of_both(a, b) -> Any:
-    """Return an unfitted estimator with the settings of two fitted ones, or raise ValueError where they differ."""
-    mine, theirs = a.get_params(deep=False), b.get_params(deep=False)
-    other = [name for name in mine if name != "random_state" and not _alike(mine[name], theirs[name])]
-    if other:
-        raise ValueError(f"these estimators differ in {listed(other)}; merge those of the same settings")
-    return clone(a)
 
 
 def _alike(a, b) -> bool:

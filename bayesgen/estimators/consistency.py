@@ -41,18 +41,13 @@ def check_parts(estimator, models: tuple[type, ...]) -> None:
     require_fit({*taken} <= {*schema.columns} and len({*taken}) == len(taken), "schema_ names a column twice, or none")
     if not models:
         return _check_average(estimator)
-    _check_posterior(estimator, models)
-    return _check_regression(estimator) if hasattr(estimator, "centre_") else _check_generative(estimator)
-
-
-def _check_posterior(estimator, models: tuple[type, ...]) -> None:
-    """Check that model and posterior are of the estimator's kind."""
     model, posterior = estimator.model_, estimator.posterior_
     require_fit(isinstance(model, models), f"model_ is a {type(model).__name__}")
     require_fit(isinstance(posterior, Posterior), f"posterior_ is a {type(posterior).__name__}")
     require_fit(type(posterior.model) is type(model), f"posterior_ is that of a {type(posterior.model).__name__}")
     if posterior.kind == "draws":
         _check_draws(posterior)
+    return _check_regression(estimator) if hasattr(estimator, "centre_") else _check_generative(estimator)
 
 
 def _check_draws(posterior) -> None:

@@ -231,13 +231,16 @@ def predict_batches(
     """
     schema, named = estimator.fitted_.schema_, hasattr(estimator, "feature_names_in_")
     columns, rows = list(schema.columns), source_like(source, missing, schema)
+
+    def ask(batch):
+        return predictions(estimator, columns_of(batch, columns, named))
+
     if isinstance(rows, DaskParts) and hasattr(source, "map_partitions") and output is None:
-        return source.map_partitions(_of_partition, estimator, columns, named, meta=predictions(estimator, ()))
+        return source.map_partitions(lambda part: ask(part).set_index(part.index), meta=predictions(estimator, ()))
     rows.declare(kinds_of(schema))
 
     def predicted(job: Job):
-        found = job.each(lambda batch: predictions(estimator, columns_of(batch, columns, named)))
-        return [frame for frame in found if len(frame)]
+        return [frame for frame in job.each(ask) if len(frame)]
 
     def numbered():
         row = 0
@@ -263,11 +266,6 @@ def predictions(estimator, X):
     probability = estimator.predict_proba(X) if len(X) else np.empty((0, len(classes)))
     columns = {f"p_{c}": p for c, p in zip(classes.tolist(), probability.T, strict=True)}
     return pd.DataFrame({"class": pd.Series(classes).array[probability.argmax(1)]} | columns)
-
-
-def _of_partition(frame, estimator, columns, named):
-    """Return the predictions of a partition of a Dask DataFrame, with its index."""
-    return predictions(estimator, columns_of(frame, columns, named)).set_index(frame.index)
 
 
 def _written(frames, path: Path, inputs: Iterable) -> int:
