@@ -187,7 +187,8 @@ class Leaf(LeafProgram):
             A Student-t for each missing entry, or for the numbers that `back` maps to it; a Gaussian where the degrees
             of freedom are infinite.
         """
-        return (self._said(params) or Leaf.density(self)).student(x)
+        said = self.density(params) if self.conjugate or params is not None else Leaf.density(self)
+        return said.student(x)
 
     def back(self, z) -> np.ndarray:
         """Map numbers on the scale of `student` to the scale of the feature; by default the two are one."""
