@@ -19,7 +19,6 @@ Where classes or features share one variance, alpha_n and beta_n sum over all th
 """
 
 import abc
-import functools
 import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -210,22 +209,18 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
 class UnknownVariance(NormalInverseGammaPrior):
     """Features that are Gaussian themselves, whose mean is unknown or known: ``kappa`` is then infinite."""
 
-    @functools.cached_property
-    def _prepared(self) -> dict:
-        """Constants of `log_predictive` for each entry of a row, by the shape of rows."""
-        return {}
+    def _constants(self, x):
+        """Return the constants of `log_predictive` for each entry of rows of one shape."""
+        groups, square = self._groups(x), 2 * self.beta * (1 + 1 / self.kappa)
+        level = (0.0 if "feature" in self.tied else log_gamma_ratio(self.alpha, 0.5)) - 0.5 * np.log(np.pi * square)
+        mean, width, alpha, level = (over_rows(a, groups, x).T for a in (self.mean, square**-0.5, self.alpha, level))
+        power = ((alpha + 0.5) / (alpha[0] + 0.5)).T[:, None]  # over that of the first column
+        return groups, mean, width, alpha, level, bool((power == 1).all() and (alpha < _LARGE).all()), power
 
     def fast_predictive(self, x):
         """Return the log density of the Student-t, joint over the observed features where they share a variance."""
         x, joint = self.shaped(x), "feature" in self.tied
-        if x.shape[1:] not in self._prepared:
-            groups, square = self._groups(x), 2 * self.beta * (1 + 1 / self.kappa)
-            level = (0.0 if joint else log_gamma_ratio(self.alpha, 0.5)) - 0.5 * np.log(np.pi * square)
-            parts = [over_rows(a, groups, x).T for a in (self.mean, square**-0.5, self.alpha, level)]
-            alike = bool((parts[2] == parts[2][0]).all() and (parts[2] < _LARGE).all())
-            power = ((parts[2] + 0.5) / (parts[2][0] + 0.5)).T[:, None]  # over that of the first column
-            self._prepared[x.shape[1:]] = groups, *parts, alike, power
-        groups, mean, width, alpha, level, alike, power = self._prepared[x.shape[1:]]
+        groups, mean, width, alpha, level, alike, power = self._kept(x.shape[1:], lambda: self._constants(x))
         rows, result = x.reshape(len(x), len(mean)), np.empty((mean.shape[1], len(x)))
 
         def away(columns, seen):

@@ -355,6 +355,13 @@ class ExponentialFamily(Leaf):
         result[result < LOG_ZERO / 2] = -np.inf
         return result.reshape(*lead, len(x))
 
+    def _kept(self, key, make) -> Any:
+        """Return ``make()``, kept for the next call of this key."""
+        kept = vars(self).setdefault("_known", {})
+        if key not in kept:
+            kept[key] = make()
+        return kept[key]
+
     def _groups(self, x) -> tuple[int, ...]:
         """Return the axes of the hyperparameters in front of the features of rows ``x``."""
         return self.batch_shape[: max(len(self.batch_shape) - (x.ndim - 1 - self.event_dim), 0)]

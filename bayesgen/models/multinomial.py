@@ -10,7 +10,6 @@ document has probability 1. The evidence of the sequence is ∏ N_i!/∏ x_iv! �
 It keeps the multinomial coefficients (log h), though they cancel between classes. (Murphy 2012, sections 3.4 and 3.5.)
 """
 
-import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -156,28 +155,18 @@ class DirichletMultinomial(DirichletPrior):
         result[result < LOG_ZERO / 2] = -np.inf
         return result.reshape(*eta.shape[:-1], x.shape[0])
 
-    @functools.cached_property
-    def _ways(self) -> dict:  # tables of the terms of counts, kept between predictions
-        return {}
-
     def fast_predictive(self, x):
         """Return the log probability of the Dirichlet-multinomial, with a term for each word that occurs."""
-        x = self.shaped(x)
-        counts = small(x.data) if sparse.issparse(x) else None
-        if counts is None:
-            x = self.check(x)
+        x = self.check(x)
         groups = self._groups(x)
         alpha = np.broadcast_to(self.alpha, (*groups, *x.shape[1:])).reshape(-1, *x.shape[1:])
         result = np.zeros((x.shape[0], len(alpha)))
         for bag in np.ndindex(x.shape[1:-1]):  # one bag, or several side by side
             prior = alpha[:, *bag]
-            key = x.shape[1:], bag
-            if key not in self._ways:
-                self._ways[key] = LogWays(prior)
-            ways = self._ways[key]
+            ways = self._kept((x.shape[1:], bag), lambda prior=prior: LogWays(prior))
             for piece, words in row_pieces(x):
-                rows = words if counts is not None else sparse.csr_array(filled(words[:, *bag] if bag else words))
-                result[piece] += ways(rows, counts) - _of_lengths(prior.sum(1), lengths(rows))
+                rows = sparse.csr_array(filled(words[:, *bag] if bag else words))
+                result[piece] += ways(rows) - _of_lengths(prior.sum(1), lengths(rows))
         return result.reshape(x.shape[0], *groups)
 
 

@@ -9,7 +9,6 @@ mean; evidence of the sequence b^a/(b + n)^(a + s) Γ(a + s)/Γ(a) ∏ 1/x_i!; M
 (Gelman et al. 2013, *Bayesian Data Analysis*, section 2.6.)
 """
 
-import functools
 import math
 from dataclasses import dataclass, replace
 from typing import Self
@@ -186,10 +185,6 @@ class GammaPoisson(Poisson, ConjugateFamily):
         xp, a, b = namespace(self.concentration, self.rate), self.concentration, self.rate
         return log_gamma_ratio(a, events) - a * xp.log1p(rows / b) - events * xp.log(b + rows)
 
-    @functools.cached_property
-    def _ways(self) -> dict:  # tables of the terms of counts, kept between predictions
-        return {}
-
     def fast_predictive(self, x):
         """Return the log probability of the negative binomial.
 
@@ -200,9 +195,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
         a, b = (over_rows(v, groups, x) for v in (self.concentration, self.rate))
         none = (a * np.log1p(1 / b)).T
         result = np.empty((x.shape[0], len(a)))
-        if x.shape[1:] not in self._ways:
-            self._ways[x.shape[1:]] = LogWays(a, -np.log1p(b))
-        ways = self._ways[x.shape[1:]]
+        ways = self._kept(x.shape[1:], lambda: LogWays(a, -np.log1p(b)))
         for piece, entries in row_pieces(x):
             entries = _flat(entries)
             result[piece] = ways(sparse.csr_array(filled(entries))) - none.sum(0)

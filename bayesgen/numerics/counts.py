@@ -87,12 +87,9 @@ class LogWays:
         self.table = np.vstack([np.log(self.a) + self.slope, nothing])
         self.most = max(1, LARGEST_TABLE // self.a.nbytes) if self.a.size else 1
 
-    def __call__(self, x, counts=None) -> np.ndarray:
-        """Return the sums of CSR rows, (n, groups); entries are whole numbers >= 0, each written once.
-
-        ``counts`` are the entries as `small` returns them, if they are known; they are overwritten.
-        """
-        place, columns = small(x.data) if counts is None else counts, len(self.a)
+    def __call__(self, x) -> np.ndarray:
+        """Return the sums of CSR rows, (n, groups); entries are whole numbers >= 0, each written once."""
+        place, columns = small(x.data), len(self.a)
         if place is None:  # some are too large for a table
             place = np.minimum(x.data, np.iinfo(np.int32).max).astype(np.int32)
         place -= 1
