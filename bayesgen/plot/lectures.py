@@ -110,12 +110,8 @@ def mean_and_predictive(prior: NormalKnownVariance, data: ArrayLike, *, unit: st
     posterior = prior.update(prior.statistics(data))
     wide = float(np.hypot(posterior.sd, posterior.noise_sd))
     x = np.linspace(float(posterior.mean) - 4 * wide, float(posterior.mean) + 4 * wide, 401)
-    curves = {
-        "posterior of the mean": (stats.norm.pdf(x, posterior.mean, posterior.sd), BLUE, "-"),
-        "predictive of the next one": (np.exp(posterior.log_predictive(x)), VERMILION, "--"),
-    }
-    for label, (density, colour, dash) in curves.items():
-        _shaded(ax, x, density, colour, dash, label)
+    _shaded(ax, x, stats.norm.pdf(x, posterior.mean, posterior.sd), BLUE, "-", "posterior of the mean")
+    _shaded(ax, x, np.exp(posterior.log_predictive(x)), VERMILION, "--", "predictive of the next one")
     return _finish(ax, x, data, unit)
 
 
@@ -233,13 +229,11 @@ def prior(leaf, *, unit: str = "", ax: Axes | None = None) -> Axes:
         _shaded(ax, x, np.exp(leaf.log_predictive(x)), BLUE)
         ax.set(xlabel=label, ylabel="density", xlim=(low, high))
     else:
-        if categories is not None:
-            values = np.arange(len(categories))
-        elif set(means) == {"mean"}:
+        count = leaf.cardinality(0)
+        if count is None:
             reach = float(means["mean"]) + 4 * np.sqrt(float(means["mean"]) * (1 + 1 / float(leaf.rate)))
-            values = np.arange(int(reach) + 2)
-        else:
-            values = np.arange(2)
+            count = int(reach) + 2
+        values = np.arange(count)
         ax.bar(values, np.exp(leaf.log_predictive(values.astype(float))), color=BLUE)
         if categories is not None or len(values) <= 12:
             ax.set_xticks(values, values if categories is None else [str(c) for c in categories])
