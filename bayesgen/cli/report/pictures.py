@@ -272,10 +272,6 @@ def _confusion(asked: Asked):
     return drawn(width, height, plot.confusion, asked.y, taken, loss, reject_cost=reject_cost)
 
 
-def _importance(asked: Asked):
-    return _importance_figure(inspection.importance(asked.classifier, asked.X, asked.y), 6.4)
-
-
 def _regions(asked: Asked):
     if len(asked.columns) != 2:
         raise ValueError("--of decision_regions draws two columns: name them by --columns, with a comma between")
@@ -291,6 +287,6 @@ GALLERY: dict[str, tuple[Callable[[Asked], Any], bool]] = {
     "reliability": (_of_truth(plot.reliability), True),
     "probabilities": (_of_truth(plot.probabilities), True),
     "confusion": (_confusion, True),
-    "importance": (_importance, True),
+    "importance": (lambda a: _importance_figure(inspection.importance(a.classifier, a.X, a.y), 6.4), True),
     "decision_regions": (_regions, True),
 }

@@ -99,8 +99,16 @@ def families(schema) -> dict[str, list]:
 
 def inference_cells(result) -> dict[str, dict[str, str]]:
     """Return the scores of every inference, and of the base rate beside them, by heading."""
-    cells = {name: _scores(result, name) for name in result.probability}
-    base = {heading: "-" for heading in next(iter(cells.values()))} | {"folds": f"{result.folds} of {result.folds}"}
+    cells = {}
+    for name in result.probability:
+        scores, apart = result.scores(name), from_exact(result, name)
+        cells[name] = {
+            "folds": f"{scores.folds} of {result.folds}",
+            **(_numbers(vars(scores)) if scores.folds else dict.fromkeys(_HEADINGS.values(), "-")),
+            "seconds": f"{result.seconds[name]:.2f}",
+            "largest\n|p-exact|": f"{apart.max():.4f}" if len(apart) else "-",
+        }
+    base = dict.fromkeys(next(iter(cells.values())), "-") | {"folds": f"{result.folds} of {result.folds}"}
     return cells | {"base rate": base | _numbers(base_rate(result))}
 
 
@@ -219,17 +227,6 @@ def time_cells(account) -> dict[str, dict[str, str]]:
 
 def _numbers(scores) -> dict[str, str]:
     return {heading: f"{scores[name]:.4f}" for name, heading in _HEADINGS.items()}
-
-
-def _scores(result, name) -> dict[str, str]:
-    s = result.scores(name)
-    apart = from_exact(result, name)
-    return {
-        "folds": f"{s.folds} of {result.folds}",
-        **(_numbers(vars(s)) if s.folds else dict.fromkeys(_HEADINGS.values(), "-")),
-        "seconds": f"{result.seconds[name]:.2f}",
-        "largest\n|p-exact|": f"{apart.max():.4f}" if len(apart) else "-",
-    }
 
 
 def base_rate(result) -> dict[str, float]:
