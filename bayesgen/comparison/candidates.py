@@ -54,7 +54,6 @@ class _Parts:
             columns[name] = pd.Categorical.from_codes(np.where(np.isnan(code), -1, code).astype(int), list(levels))
         self.frame = pd.DataFrame({name: columns[name] for name in table.columns})
         self.frame.attrs = dict(getattr(X, "attrs", {}))  # how the file was read, whose account tells doubts
-        self.numbers = self.frame[self.numeric].to_numpy(float)
 
 
 def estimator(X, model: str = "nb", inference: Any = "exact", seed: Any = 0, features: Any = None):

@@ -366,16 +366,14 @@ def splits(y, folds: Any, seed: int, groups=None, order=None) -> list[tuple[np.n
         return blocks_in_order(y, order, folds, group_codes(groups, len(y)))
     if isinstance(folds, Iterable):
         return _given(folds, len(y))
+    group = group_codes(groups, len(y))
     if isinstance(y, Shares):
         check_count("folds", folds)
-        if (group := group_codes(groups, len(y))) is None:
-            return list(KFold(folds, shuffle=True, random_state=seed).split(y.values))
-        return list(GroupKFold(folds, shuffle=True, random_state=seed).split(y.values, groups=group))
-    truth, folds = np.unique(y, return_inverse=True)[1], usable_folds(y, folds)
-    if (group := group_codes(groups, len(y))) is None:
-        return list(StratifiedKFold(folds, shuffle=True, random_state=seed).split(truth, truth))
-    folds = min(folds, len(np.unique(group)))
-    return list(StratifiedGroupKFold(folds, shuffle=True, random_state=seed).split(truth, truth, group))
+        kind, truth = KFold if group is None else GroupKFold, y.values
+    else:
+        kind, truth = StratifiedKFold if group is None else StratifiedGroupKFold, np.unique(y, return_inverse=True)[1]
+        folds = min(usable_folds(y, folds), len(y) if group is None else len(np.unique(group)))
+    return list(kind(folds, shuffle=True, random_state=seed).split(truth, truth, group))
 
 
 def _given(folds, rows: int) -> list[tuple[np.ndarray, np.ndarray]]:
