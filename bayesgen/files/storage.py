@@ -96,25 +96,20 @@ def load(path, leaves: Iterable[type] = ()):
     disk.regular(path)
     try:
         specification, arrays = container.unpack(container.read(path))
-        return _estimator(specification, arrays, {cls.__name__: cls for cls in leaves})
+        read = Reader(arrays, registry.classes(), {cls.__name__: cls for cls in leaves}).read
+        estimator = registry.estimators()[specification["estimator"]]()
+        parts = (specification[section].items() for section in ("parameters", "fitted"))
+        parameters, fitted = ({name: read(value) for name, value in part} for part in parts)
+        if parameters.keys() != estimator.get_params(deep=False).keys():
+            raise ValueError(f"no estimator of bayesgen has these parameters: {list(parameters)!r:.300}")
+        _check_names(estimator, fitted)
+        vars(estimator).update({**parameters, **fitted})
+        type(estimator).fitted_.check(estimator)
+        return estimator
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
     except _STRANGE as error:
         raise ValueError(f"{path}: the file says what no estimator of bayesgen does: {error!r:.300}") from error
-
-
-def _estimator(specification, arrays, leaves):
-    """Make the estimator that a specification and its arrays describe, or raise an error."""
-    read = Reader(arrays, registry.classes(), leaves).read
-    estimator = registry.estimators()[specification["estimator"]]()
-    parts = ("parameters", "fitted")
-    parameters, fitted = ({name: read(value) for name, value in specification[section].items()} for section in parts)
-    if parameters.keys() != estimator.get_params(deep=False).keys():
-        raise ValueError(f"no estimator of bayesgen has these parameters: {list(parameters)!r:.300}")
-    _check_names(estimator, fitted)
-    vars(estimator).update({**parameters, **fitted})
-    type(estimator).fitted_.check(estimator)
-    return estimator
 
 
 def _check_names(estimator, names) -> None:
