@@ -147,8 +147,11 @@ class LatentClassClassifier(GenerativeClassifier):
             if known.all() and self.label_noise is None:
                 template, statistics = self._summarise(schema, rows)
             else:
-                unsure = "have no label" if self.label_noise is None else "have labels that may be wrong"
-                self._refuse_exact(f"{len(codes) if self.label_noise else (~known).sum()} rows {unsure}")
+                if isinstance(resolve(self.inference), Exact):
+                    unsure = "have no label" if self.label_noise is None else "have labels that may be wrong"
+                    problem = f"{len(codes) if self.label_noise else (~known).sum()} rows {unsure}: their posterior is "
+                    problem += "a sum over all labellings, and neither it nor the evidence has a closed form; use "
+                    raise InputError(problem, Argument("inference", "memberships"), ", 'map', 'ml' or 'nuts'")
                 template = self._template(schema)
                 given = rows.blocks, codes, rows.weight, fingerprint(schema, self.classes_)
                 statistics = UnknownClasses(template, self._confusion).statistics(*given, self._narrow)
@@ -174,15 +177,6 @@ class LatentClassClassifier(GenerativeClassifier):
         if not len(labels):
             raise ValueError("y holds no label: give classes=, the number of the classes or their names")
         return labels
-
-    def _refuse_exact(self, rows: str) -> None:
-        if isinstance(resolve(self.inference), Exact):
-            raise InputError(
-                f"{rows}: their posterior is a sum over all labellings, and neither it nor the evidence has a closed "
-                "form; use ",
-                Argument("inference", "memberships"),
-                ", 'map', 'ml' or 'nuts'",
-            )
 
     @property
     def _answers(self):  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -237,7 +231,13 @@ class LatentClassClassifier(GenerativeClassifier):
         """Return the statistics with the start of the search, where a class has no label; its classes in order."""
         if (statistics.classes.total() > 0).all():
             return statistics
-        _require_conjugate(twin(model))
+        for name, leaf in twin(model).leaves.items():
+            if not (leaf.conjugate and leaf.proper):
+                raise InputTypeError(
+                    f"columns {listed(model.columns_of(name) or (name,))}: a {type(leaf).__name__} has no posterior in "
+                    "closed form under a prior that is a distribution, by which the search for classes goes; give "
+                    "another leaf, or labels of every class"
+                )
         lone = len(latent_classes.free(model, statistics))
         if lone > 1 and lone > (distinct := latent_classes.distinct_rows(statistics, lone)):
             problem = f"classes: {lone} have no label, and X has {distinct} different rows without one; take fewer"
@@ -385,14 +385,3 @@ def _require_spread(model, params) -> None:
             ", whose prior keeps variances from 0",
             column=column,
         )
-
-
-def _require_conjugate(model) -> None:
-    """Raise for a leaf of which the search for the classes has no posterior."""
-    for name, leaf in model.leaves.items():
-        if not (leaf.conjugate and leaf.proper):
-            raise InputTypeError(
-                f"columns {listed(model.columns_of(name) or (name,))}: a {type(leaf).__name__} has no posterior in "
-                "closed form under a prior that is a distribution, by which the search for classes goes; give another "
-                "leaf, or labels of every class"
-            )

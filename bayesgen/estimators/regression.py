@@ -213,8 +213,6 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
 
     def _target(self, y):
         """Return the target as floats, checked."""
-        if type(y) is np.ndarray and y.ndim == 1 and y.dtype == float and np.isfinite(y).all():
-            return y  # nothing of it is left to check
         if np.ma.is_masked(y):
             raise ValueError("y has masked entries; drop these rows")
         y = column_or_1d(y, warn=True)
