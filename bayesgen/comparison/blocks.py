@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 
 from bayesgen.comparison.results import Comparison, mean_of_rows
 from bayesgen.core.errors import listed
@@ -78,8 +79,7 @@ def predict_block(classifier, X, y, time, group, past, block) -> np.ndarray:
     later = np.setdiff1d(np.union1d(np.flatnonzero(between), block), past)
     rows = _safe_indexing(X, later), np.asarray(y)[later], time[later]
     log_joint = predict_in_order(classifier, *rows, groups=taken(group, later))[np.searchsorted(later, block)]
-    joint = np.exp(log_joint - log_joint.max(1, keepdims=True))
-    return joint / joint.sum(1, keepdims=True)
+    return softmax(log_joint, axis=1)
 
 
 def over_time(result, name: str, periods: int = 10) -> pd.DataFrame:
