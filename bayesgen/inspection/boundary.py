@@ -1,12 +1,9 @@
-r"""Boundaries between classes that a generative model implies, from a point estimate or for every posterior draw.
+"""Boundaries between classes that a generative model implies, from a point estimate or for every posterior draw.
 
-With Gaussian classes the class probabilities are a softmax of scores of degree two in x,
-
-.. math:: s_k(x) = x^\top Q_k x + w_k^\top x + b_k
-
-so two classes meet in a conic (quadric), under a shared covariance in a hyperplane; `docs/mathematics/boundaries.md`
-derives Q, w and b. A posterior over parameters is so a posterior over boundaries. The posterior predictive class
-probability averages over them and has no boundary of this form itself.
+With Gaussian classes the class probabilities are a softmax of scores of degree two in x, so two classes meet in a conic
+(quadric), under a shared covariance in a hyperplane; `docs/mathematics/boundaries.md` derives them. A posterior over
+parameters is so a posterior over boundaries. The posterior predictive class probability averages over them and has no
+boundary of this form itself.
 """
 
 from dataclasses import dataclass

@@ -150,17 +150,15 @@ class FittedScores(FittedRegression, FittedClassifier):
 
     terms = terms_of_score
 
+    @np.errstate(under="ignore")
     def predict_log_proba(self, X) -> np.ndarray:
         """Return the log probability of each class, (n, K): p(t = k | x, θ) averaged over the posterior of θ."""
-        z = self.read(X)
-        with np.errstate(under="ignore"):
-            return self.posterior_.log_predictive(z)
+        return self.posterior_.log_predictive(self.read(X))
 
+    @np.errstate(under="ignore")
     def predict_proba(self, X) -> np.ndarray:
         """Return the probability of each class, (n, K), columns in the order of ``classes_``."""
-        log_p = self.predict_log_proba(X)
-        with np.errstate(under="ignore"):
-            return np.exp(log_p)
+        return np.exp(self.predict_log_proba(X))
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -140,14 +140,9 @@ def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOn
 def check_exact(classifier, purpose: str) -> None:
     """Raise where a record has no exact posterior, which a ``purpose`` needs."""
     if classifier.posterior_.kind != "exact":
-        if not classifier.model_.conjugate:
-            raise ValueError(
-                f"{purpose}: it needs inference='exact', and {type(classifier.model_).__name__} has none: "
-                "take arviz_stats.loo(classifier.to_arviz(X, y)), with draws by inference='nuts' or 'laplace'"
-            )
-        raise ValueError(
-            f"{purpose}: it needs inference='exact'; of draws take arviz_stats.loo(classifier.to_arviz(...))"
-        )
+        lacking = "" if classifier.model_.conjugate else f", and {type(classifier.model_).__name__} has none"
+        cure = "of draws, by inference='nuts' or 'laplace', take arviz_stats.loo(classifier.to_arviz(X, y))"
+        raise ValueError(f"{purpose}: it needs inference='exact'{lacking}; {cure}")
 
 
 def check_rows(classifier, whole, given) -> None:

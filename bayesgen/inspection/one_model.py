@@ -48,11 +48,11 @@ class FittedModel(FittedDensity):
 
     terms = terms_of_model
 
+    @np.errstate(under="ignore")
     def predict_log_proba(self, X, priors=None) -> np.ndarray:
         """Return the log probability of each class, (n, K); see `predict_proba`."""
         joint = self._joint(X, priors)
-        with np.errstate(under="ignore"):
-            return joint - np.log(np.exp(joint).sum(1))[:, None]
+        return joint - np.log(np.exp(joint).sum(1))[:, None]
 
     def predict_proba(self, X, priors=None) -> np.ndarray:
         """Return the probability of each class, (n, K), columns in the order of ``classes_``.

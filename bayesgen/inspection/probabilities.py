@@ -167,12 +167,9 @@ def tempered(log_joint, log_prior, exponent: float):
 
 def log_odds(log_probability: np.ndarray) -> np.ndarray:
     """Return log p/(1 - p) of each class, (n, K), from log joint densities or probabilities, as 1 - p sums others."""
-    result = np.empty_like(log_probability)
-    for k, (log_chance, odds) in enumerate(zip(log_probability.T, result.T, strict=True)):
-        others = np.delete(log_probability, k, axis=1)
-        log_others = logsumexp(others, axis=1) if others.size else -np.inf
-        odds[:] = np.where(np.isneginf(log_chance), -np.inf, log_chance - log_others)
-    return result
+    apart = 1.0 - np.eye(log_probability.shape[1])
+    others = [np.asarray(logsumexp(log_probability, axis=1, b=each)) for each in apart]
+    return np.where(np.isneginf(log_probability), -np.inf, log_probability - np.stack(others, axis=1))
 
 
 class FewDrawsWarning(InputWarning):

@@ -74,14 +74,12 @@ class Summary:
         for block in schema.blocks:
             leaf, sites = model.leaves[block.name], model.site(means, block.name)
             if isinstance(leaf, BesideConstants):
-                always = leaf.constants(block.columns)
-                for column, value in always.items():
-                    what, share = (
-                        ("constant", value) if block.categories is None else (f"P({block.categories[int(value)]})", 1)
-                    )
-                    values[column, what] = np.full(len(classes), float(share))
-            leaf, columns = varying(leaf, block.values)
-            prior_leaf = leaf
+                for column, value in leaf.constants(block.columns).items():
+                    levels = block.categories
+                    what = (column, "constant") if levels is None else (column, f"P({levels[int(value)]})")
+                    values[what] = np.full(len(classes), float(value) if levels is None else 1.0)
+            prior_leaf, columns = varying(leaf, block.values)
+            leaf = prior_leaf
             if isinstance(leaf, Populated):
                 leaf, sites = leaf.leaf, leaf.shown(sites)
             expanded = leaf.expand(sites) if "variance" in sites else sites

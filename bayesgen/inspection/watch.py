@@ -329,8 +329,10 @@ class Watch:
                 told = self._told(j, sums[stop + 1, j] - self._sums_at_low[j], values[stop + 1 :, j])
                 text = f"since about row {self._since[j]} {told}"
                 self.alarms.append(Alarm(part.name, self.rows + stop, int(self._since[j]), text))
-        self._sums = sums[-1]
-        self._record(path)
+        self._sums, times = sums[-1], np.append(self._times, self.rows + np.arange(len(path)))
+        while (kept := times % self._stride == 0).sum() > _POINTS:
+            self._stride *= 2
+        self._times, self._series = times[kept], np.vstack([self._series, path])[kept]
         self.rows += len(path)
 
     def _told(self, j: int, sums, later) -> str:
@@ -347,16 +349,6 @@ class Watch:
         names = dict(zip(cut(np.array([*self._names]), bits).tolist(), self._names.values(), strict=True))
         known = [repr(names[place]) if place in names else "a category" for place in places.tolist()]
         return watch_parts.of_shares(part, known, before, total - before)
-
-    def _record(self, path) -> None:
-        """Keep a point of the series every so many rows, half as often whenever there are too many."""
-        times = self.rows + np.arange(len(path))
-        kept = times % self._stride == 0
-        self._times, self._series = np.append(self._times, times[kept]), np.vstack([self._series, path[kept]])
-        while len(self._times) > _POINTS:
-            self._stride *= 2
-            kept = self._times % self._stride == 0
-            self._times, self._series = self._times[kept], self._series[kept]
 
     @property
     def threshold(self) -> float:
