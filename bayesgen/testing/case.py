@@ -125,16 +125,10 @@ def parameters(case, count):
     """Draws of the parameters from the prior: by the model's own algebra, or by its program where it has none."""
     if case.model.conjugate:
         return case.model.sample_parameters(case.rng, (count,))
-    if count < 8:
-        return {site: v[:count] for site, v in _few(case).items()}
-    return _from_program(case, count)
+    return {site: v[:count] for site, v in _from_program(case, max(count, 8)).items()}
 
 
-@functools.cache
-def _few(case):
-    return _from_program(case, 8)
-
-
+@functools.lru_cache(8)
 def _from_program(case, count):
     with program.x64():
         key = jax.random.PRNGKey(0)

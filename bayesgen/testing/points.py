@@ -81,13 +81,11 @@ def unconstrain(model, params):
         sites = sample_sites(model, params).items()
         return {name: biject_to(site["fn"].support).inv(site["value"]) for name, site in sites}
 
-    def sites_at(v):
-        return constrain_fn(model.latents, (), {}, unravel(v), return_deterministic=True)
-
     with program.x64():
         if jax.eval_shape(values, params).keys() <= params.keys():
             vector, unravel = ravel_pytree(compiled(free, params)(params))
-            back = compiled(sites_at, vector)
+            latents, how = model.latents, {"return_deterministic": True}
+            back = compiled(lambda v: constrain_fn(latents, (), {}, unravel(v), **how), vector)
         else:  # the program samples contrasts of the parameters, which are free
             vector, unravel = ravel_pytree(params)
             back = compiled(unravel, vector)
