@@ -115,7 +115,7 @@ def to_arviz(
         lead = next(iter(posterior.samples.values())).shape[:2]
         drawn = replicate(model, posterior.flat, codes, int(rng.integers(2**31)))
         drawn = {name: v.reshape(*lead, *v.shape[1:]) for name, v in drawn.items()}
-        made["posterior_predictive"] |= columns_of(schema, _by_block(schema, drawn), lead)
+        made["posterior_predictive"] |= columns_of(schema, drawn, lead)
     if not model.proper:
         return tree(posterior, made, obs=obs)
     result = tree(posterior, made | {"log_prior": log_prior(model, posterior)}, obs=obs)
@@ -127,7 +127,7 @@ def to_arviz(
         share = before.flat[f"{model.CLASSES}.probability"].cumsum(-1)[..., :-1, None]
         t = (rng.random((share.shape[0], 1, len(codes))) > share).sum(1)
         x = replicate(model, before.flat, t, int(rng.integers(2**31)))
-        new = columns_of(schema, _by_block(schema, {name: v[None] for name, v in x.items()}), (1, len(t)))
+        new = columns_of(schema, {name: v[None] for name, v in x.items()}, (1, len(t)))
     else:
         t, x = model.sample_rows(before.flat, int(rng.integers(2**31)))
         schema = replace(schema, reading=Reading())  # ArviZ draws numbers: dates are days, as in the other groups
@@ -152,8 +152,3 @@ def row_groups(classifier, draws: ParameterDraws, X, y, rng, wanted: Collection[
     """Return ArviZ's groups of rows and their classes, for any classifier; see `GenerativeClassifier.to_arviz`."""
     x = draws.model.check(classifier.read(X))
     return class_groups(draws, x, codes_of(y, classifier.classes_, count_rows(x)), rng, wanted)
-
-
-def _by_block(schema, x):
-    """Rename arrays from the leaves of the model to the blocks of the schema; the arrays stay the same."""
-    return dict(zip((block.name for block in schema.blocks), x.values(), strict=True)) if len(x) == 1 else x
