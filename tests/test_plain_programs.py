@@ -7,6 +7,7 @@ from dataclasses import replace
 import jax
 import laws
 import numpy as np
+import numpyro
 import pandas as pd
 import pytest
 from commands import run
@@ -29,6 +30,7 @@ from bayesgen.models import (
     HaldaneBernoulli,
     LabelNoise,
     LogNormal,
+    MarkovChain,
     NaiveBayes,
     NormalInverseGamma,
     NormalInverseWishart,
@@ -123,6 +125,8 @@ def test_every_exported_model_is_written_or_refused():
     for refused in (bg.AveragedClassifier(), bg.NaiveBayesClassifier()):
         with pytest.raises(ValueError, match=r"is no one program, but many|is not fitted"):
             bg.program(refused)
+    with pytest.raises(ValueError, match="NaiveBayesClassifier has no members: leave out member="):
+        bg.program(bg.NaiveBayesClassifier(), member=0)
     with pytest.raises(TypeError, match="of a model or of an estimator, got int"):
         bg.program(3)
 
@@ -282,6 +286,77 @@ def test_a_posterior_is_a_prior_of_its_own_for_each_class(covariance):
     same(posterior, read_back(bg.program(posterior))["model"], (x, t))
 
 
+@pytest.fixture(scope="module")
+def averaged():
+    """An average of numbers, categories and a column with a leaf of its own, and the rows of its fit."""
+    rng = np.random.default_rng(5)
+    y = rng.choice(["a", "b", "c"], 60)
+    skew = rng.exponential(size=60) ** 2 + (y == "a")
+    table = pd.DataFrame({"dose": skew, "age": rng.normal(size=60), "calls": rng.poisson(3.0 + 2 * (y == "b"))})
+    table["ward"], table["smokes"] = rng.choice(["n", "s", "w"], 60), rng.random(60) < 0.4
+    classifier = bg.AveragedClassifier(
+        members=["gaussian", "category", "softmax"], features={"calls": GammaPoisson(2.0, 1.0)}, random_state=0
+    )
+    return classifier.fit(table, y), table, y
+
+
+def _members(averaged):
+    """The first row in the summary of each structure, and the members in this order."""
+    average = averaged[0].average_
+    order = [average.members[m] for m in np.argsort(-average.weights, kind="stable")]
+    first = {member.family: place for place, member in reversed(list(enumerate(order)))}
+    return order, first
+
+
+def test_the_model_of_a_member_is_the_member(averaged):
+    """Learned from the rows of the fit, it has the member's densities of others; its place is a row of `summary`."""
+    classifier, table, y = averaged
+    order, first = _members(averaged)
+    summary, average = classifier.summary(), classifier.average_
+    rows, new = (classifier.fitted_.read(part) for part in (table, table[::-3]))
+    written = {"full", "shared", "diagonal", "shared diagonal", "independent", "leaves"}
+    names = ["ward", "smokes"]
+    for family, place in first.items():
+        if not set(family.split(" x ")) <= written:
+            with pytest.raises(ValueError, match="is no product of leaves, each of another name"):
+                bg.program(classifier, member=place)
+            continue
+        assert summary["weight"][place] == average.weights[average.members.index(order[place])]
+        model, bends = classifier.fitted_.model_of(place)
+        assert set(model.leaves) >= {"calls"}
+
+        def by_leaf(read, bends=bends, model=model):
+            numbers = read["numbers"] if bends is None else bends.forward(read["numbers"])
+            each = {"numbers": numbers, "calls": read["leaves"][:, 0]}
+            each |= dict(zip(names, read["categories"].T.astype(float), strict=True))
+            return {name: each[name] for name in model.leaves}
+
+        codes = np.searchsorted(classifier.classes_, y)
+        posterior = model.update(model.statistics(by_leaf(rows), codes))
+        used = np.array([member == order[place] for member in average.members])
+        wanted = average.log_density(new["numbers"], new["categories"], used, new["leaves"])[0]
+        found = posterior.log_predictive(by_leaf(new)) - average.log_class_prior
+        np.testing.assert_allclose(found - wanted, (found - wanted)[:, :1] + 0 * found, atol=1e-9)
+
+
+@pytest.mark.compiles
+def test_members_of_an_average_with_the_slope_of_their_bends(averaged):
+    classifier, first = averaged[0], _members(averaged)[1]
+    read = classifier.fitted_.read(averaged[1][:7])
+    for family in ("full x independent", "shared diagonal"):
+        model, bends = classifier.fitted_.model_of(first[family])
+        x = {"numbers": read["numbers"].copy(), "calls": read["leaves"][:, 0].copy()}
+        x |= {name: codes.astype(float) for name, codes in zip(["ward", "smokes"], read["categories"].T, strict=True)}
+        x = {name: x[name] for name in model.leaves}
+        x["numbers"][2, 0] = np.nan
+
+        def bent(x, t, model=model, bends=bends):
+            model(x | {"numbers": bends.forward(x["numbers"])}, t)
+            numpyro.factor("slope", bends.log_slope(x["numbers"]).sum())
+
+        same(bent, read_back(bg.program(classifier, member=first[family]))["model"], (x, np.arange(7) % 3))
+
+
 def test_columns_that_are_constant_are_left_out():
     table = pd.DataFrame({"dose": np.arange(8.0), "one": np.ones(8)})
     text = bg.program(bg.NaiveBayesClassifier(), table, Y)
@@ -289,6 +364,16 @@ def test_columns_that_are_constant_are_left_out():
     assert "Columns of x[\"gaussian\"]: ['dose']" in text
     with pytest.raises(ValueError, match="no column"):
         bg.program(bg.GaussianDiscriminantClassifier(), table[["one"]], Y)
+
+
+def test_a_fitted_chain_is_written_unless_a_row_has_a_gap():
+    """Its statistics are counts of pairs, which do not say how many symbols there were."""
+    table = pd.DataFrame({"word": ["aba", "bb", "ab", "a", "bba", "bab", "aa", "b"]})
+    classifier = bg.NaiveBayesClassifier(features={"word": MarkovChain("ab", order=1)}).fit(table, Y)
+    assert "contexts(" in bg.program(classifier)
+    table["word"] = [["a", None, "b"], *table["word"].map(list)[1:]]
+    with pytest.raises(ValueError, match="gaps of a MarkovChain are not written"):
+        bg.program(classifier, table, Y)
 
 
 @pytest.mark.compiles
@@ -311,3 +396,5 @@ def test_the_command_prints_the_text_or_writes_it(tmp_path):
     assert code == 0 and (tmp_path / "new" / "program.py").read_text() == bg.program(fitted)
     code, _, err = run(tmp_path / "model.safetensors", "--output", tmp_path / "program.txt", command="program")
     assert code and ".py" in err
+    code, _, err = run(tmp_path / "model.safetensors", "--member", 0, command="program")
+    assert code and "leave out" in err

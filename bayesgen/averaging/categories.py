@@ -134,6 +134,10 @@ class CategoryMembers(FittedFactors):
 
     drawn: ClassVar = True
 
+    def leaves(self, place, categories):
+        priors = (prior for prior, _ in self._learned_from(self.members[place].strength))
+        return dict(zip(categories, priors, strict=True)) if self.members[place].structure == "independent" else {}
+
     def factor(self, place):
         return CategoryFactor(self, *self.tables(self.members[place]))
 

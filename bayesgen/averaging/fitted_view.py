@@ -100,6 +100,10 @@ class FittedView(FittedFactors):
 
     drawn: ClassVar = True
 
+    def leaves(self, place, categories):
+        mixture = len(self.view.owner) > self.view.classes
+        return {} if mixture else {NUMBERS: self.members[place].prior(self.reference)}
+
     @property
     def bend(self):
         return self.view.warp

@@ -173,7 +173,7 @@ class ColumnModels(Record):
 
     def joined(self, blocks) -> np.ndarray:
         """Return the inverse of `blocks`."""
-        return _joined(blocks[name] for name in self.model.leaves)
+        return np.concatenate([blocks[name].reshape(len(blocks[name]), -1) for name in self.model.leaves], axis=1)
 
     @property
     def width(self) -> int:
@@ -186,7 +186,3 @@ def _split(model: NaiveBayes, single, e) -> dict[str, np.ndarray]:
     bounds = itertools.pairwise([0, *itertools.accumulate(widths)])
     by_block = {name: e[:, start:stop] for name, (start, stop) in zip(model.leaves, bounds, strict=True)}
     return {name: v[:, 0] if name in single else v for name, v in by_block.items()}
-
-
-def _joined(blocks) -> np.ndarray:
-    return np.concatenate([v.reshape(len(v), -1) for v in blocks], axis=1)

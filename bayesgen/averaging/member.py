@@ -284,6 +284,10 @@ class FittedMembers(Record, abc.ABC):
         """Return log p(x | t) of all rows under every member, (M,); -inf for members without an evidence."""
         return np.full(len(self.members), -np.inf)
 
+    def leaves(self, place: int, categories: Sequence[str]) -> dict[str, Any]:
+        """Return a member as leaves with their priors, of "numbers" and of categories by name; {} if it is none."""
+        return {}
+
     def written(self, numbers: Sequence[Any], categories: Sequence[Any]) -> list[Written]:
         """Return `log_density` as factors of plain arrays, for programs without Python (`bayesgen.export`).
 

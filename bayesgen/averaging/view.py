@@ -210,17 +210,12 @@ class Training:
 def bent(rows: Rows, warp: YeoJohnson, filling: Filling | None) -> Iterator[Bent]:
     """Yield rows bent and completed, in pieces."""
     kind, weight = np.min_scalar_type(rows.classes - 1), None if (rows.weight == 1).all() else rows.weight
-    for batch in pieces(len(rows), _cells(rows, filling)):
+    for batch in pieces(len(rows), rows.x.shape[1] if filling is None else cells(~np.isnan(rows.x))):
         order = np.argsort(rows.codes[batch].astype(kind), kind="stable") + batch.start  # for `assign`
         y, codes, missing = warp.forward(rows.x[order]), rows.codes[order], None
         if filling is not None:
             y, missing = filling.complete(y, ~np.isnan(y), codes)
         yield Bent(y, codes, taken(weight, order), missing)
-
-
-def _cells(rows: Rows, filling: Filling | None) -> int:
-    """Return the entries that a bent row takes, with the covariances of its gaps."""
-    return rows.x.shape[1] if filling is None else cells(~np.isnan(rows.x))
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,10 +39,11 @@ def program(
     output: Annotated[
         Path | None, typer.Option(help="File for the text, such as program.py; default: print it.")
     ] = None,
+    member: Annotated[int | None, typer.Option(help="Of an average, the member, by its row in summary().")] = None,
 ):
     """Write a saved model as a program in plain NumPyro, as one reads and runs it without bayesgen."""
     with shell.consoles() as (out, _):
-        text = program_of(storage.load(model))
+        text = program_of(storage.load(model), member=member)
         if output is None:
             return typer.echo(text, nl=False)
         inputs.keep_inputs(output, model, holds=PROGRAM)

@@ -2,16 +2,18 @@
 
 Sites have the names that they have in the model, and the joint density is the model's, constants too. Where a class is
 not known it is summed out, Σ_k p(x_i, t_i = k | θ), in `model`, or left to NumPyro, in `enumerated`. The priors and
-densities are in `bayesgen.export.program_leaves`, those of regressions in `bayesgen.export.program_lines`.
+densities are in `bayesgen.export.program_texts`.
 """
 
+import functools
 import itertools
 import json
+import operator
 import re
 import textwrap
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,23 +21,24 @@ import numpy as np
 
 from bayesgen.core import __version__
 from bayesgen.core.errors import InputError, listed
-from bayesgen.core.statistics import Statistics, SumStatistics
-from bayesgen.export.program_leaves import text_of, value_of
-from bayesgen.export.program_lines import text_of_line
+from bayesgen.core.statistics import Statistics
+from bayesgen.export.program_texts import Text, text_of, value_of
 from bayesgen.files import disk
 from bayesgen.models.beside_constants import BesideConstants
-from bayesgen.models.class_program import ClassStatistics
+from bayesgen.models.class_program import ClassStatistics, column_sums
 from bayesgen.models.classifier import NaiveBayes
 from bayesgen.models.leaf import Leaf
 from bayesgen.models.linear_model import Discriminative
+from bayesgen.models.markov_chain import MarkovChain
 from bayesgen.models.model import Hyperparameters, Model
-from bayesgen.models.moments import Moments
-from bayesgen.models.row_leaf import RowsByGroup
+from bayesgen.models.sequences import ChainStatistics
 from bayesgen.models.unknown_labels import LABEL, PartlyLabelled, UnknownClasses
 
 _INLINE, _LONGEST = 10, 80  # numbers, and signs, of an array that stands within the program
 _WIDTH, _ROWS = 110, 100
-_CLASSES = "classes."
+_CLASSES, _LABEL = "classes.", f"{LABEL}."
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_quoted = functools.partial(json.dumps, ensure_ascii=False)
 PROGRAM = "a program in Python", (".py",)
 
 
@@ -53,7 +56,7 @@ class _Asked(Exception):
     """Ends a fit before its inference, and tells what the estimator has learned."""
 
 
-def program(model: Any, X=None, y=None) -> Program:
+def program(model: Any, X=None, y=None, *, member: int | None = None) -> Program:
     r"""Return the plain NumPyro program of a model or an estimator, a text without an import of bayesgen.
 
     Run as a file, it draws from the posterior by NUTS, of rows of no meaning: put yours in their place. Its function
@@ -67,6 +70,9 @@ def program(model: Any, X=None, y=None) -> Program:
     X, y : optional
         Rows to fit an estimator to; of a model, ``X`` are rows as it takes them. The program leaves out their gaps, and
         columns that are constant.
+    member : int, optional
+        Of an `AveragedClassifier`, the generative member to write, by its row in `summary`: 0 is the heaviest. Its
+        numbers are bent, and the log of the slope of the bends is part of the joint density.
 
     Returns
     -------
@@ -76,7 +82,8 @@ def program(model: Any, X=None, y=None) -> Program:
     Raises
     ------
     ValueError
-        If the model is no program that stands for itself: an improper prior, a prior alone, an average.
+        If the model is no program that stands for itself: an improper prior, a prior alone, an average as a whole, a
+        member that only scores classes, or is no product of leaves.
 
     Examples
     --------
@@ -98,8 +105,9 @@ def program(model: Any, X=None, y=None) -> Program:
     if not hasattr(model, "get_params"):
         raise TypeError(f"a program is of a model or of an estimator, got {name}")
     settings = model.get_params(deep=False)
-    if "members" in settings:
-        raise InputError(f"{name} is no one program, but many: give a naive Bayes or a discriminant of its columns")
+    if ("members" in settings) != (member is not None):
+        many = "is no one program, but many: say which, as in member=0, by its row of summary()"
+        raise InputError(f"{name} {many if member is None else 'has no members: leave out member='}")
     if X is not None:
         model = type(model)(**settings)
 
@@ -107,9 +115,12 @@ def program(model: Any, X=None, y=None) -> Program:
             raise _Asked(vars(model) | {"model_": learned, "statistics_": data})
 
         try:
-            model.set_params(inference=ask).fit(X, y)
+            (model.set_params(inference=ask) if member is None else model).fit(X, y)
         except _Asked as asked:
             vars(model).update(asked.args[0])
+    if member is not None:
+        learned, bends = model.fitted_.model_of(member)
+        return Program(_Text(learned, f"Member {member} of an average, untempered.", bends and astuple(bends)))
     if not hasattr(model, "model_"):
         raise InputError(f"this {name} is not fitted: fit it, or give its rows, program(estimator, X, y)")
     learned, units = model.model_, (model.centre_, model.scale_) if hasattr(model, "centre_") else None
@@ -129,6 +140,14 @@ from numpyro.infer import MCMC, NUTS
 numpyro.enable_x64()
 """
 _HELPERS = {
+    "bent(": '''
+def bent(x, centre, scale, power):
+    """Return numbers bent by Yeo and Johnson, and the log of the slope of the bends of each row."""
+    z = (x - centre) / scale
+    size, p = jnp.log1p(jnp.abs(z)), jnp.where(z < 0, 2 - power, power) + 1e-200  # p = 0 is a limit
+    slope = (power - 1) * jnp.sign(z) * size - jnp.log(scale)
+    return jnp.sign(z) * jnp.expm1(p * size) / p, jnp.where(jnp.isnan(x), 0, slope).sum(-1)
+''',
     "entries(": '''
 def entries(x, possible=0.0):
     """Return a mask of the entries that are there, and the rows with a number in place of each NaN."""
@@ -154,47 +173,67 @@ def contexts(x, count, order):
 }
 
 
+_STATEMENTS = {
+    "": "{0} = numpyro.sample({1}, {2})",
+    "=": "{0} = numpyro.deterministic({1}, {2})",
+    ":": "{0} = {2}",
+    "+": "numpyro.factor({1}, {2})",
+}
+
+
+def _has_gaps(name: str, leaf, data) -> bool:
+    """Return True if entries of a leaf may be missing: in the rows, or by the counts of a fit."""
+    rows = getattr(data, "rows", data)
+    if isinstance(data, str):
+        return not isinstance(leaf, MarkovChain)
+    if isinstance(rows, Mapping) and rows.get(name) is not None and (rows[name] != rows[name]).sum():
+        return True
+    sums = getattr(data, "recorded", data)
+    if not isinstance(sums, ClassStatistics):
+        return False
+    kept = sums.leaves[name]
+    if isinstance(kept, ChainStatistics):
+        return len(kept.stretches) > 0
+    count = column_sums(leaf, kept).get("count")
+    return count is None or not np.allclose(count.T, sums.classes.total())
+
+
 class _Text:
-    """The text of the program of one model; ``data`` are rows by leaf, or the statistics of a fit."""
+    """The text of a program; ``data`` are rows by leaf, the statistics of a fit, or what is told of a member."""
 
     def __init__(self, model: Any, data: Any = None, units: Any = None):
         self.model: Any = model
-        self.units, whole = units, getattr(model, "model", model)
-        self.unknown, recorded = isinstance(model, UnknownClasses), getattr(data, "recorded", data)
-        self.rows = getattr(data, "rows", data if isinstance(data, Mapping) else {})
-        self.sums = recorded if isinstance(recorded, ClassStatistics) else None
+        self.units, self.unknown, whole = units, isinstance(model, UnknownClasses), getattr(model, "model", model)
         self.constants: dict[str, str] = {}  # names of arrays that stand below the program, by their text
         self.sites: dict[str, tuple[str, Collection[str]]] = {}  # the variable of each site, and its axes
-        self.noisy = getattr(model, "confusion", None) is not None
         self.by_name = isinstance(whole, NaiveBayes)  # True if rows are given by leaf
+        alone = isinstance(model, Leaf | Discriminative)
         self.names = () if isinstance(model, Leaf) else getattr(whole, "class_names", getattr(model, "classes", ()))
-        self.notes = ["Weak priors have the numbers that the rows gave."] * isinstance(data, Statistics)
+        self.classes = None if alone else whole.classes
+        self.notes, self.bent = [data] * isinstance(data, str), units is not None and len(units) == 3
+        self.notes += ["Weak priors have the numbers that the rows gave."] * isinstance(data, Statistics | str)
         if self.names:
             self.notes.append(f"Classes: {', '.join(f'{k} is {label!r}' for k, label in enumerate(self.names))}.")
-        # by what stands before the names of their sites
-        self.leaves: dict[str, Any] = {"": model} if isinstance(model, Leaf) else {}
-        self.sources = {"": "x"}
-        for name, leaf in getattr(whole, "leaves", {}).items():
-            columns, source = whole.columns_of(name), f"x[{_quoted(name)}]" if self.by_name else "x"
+        self.parts: dict[str, Text] = {}  # of each leaf, by what stands before the names of its sites
+        for name, leaf in ({"": model} if alone else whole.leaves).items():
+            columns = getattr(model, "columns", ()) if alone else whole.columns_of(name)
+            label, source = "" if alone else f"{name}.", f"x[{_quoted(name)}]" if self.by_name else "x"
             if isinstance(leaf, BesideConstants):
                 self.notes.append(f"Constant columns, which are left out: {listed(leaf.constants(columns))}.")
                 if not leaf.kept:
                     continue
                 columns, leaf = tuple(columns[j] for j in leaf.kept), leaf.leaf
-            self.leaves[f"{name}."], self.sources[f"{name}."] = leaf, source
+            source = "numbers" if self.bent and name == "numbers" else source
+            self.parts[label] = text_of(leaf, source, _has_gaps(name, leaf, data))
             self.notes += [f"Columns of {source}: {listed(columns)}."] * bool(columns)
-        if not (self.leaves or isinstance(model, Discriminative)):
+        if not self.parts:
             raise InputError(f"no column of this {type(model).__name__} varies: there is no program to write")
-        if self.noisy:
-            self.leaves[f"{LABEL}."], self.sources[f"{LABEL}."] = self.model.confusion, "t"
+        if getattr(model, "confusion", None) is not None:
+            self.parts[_LABEL] = replace(text_of(self.model.confusion, "t"), entry="jnp.maximum({x}, 0)")
 
     def __str__(self) -> str:
         """Return the whole text."""
-        if self.unknown:
-            functions = self.summed_and_enumerated()
-        else:
-            lines = [*self.priors(), *self.observed("t")] if self.leaves else self.line()
-            functions = [_block(f"def model({'x' if isinstance(self.model, Leaf) else 'x, t=None'}):", lines)]
+        functions = self.summed_and_enumerated() if self.unknown else [self.by_class()]
         rows = self.examples()
         main = [
             "rng = np.random.default_rng(0)  # rows of no meaning: put yours in their place",
@@ -203,18 +242,14 @@ class _Text:
             f"sampler.run(jax.random.PRNGKey(0), {', '.join(rows)})",
             "sampler.print_summary()",
         ]
-        *parts, main = [
-            "\n".join(_laid_out(lines)) for lines in [*functions, _block('if __name__ == "__main__":', main)]
-        ]
+        parts = ["\n".join(_laid_out(lines)) for lines in [*functions, _block('if __name__ == "__main__":', main)]]
         helpers = [text for call, text in _HELPERS.items() if any(call in part for part in parts)]
-        whole: Any = {"break_long_words": False, "break_on_hyphens": False}
-        constants = "\n".join(
-            textwrap.fill(f"{name} = {text}", _WIDTH, **whole) for text, name in self.constants.items()
-        )
+        wrapped = functools.partial(textwrap.fill, width=_WIDTH, break_long_words=False, break_on_hyphens=False)
+        constants = "\n".join(wrapped(f"{name} = {text}") for text, name in self.constants.items())
         notes = [textwrap.fill(note, _WIDTH, initial_indent="\n# ", subsequent_indent="#   ") for note in self.notes]
         told = f'"""{type(self.model).__name__} in NumPyro, written by bayesgen {__version__}."""\n'
-        top = "".join([told, _IMPORTS, *notes])
-        return "\n\n\n".join(part.strip("\n") for part in [top, *helpers, *parts, constants, main] if part) + "\n"
+        every = ["".join([told, _IMPORTS, *notes]), *helpers, *parts[:-1], constants, parts[-1]]
+        return "\n\n\n".join(part.strip("\n") for part in every if part) + "\n"
 
     def summed_and_enumerated(self) -> list[list[str]]:
         """Return functions: the prior, the model with unknown classes summed out, and with the sum left to NumPyro."""
@@ -222,11 +257,11 @@ class _Text:
         names = ", ".join(variable for variable, _ in self.sites.values())
         taken = f"({names}) = parameters()"
         summed = [taken, f"joint = jnp.log({next(iter(self.sites.values()))[0]})"]
-        for label in self.leaves:
+        for label in self.parts:
             *lines, density, rows = self.density(label, ":")
             summed += [*lines, f"density = {density}", f"joint = joint + density.log_prob({rows})"]
-        drawn, told = self.observed("k"), "labels, which may be wrong" if self.noisy else "labels"
-        if not self.noisy:
+        drawn, told = self.observed("k"), "labels, which may be wrong" if _LABEL in self.parts else "labels"
+        if _LABEL not in self.parts:
             summed.append(f"possible = (t[:, None] < 0) | (t[:, None] == jnp.arange({len(self.names)}))")
             summed.append("joint = jnp.where(possible, joint, -jnp.inf)")
             drawn.append('    numpyro.factor("t_known", jnp.where((t < 0) | (t == k), 0.0, -1e30))')
@@ -237,94 +272,73 @@ class _Text:
             _block("def enumerated(x, t):  # the same, where NumPyro sums over k", [taken, *drawn]),
         ]
 
-    def line(self) -> list[str]:
-        """Return the statements of a regression."""
-        lines, likelihood = text_of_line(self.model)
+    def by_class(self) -> list[str]:
+        """Return the function of rows whose classes are known, or that have none."""
+        lines = [*self.priors(), *self.observed("t")]
         if self.units is not None:
-            centre, scale = map(self.literal, ("centre", "scale"), self.units, (1, 1))
-            lines = [f"x = (x - {centre}) / {scale}", *lines]
-        if self.model.columns:
-            self.notes.append(f"Columns of x: {listed(self.model.columns)}.")
-        *lines, likelihood = [self.filled(text, self.model, "") for text in [*lines, likelihood]]
-        return [*lines, *_block('with numpyro.plate("obs", len(x)):', [f'numpyro.sample("t", {likelihood}, obs=t)'])]
+            before = 'numbers, slope = bent(x["numbers"], {}, {}, {})' if self.bent else "x = (x - {}) / {}"
+            lines = [before.format(*map(self.literal, ("centre", "scale", "power"), self.units, (1, 1, 1))), *lines]
+        return _block(f"def model({'x' if isinstance(self.model, Leaf) else 'x, t=None'}):", lines)
 
     def priors(self) -> list[str]:
         """Return the statements of all sites, those of the same plates together."""
-        classes = {_CLASSES: getattr(self.model, "model", self.model).classes} if self.names else {}
-        parts = [part for label, leaf in (classes | self.leaves).items() for part in self.prior(label, leaf)]
-        together = itertools.groupby(parts, lambda part: part[0])
+        classes = {} if self.classes is None else {_CLASSES: text_of(self.classes)}
+        statements = (each for label, text in (classes | self.parts).items() for each in self.prior(label, text))
+        together = itertools.groupby(statements, operator.itemgetter(0))
         return [line for plates, same in together for line in _block(plates, [statement for _, statement in same])]
 
-    def prior(self, label: str, leaf) -> Iterator[tuple[str, str]]:
+    def prior(self, label: str, text: Text) -> Iterator[tuple[str, str]]:
         """Yield the statements of the sites of a leaf, each after the plates that it stands in."""
-        classes = len(self.names) if label in self.leaves else 0
-        axes_of_all = zip(("class", "feature"), (classes, *leaf.features), strict=False)
-        sizes = {axis: size for axis, size in axes_of_all if size}
-        for site, prior in text_of(leaf).sites.items():
-            axes = [axis for axis in sizes if axis in leaf.dims(site, grouped=bool(classes))]
+        grouped = {"grouped": True} if self.classes is not None and label != _CLASSES else {}
+        axes_of_all = zip(("class", "feature"), (len(self.names) * len(grouped), *text.features), strict=False)
+        sizes = text.plates or {axis: size for axis, size in axes_of_all if size}
+        for site, prior in text.sites.items():
+            axes = [axis for axis in sizes if axis in text.leaf.dims(site, **grouped)]
             plates = [
                 f"numpyro.plate({_quoted(axis if axes == ['class'] else label + axis)}, {sizes[axis]}{dim})"
                 for axis, dim in zip(axes, (", dim=-2", ", dim=-1") if len(axes) > 1 else ("",), strict=False)
             ]
-            variable = _new(label + site, [known for known, _ in self.sites.values()])
-            kind = "deterministic" if prior.startswith("=") else "sample"
-            value = self.filled(prior.removeprefix("="), leaf, label, axes)
+            variable, kind = _new(label + site, [known for known, _ in self.sites.values()]), prior[: prior[0] in "=:+"]
+            value = self.filled(prior.removeprefix(kind), label, text, axes)
             self.sites[label + site] = variable, axes
-            statement = f"{variable} = numpyro.{kind}({_quoted(label + site)}, {value})"
+            statement = _STATEMENTS[kind].format(variable, _quoted(label + site), value)
             yield f"with {', '.join(plates)}:" if plates else "", statement
 
     def observed(self, index: str) -> list[str]:
         """Return the statements of the rows, whose classes have the name ``index``."""
         rows = []
-        if self.names:
+        if self.classes is not None:
             last = "obs=t" if index == "t" else 'infer={"enumerate": "parallel"}'
             probability = next(iter(self.sites.values()))[0]
             rows.append(f'{index} = numpyro.sample("t", dist.Categorical(probs={probability}), {last})')
-        for label in self.leaves:
+        for label in self.parts:
             *lines, density, seen = self.density(label, index)
-            rows += [*lines, f"numpyro.sample({_quoted(f'{label}x')}, {density}, obs={seen})"]
-        return _block(f'with numpyro.plate("obs", len({self.sources[next(iter(self.leaves))]})):', rows)
+            rows += [*lines, f"numpyro.sample({_quoted(label + self.parts[label].site)}, {density}, obs={seen})"]
+        rows += ['numpyro.factor("slope", slope)'] * self.bent
+        return _block(f'with numpyro.plate("obs", len({next(iter(self.parts.values())).source})):', rows)
 
     def density(self, label: str, index: str) -> list[str]:
-        """Return statements, the distribution of the rows, and the rows at which it has their density.
-
-        ``index`` is the name of the class of each row; ":" stands for all classes at once.
-        """
-        leaf, lines, mask = self.leaves[label], [], ""
-        text, rows = text_of(leaf), self.sources[label] + "[:, None]" * (index == ":")
-        density = text.likelihood
-        if self.sources[label] == "t":
-            text, mask = replace(text, entry="jnp.maximum({x}, 0)"), f".mask({rows} >= 0)"
-        elif self.has_gaps(label):
+        """Return statements, the distribution of the rows of a class, ":" for all at once, and the rows it is of."""
+        text, lines, mask = self.parts[label], [], ""
+        rows = text.source + "[:, None]" * (index == ":")
+        density, event = text.likelihood, text.event + len(text.features)
+        if text.source == "t":
+            mask = f".mask({rows} >= 0)"
+        elif text.gaps:
             if not (text.mask or text.vector):
-                raise InputError(f"gaps of a {type(leaf).__name__} are not written as a plain program: leave them out")
+                name = type(text.leaf).__name__
+                raise InputError(f"gaps of a {name} are not written as a plain program: leave them out")
             lines, rows = [f"seen, rows = entries({rows}{text.possible})"], "rows"
             density, mask = text.vector or density, f".mask({text.mask})" * bool(text.mask)
-        event = len(leaf.features) + text.event
         density = density + mask + f".to_event({event})" * bool(event)
-        return [*lines, self.filled(density, leaf, label, ("feature",), index, rows), text.entry.replace("{x}", rows)]
+        return [*lines, self.filled(density, label, text, ("feature",), index, rows), text.entry.replace("{x}", rows)]
 
-    def has_gaps(self, label: str) -> bool:
-        """Return True if entries of a leaf may be missing: in the rows, or by the counts of a fit."""
-        rows, leaf, count = self.rows.get(label[:-1]), self.leaves[label], None
-        if rows is not None and (rows != rows).sum():
-            return True
-        sums = self.sums and self.sums.leaves[label[:-1]]
-        if isinstance(sums, Moments):
-            count = sums.n
-        elif isinstance(sums, RowsByGroup):
-            count = np.einsum("kn,kn...->k...", sums.weight, sums.seen)
-        elif isinstance(sums, SumStatistics):
-            total = sums.total()
-            count = leaf.summaries(total.reshape(len(total), -1, total.shape[-1])).get("count")
-        return bool(self.sums) and (count is None or not np.allclose(count.T, self.sums.classes.total()))
-
-    def filled(self, text: str, leaf, label: str, axes: Collection[str] = (), index: str = ":", rows: str = "") -> str:
-        """Return a text with its numbers and sites, within plates of ``axes``, of all classes or of an ``index``."""
+    def filled(self, words: str, label: str, text: Text, axes: Collection[str] = (), index=":", rows="") -> str:
+        """Return words with their numbers and sites, within plates of ``axes``, of all classes or of an ``index``."""
 
         def number(found):
-            value, rank = value_of(leaf, found[1])
-            if axes == ["class"] and leaf.features and value.ndim > 1:  # all features share it
+            value, rank = value_of(text.leaf, found[1])
+            if axes == ["class"] and text.features and value.ndim > 1:  # all features share it
                 value = value[:, 0]
             return self.literal(label + found[1], value[..., None, None] if found[2] and value.ndim else value, rank)
 
@@ -335,13 +349,11 @@ class _Text:
             by_class = "class" in known
             if found[2]:
                 every = f"jnp.arange({len(self.names)})" if index == ":" else index
-                return (
-                    f"{what}[{f'{every}[:, None], ' * by_class}contexts({rows}, {len(leaf.categories)}, {leaf.order})]"
-                )
-            thin = bool(leaf.features) and "feature" in axes and "feature" not in known
+                return f"{what}[" + f"{every}[:, None], " * by_class
+            thin = bool(text.features) and "feature" in axes and "feature" not in known
             return f"{what}[{index}{', None' * thin}]" if by_class and (thin or index != ":") else what
 
-        return re.sub(r"\{(\w+)(:chain)?\}", variable, re.sub(r"\$(\w+)(:matrix)?", number, text))
+        return re.sub(r"\{(\w+)(:chain)?\}", variable, re.sub(r"\$(\w+)(:matrix)?", number, words))
 
     def literal(self, name: str, value, rank: int) -> str:
         """Return numbers as Python reads them back, without axes along which they do not change."""
@@ -364,12 +376,12 @@ class _Text:
     def examples(self) -> dict[str, str]:
         """Return rows and targets of no meaning, as text."""
         rows = {}
-        for label, leaf in self.leaves.items():
-            text = text_of(leaf).rows.replace("{shape}", ", ".join(map(str, (_ROWS, *leaf.features))))
-            rows[label] = self.filled(text, leaf, label).replace(f"({_ROWS})", str(_ROWS)).replace("jnp.", "np.")
-        x = next(iter(rows.values())) if rows else f"rng.normal(size=({_ROWS}, {self.model.features}))"
+        for label, text in self.parts.items():
+            words = text.rows.replace("{shape}", ", ".join(map(str, (_ROWS, *text.features))))
+            rows[label] = self.filled(words, label, text).replace(f"({_ROWS})", str(_ROWS)).replace("jnp.", "np.")
+        x = next(iter(rows.values()))
         if self.by_name:
-            named = (f"{_quoted(label[:-1])}: {x}" for label, x in rows.items() if self.sources[label] != "t")
+            named = (f"{_quoted(label[:-1])}: {x}" for label, x in rows.items() if self.parts[label].source != "t")
             x = f"{{{', '.join(named)}}}"
         codes = f"rng.integers({-1 if self.unknown else 0}, {len(self.names)}, {_ROWS})"
         t = {} if isinstance(self.model, Leaf) else {"t": codes if self.names else f"rng.normal(size={_ROWS})"}
@@ -388,20 +400,16 @@ def _new(name: str, known: Collection[str]) -> str:
     return next(f"{plain}{k}" for k in ("", *range(2, 3 + len(known))) if f"{plain}{k}" not in known)
 
 
-def _quoted(name: str) -> str:
-    """Return a name as a string of Python."""
-    return json.dumps(name, ensure_ascii=False)
-
-
 def _laid_out(lines: Iterable[str]) -> Iterator[str]:
     """Yield lines; of those that are too long, what their first brackets hold stands on lines below."""
     for line in lines:
         indent, depth, cuts = " " * (len(line) - len(line.lstrip())), 0, []
-        for sign in re.finditer(r'"(?:[^"\\]|\\.)*"|[](){},[]', line):
-            depth += (sign[0] in "([{") - (sign[0] in ")]}")
-            if (depth == 1 and sign[0] in "([{,") or (depth == 0 and sign[0] in ")]}"):
-                cuts.append(sign.start())
-            if depth == 0 and cuts:
+        for place, sign in enumerate(_STRING.sub(lambda found: "_" * len(found[0]), line)):
+            closes = sign in ")]}"
+            depth += (sign in "([{") - closes
+            if depth + closes == 1 and sign in "([{,)]}":
+                cuts.append(place)
+            if cuts and not depth:
                 break
         if len(line) <= _WIDTH or not cuts:
             yield line

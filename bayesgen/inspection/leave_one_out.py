@@ -10,10 +10,7 @@ from scipy.special import logsumexp, softmax
 from bayesgen.core.errors import listed
 from bayesgen.core.registry import fitted_of
 from bayesgen.core.statistics import all_but_one, departures
-from bayesgen.models.class_program import ClassStatistics
-from bayesgen.models.gaps import PatternMoments
-from bayesgen.models.moments import Moments, moments
-from bayesgen.models.row_leaf import RowsByGroup
+from bayesgen.models.class_program import ClassStatistics, column_sums
 from bayesgen.numerics.pieces import count_rows, select_rows, taken
 from bayesgen.numerics.sums import by_label
 from bayesgen.tables.dates import times_of
@@ -61,29 +58,10 @@ def by_column(schema, model, statistics) -> dict[str, dict[str, np.ndarray]]:
     for block in schema.blocks:
         if block.values != block.columns:  # its sums are by group
             continue
-        sums = _sums(model.leaves[block.name], statistics.leaves[block.name])
+        sums = column_sums(model.leaves[block.name], statistics.leaves[block.name])
         for j, column in enumerate(block.columns):
             result[column] = {kind: v if kind == "sum" and v.ndim > 2 else v[:, j] for kind, v in sums.items()}
     return result
-
-
-def _sums(leaf, statistics) -> dict[str, np.ndarray]:
-    """Return the summaries of all columns of a block: arrays (K, columns)."""
-    if isinstance(statistics, PatternMoments):
-        statistics = statistics.columns()
-    if isinstance(statistics, RowsByGroup):
-        x, codes, weight = statistics.flat()
-        statistics = moments(x.reshape(len(x), -1), codes, statistics.lead[0], weight)
-    if isinstance(statistics, Moments):
-        mean, squares, n = statistics.mean, statistics.scatter, statistics.n
-        if statistics.vector:
-            squares = np.diagonal(squares, axis1=-2, axis2=-1)
-        flat = [a.reshape(len(mean), -1) for a in (mean, squares)]
-        n = np.broadcast_to(n.reshape(len(mean), -1), flat[0].shape)
-        return {"count": n, "mean": flat[0], "scatter": flat[1]}
-    total = statistics.total()
-    total = total.reshape(len(total), -1, total.shape[-1])
-    return leaf.summaries(total)
 
 
 def leave_one_out(classifier, X, y, sample_weight=None, groups=None) -> "LeaveOneOut":

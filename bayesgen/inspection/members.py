@@ -9,14 +9,19 @@ import numpy as np
 
 from bayesgen.averaging import families
 from bayesgen.averaging.average import Average
+from bayesgen.averaging.member import NUMBERS
 from bayesgen.averaging.outside import refuse_long
+from bayesgen.core.errors import InputError
 from bayesgen.core.registry import fitted_of
 from bayesgen.inspection.fitted import FittedDensity, known_classes
 from bayesgen.inspection.joint_of_average import JointOfAverage, refuse_far
+from bayesgen.models.categorical import DirichletCategorical
+from bayesgen.models.classifier import NaiveBayes
 from bayesgen.numerics.draws import generator
 from bayesgen.numerics.pieces import taken
 from bayesgen.numerics.special import log_mixture
 from bayesgen.numerics.tempering import log_probability
+from bayesgen.numerics.yeo_johnson import YeoJohnson
 from bayesgen.tables import arrays
 
 _SETTINGS = ("kind", "components", "covariance", "rho", "kappa", "shrinkage", "categories", "strength")
@@ -81,6 +86,25 @@ class FittedAverage(FittedDensity):
         names = [*plain, *(name for name, _, _ in leaf_parts)]
         order = sorted(range(len(first)), key=lambda j: schema.columns.index(first[j]))
         return [*(names[j] for j in order), "remainder"], [terms[..., j] for j in (0, *(1 + j for j in order), -1)]
+
+    def model_of(self, place: int) -> tuple[NaiveBayes, YeoJohnson | None]:
+        """Return the member in a row of `summary` as a model of rows by leaf, and the bends of its "numbers"."""
+        average, order = self.average_, np.argsort(-self.average_.weights, kind="stable").tolist()
+        if place not in range(len(order)):
+            raise ValueError(f"member must be a row of summary(), 0 to {len(order) - 1}, got {place!r}")
+        member, names = average.members[order[place]], arrays.categories(self.schema_, self.constant_)
+        parts, beside = [fitted.leaves(where, names) for fitted, where in average.places(member)], average.leaves
+        parts += [beside.model.leaves] if beside is not None and getattr(member, "leaves", ()) else []
+        leaves = {name: leaf for part in parts for name, leaf in part.items()}
+        if not leaves or not all(parts) or len(leaves) < sum(map(len, parts)):
+            raise InputError(
+                f"the member {member.family!r} is no product of leaves, each of another name, and not written as a "
+                "plain program: take the row in summary() of another, of kind 'generative'"
+            )
+        columns = {NUMBERS: arrays.numbers(self.schema_, self.constant_)} | dict(beside.model.columns if beside else ())
+        classes = DirichletCategorical(average.concentration, self.classes_.tolist())
+        model = NaiveBayes(classes, leaves, columns={name: v for name, v in columns.items() if name in leaves})
+        return model, average.bend if NUMBERS in leaves else None
 
     def predict_proba(self, X, priors=None) -> np.ndarray:
         """Return the probability of each class, (n, K), columns in the order of ``classes_``.

@@ -16,8 +16,11 @@ from bayesgen.core import program
 from bayesgen.core.program import static
 from bayesgen.core.statistics import Statistics, SumStatistics
 from bayesgen.models.categorical import Categorical
+from bayesgen.models.gaps import PatternMoments
 from bayesgen.models.leaf import Leaf
 from bayesgen.models.model import Model, Params
+from bayesgen.models.moments import Moments, moments
+from bayesgen.models.row_leaf import RowsByGroup
 
 _NEVER = -1e30  # log probability of a class that a row cannot have: sums over classes stay finite in single precision
 
@@ -75,6 +78,25 @@ class ClassStatistics(Statistics):
         """Return the statistics with every row weighted ``factor`` times as before, marked as `decayed`."""
         leaves = {name: sums.scaled(factor) for name, sums in self.leaves.items()}
         return ClassStatistics(self.classes.scaled(factor), leaves, self.squares * factor**2, self.schema, True)
+
+
+def column_sums(leaf, statistics) -> dict[str, np.ndarray]:
+    """Return the summaries of all columns of a block: arrays (K, columns)."""
+    if isinstance(statistics, PatternMoments):
+        statistics = statistics.columns()
+    if isinstance(statistics, RowsByGroup):
+        x, codes, weight = statistics.flat()
+        statistics = moments(x.reshape(len(x), -1), codes, statistics.lead[0], weight)
+    if isinstance(statistics, Moments):
+        mean, squares, n = statistics.mean, statistics.scatter, statistics.n
+        if statistics.vector:
+            squares = np.diagonal(squares, axis1=-2, axis2=-1)
+        flat = [a.reshape(len(mean), -1) for a in (mean, squares)]
+        n = np.broadcast_to(n.reshape(len(mean), -1), flat[0].shape)
+        return {"count": n, "mean": flat[0], "scatter": flat[1]}
+    total = statistics.total()
+    total = total.reshape(len(total), -1, total.shape[-1])
+    return leaf.summaries(total)
 
 
 @dataclass(frozen=True, eq=False)

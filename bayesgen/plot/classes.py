@@ -93,5 +93,4 @@ def class_profiles(classifier, *, ax: Axes | None = None) -> Axes:
         right.set_ylabel("standard deviations from the mean of all rows")
     texts = [*names, *(column for column, _ in sums)]
     ax.set_xticks(range(len(texts)), texts, rotation=90 if sum(map(len, texts)) > _BESIDE else 0)
-    legend(ax)
-    return ax
+    return legend(ax)

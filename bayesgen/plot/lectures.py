@@ -79,15 +79,13 @@ def coin(prior: BetaBernoulli, *tosses: ArrayLike, ax: Axes | None = None) -> Ax
 
 
 def _shaded(ax: Axes, x, density, colour: str, dash: str = "-", label: str | None = None) -> None:
-    """Draw a density, with a light shade below it."""
     ax.plot(x, density, color=colour, linestyle=dash, label=label)
     ax.fill_between(x, density, color=colour, alpha=0.12, linewidth=0)
 
 
 def _finish_coin(ax, highest):
     ax.set(xlim=(0, 1), ylim=(0, 1.08 * highest), xlabel="probability of heads θ", ylabel="density")
-    legend(ax)
-    return ax
+    return legend(ax)
 
 
 def mean_and_predictive(prior: NormalKnownVariance, data: ArrayLike, *, unit: str = "", ax: Axes | None = None) -> Axes:
@@ -188,8 +186,7 @@ def _finish(ax, x, data, unit):
     ax.plot(data, np.zeros_like(data), "|", color="0.1", markersize=14, label="observed", clip_on=False)
     ax.set(xlim=(x[0], x[-1]), xlabel=f"x [{unit}]" if unit else "x", ylabel="density")
     ax.set_ylim(bottom=0)
-    legend(ax)
-    return ax
+    return legend(ax)
 
 
 def prior(leaf, *, unit: str = "", ax: Axes | None = None) -> Axes:
@@ -275,8 +272,7 @@ def regression(
     ax.plot(line, mean, color=VERMILION, linewidth=1.8, label="posterior mean")
     ax.plot(x, t, "o", color="0.1", markersize=4, label="observed")
     ax.set(xlim=(line[0], line[-1]), xlabel=style.columns_of(regressor, 1)[0], ylabel="target")
-    legend(ax)
-    return ax
+    return legend(ax)
 
 
 def squashing(*, ax: Axes | None = None) -> Axes:
@@ -295,5 +291,4 @@ def squashing(*, ax: Axes | None = None) -> Axes:
     ax.plot(score, stretched, color=QUIET, linestyle=":", linewidth=2.5, label="Φ(a sqrt(π/8))")
     ax.axhline(0.5, color="0.8", linewidth=0.8, zorder=0)
     ax.set(xlim=(-6, 6), ylim=(-0.02, 1.02), xlabel="score a", ylabel="probability")
-    legend(ax)
-    return ax
+    return legend(ax)

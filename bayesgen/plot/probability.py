@@ -201,8 +201,7 @@ def learning_curves(
     ax.set(xscale="log", xlabel="rows learned from", ylabel=f"{score} on other rows")
     ax.set_xticks(sizes, [f"{n:g}" for n in sizes])
     ax.xaxis.minorticks_off()
-    legend(ax)
-    return ax
+    return legend(ax)
 
 
 def _banded(ax: Axes, i: int, x, mean, error, label: str) -> None:
@@ -272,17 +271,14 @@ def calibration_over_time(
 
 
 def _middle(table) -> np.ndarray:
-    """Return the middle of each period."""
     return (table["begin"] + (table["end"] - table["begin"]) / 2).to_numpy()
 
 
 def _in_time(ax: Axes, result) -> Axes:
-    """Finish a picture over time."""
     ax.set(xlabel="time")
     if result.time.dtype.kind == "M":
         date_ticks(ax.xaxis)
-    legend(ax)
-    return ax
+    return legend(ax)
 
 
 def _log_odds(ax, axis: str):

@@ -55,7 +55,10 @@ def column(classifier, name: str, *, ax: Axes | None = None) -> Axes:
     check_fitted("classifier", classifier)
     check_kind("name", name, str, "the name of a column")
     classifier = getattr(classifier, "fitted_", classifier)  # a record is given as it is
-    block = _block(classifier, name)
+    if not hasattr(classifier, "predict_joint_log_proba"):
+        raise ValueError(f"a {classifier.estimator} learns nothing of how its columns are distributed")
+    check_named(name, classifier.schema_.block_of)
+    block = classifier.schema_.block_of[name]
     ax, values = axes(ax), list(block.categories or _typical(classifier, name))
     heights = _within_classes(classifier, name, values)
     whole = block.categories is not None or not any(value % 1 for value in values)
@@ -82,14 +85,6 @@ def column(classifier, name: str, *, ax: Axes | None = None) -> Axes:
     ax.set_ylim(0, 1.3 * heights.max())  # room for the legend
     ax.legend(fontsize=8, ncols=3, loc="upper center")
     return ax
-
-
-def _block(classifier, name: str):
-    """Return the block that holds the column ``name``."""
-    if not hasattr(classifier, "predict_joint_log_proba"):
-        raise ValueError(f"a {classifier.estimator} learns nothing of how its columns are distributed")
-    check_named(name, classifier.schema_.block_of)
-    return classifier.schema_.block_of[name]
 
 
 def _typical(classifier, name: str) -> np.ndarray:

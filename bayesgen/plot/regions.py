@@ -231,12 +231,10 @@ def along_line(
         ax.plot(seen, np.full(len(seen), -0.03), "|", color="0.2", markersize=8, label="rows seen")
     name = next(iter(classifiers.values())).classes_[class_index]
     ax.set(xlim=(0, length), ylim=(-0.06, 1.03), xlabel="distance along the line", ylabel=f"P({name} | x)")
-    legend(ax)
-    return ax
+    return legend(ax)
 
 
 def _check_all(classifiers) -> None:
-    """Raise unless there is a mapping from label to fitted classifier."""
     check_kind("classifiers", classifiers, Mapping, "a mapping from label to fitted classifier")
     if not classifiers:
         raise ValueError("classifiers must hold one fitted classifier at least")
@@ -245,10 +243,8 @@ def _check_all(classifiers) -> None:
 
 
 def _within(ax: Axes, first, second) -> Axes:
-    """Finish a picture whose limits are the ends of a grid."""
     ax.set(xlim=(first.min(), first.max()), ylim=(second.min(), second.max()))
-    legend(ax)
-    return ax
+    return legend(ax)
 
 
 def _boundaries(ax, first, second, probability, **drawn):

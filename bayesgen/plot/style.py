@@ -111,9 +111,10 @@ def numbers_of(estimator, values, column: str) -> np.ndarray:
     return to_float(values, column)
 
 
-def legend(ax: Axes, title: str | None = None):
+def legend(ax: Axes, title: str | None = None) -> Axes:
     """Draw the legend where it hides least; with an explicit place Matplotlib does not warn that the search is slow."""
     ax.legend(fontsize=8, loc="best", title=title)
+    return ax
 
 
 def scatter(ax: Axes, estimator, X, y):

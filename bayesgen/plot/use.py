@@ -35,9 +35,7 @@ def watch(result: Watch, *, ax: Axes | None = None) -> Axes:
     ax.annotate("alarm", (0.01, result.threshold), xycoords=ax.get_yaxis_transform(), va="bottom", fontsize=8)
     top = max(2 * result.threshold, min(evidence.max(axis=None), 6 * result.threshold)) if len(evidence) else 1.0
     ax.set(xlabel="row", ylabel="evidence of a change (log10 of the martingale)", ylim=(None, top))
-    if len(evidence):
-        legend(ax)
-    return ax
+    return legend(ax) if len(evidence) else ax
 
 
 def net_benefit(curves: NetBenefit | Mapping[str, NetBenefit], *, ax: Axes | None = None) -> Axes:
@@ -70,5 +68,4 @@ def net_benefit(curves: NetBenefit | Mapping[str, NetBenefit], *, ax: Axes | Non
     ax.set(xlabel=first.varied, ylabel=f"{first.unit}, a row", ylim=(-0.25 * top, 1.1 * top))
     if any(found.few.any() for found in curves.values()):
         ax.set_title("faint: too few rows are treated differently", fontsize=8, color=QUIET)
-    legend(ax)
-    return ax
+    return legend(ax)
