@@ -76,6 +76,7 @@ def test_the_page_tells_all_and_needs_nothing_else(tmp_path, quick):
     assert "--drop year --drop sex" in page.text
     assert "numpyro 0." in page.text and "Python 3." in page.text
     assert not {"script", "link", "iframe", "object"} & set(page.tags)
+    assert page.tags.count("details") == 1 and ", in NumPyro" in page.text and "def model(x, t=None):" in page.text
     text = (folder / "report.html").read_text(encoding="utf-8")
     assert "http:" not in text and "https:" not in text
     # the panels of each picture are cut from that of the folder, and the first of them tells what is seen

@@ -1,5 +1,6 @@
 """A program as text is the model: its sites, and its joint density, in a namespace that has only JAX and NumPyro."""
 
+import html
 import subprocess
 import sys
 from dataclasses import replace
@@ -374,6 +375,16 @@ def test_a_fitted_chain_is_written_unless_a_row_has_a_gap():
     table["word"] = [["a", None, "b"], *table["word"].map(list)[1:]]
     with pytest.raises(ValueError, match="gaps of a MarkovChain are not written"):
         bg.program(classifier, table, Y)
+
+
+def test_the_notebook_view_of_a_summary_folds_the_program():
+    fitted = bg.NaiveBayesClassifier().fit(X, Y)
+    shown = fitted.summary()._repr_html_()
+    assert f"<pre>{html.escape(bg.program(fitted))}</pre></details>" in shown
+    assert shown in fitted._repr_mimebundle_()["text/html"]
+    chained = bg.NaiveBayesClassifier(features={"word": MarkovChain("ab", order=1)}, inference="map")
+    chained.fit(pd.DataFrame({"word": [["a", None, "b"], *map(list, ["ab", "ba", "aab", "b", "ab", "bb", "a"])]}), Y)
+    assert "<details>" not in chained.summary()._repr_html_(), "there is none to write"
 
 
 @pytest.mark.compiles

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from bayesgen.core.errors import Argument, InputWarning, warn
 from bayesgen.estimators import settings
 from bayesgen.estimators.estimator import Estimator, asks, score
+from bayesgen.export.plain_program import program_or_none
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.data_tree import to_arviz
 from bayesgen.inspection.explain import explain
@@ -106,7 +107,7 @@ class GenerativeClassifier(ClassifierMixin, Estimator, abc.ABC):
         >>> learned.to_frame().loc[("x0", "mean")].round(2).to_dict()
         {'a': 1.2, 'b': 3.0}
         """
-        return Summary.of(self)
+        return replace(Summary.of(self), program=program_or_none(self))
 
     def _repr_mimebundle_(self, **kwargs):
         """Return the notebook view: the settings, and once fitted the summary."""

@@ -5,6 +5,7 @@ not known it is summed out, Σ_k p(x_i, t_i = k | θ), in `model`, or left to Nu
 densities are in `bayesgen.export.program_texts`.
 """
 
+import contextlib
 import functools
 import itertools
 import json
@@ -37,7 +38,6 @@ from bayesgen.models.unknown_labels import LABEL, PartlyLabelled, UnknownClasses
 _INLINE, _LONGEST = 10, 80  # numbers, and signs, of an array that stands within the program
 _WIDTH, _ROWS = 110, 100
 _CLASSES, _LABEL = "classes.", f"{LABEL}."
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _quoted = functools.partial(json.dumps, ensure_ascii=False)
 PROGRAM = "a program in Python", (".py",)
 
@@ -127,6 +127,13 @@ def program(model: Any, X=None, y=None, *, member: int | None = None) -> Program
     if isinstance(model.statistics_, PartlyLabelled) and not isinstance(learned, UnknownClasses):
         learned = UnknownClasses(learned, model.label_noise and model.label_noise.confusion(model.classes_.tolist()))
     return Program(_Text(learned, model.statistics_, units))
+
+
+def program_or_none(model: Any) -> str:
+    """Return the program of a model or an estimator; "" where there is none to write."""
+    with contextlib.suppress(ValueError):
+        return program(model)
+    return ""
 
 
 _IMPORTS = """
@@ -404,7 +411,7 @@ def _laid_out(lines: Iterable[str]) -> Iterator[str]:
     """Yield lines; of those that are too long, what their first brackets hold stands on lines below."""
     for line in lines:
         indent, depth, cuts = " " * (len(line) - len(line.lstrip())), 0, []
-        for place, sign in enumerate(_STRING.sub(lambda found: "_" * len(found[0]), line)):
+        for place, sign in enumerate(re.sub(r'"(?:[^"\\]|\\.)*"', lambda text: "_" * len(text[0]), line)):
             closes = sign in ")]}"
             depth += (sign in "([{") - closes
             if depth + closes == 1 and sign in "([{,)]}":

@@ -43,6 +43,8 @@ class Summary:
         Columns of days since 1970-01-01, whose means are shown as dates and whose deviations are days.
     intervals : dict from (column, quantity) to array, shape (K, 2)
         Ends of the 95 % intervals of values, where they are known.
+    program : str
+        The model in plain NumPyro, if it can be written: folded in a notebook.
     """
 
     title: str
@@ -52,6 +54,7 @@ class Summary:
     prior: dict[str, str]
     dates: tuple[str, ...] = ()
     intervals: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
+    program: str = ""
 
     @classmethod
     def of(cls, classifier) -> "Summary":
@@ -155,7 +158,9 @@ class Summary:
     def _repr_html_(self):
         heads = ("column", "", *(f"{label}, {n:g} rows" for label, n in self.rows.items()), "gaps", "prior")
         lines = [_html_row("th", heads), *(_html_row("td", cells) for cells in self._table())]
-        return f"<table><caption>{html.escape(self.title)}</caption>{''.join(lines)}</table>"
+        folded = f"<details><summary>In NumPyro</summary><pre>{html.escape(self.program)}</pre></details>"
+        table = f"<table><caption>{html.escape(self.title)}</caption>{''.join(lines)}</table>"
+        return table + folded * bool(self.program)
 
 
 def _html_row(tag: str, cells) -> str:

@@ -54,11 +54,9 @@ def reliability(
     ax : matplotlib Axes, default: the current Axes
     """
     (truth, probability), ax = outcomes.truth_and_probability(y_true, probability, labels), axes(ax)
-    top = probability.max(1)
-    right = probability.argmax(1) == truth
-    both = np.stack([1 - top, top], axis=1)
-    table = reliability_table(right.astype(int), both, bins, sample_weight=weights, groups=groups)
-    curve = reliability_curve(right.astype(int), top, weights=weights, groups=groups)
+    top, right = probability.max(1), (probability.argmax(1) == truth).astype(int)
+    table = reliability_table(right, np.stack([1 - top, top], axis=1), bins, sample_weight=weights, groups=groups)
+    curve = reliability_curve(right, top, weights=weights, groups=groups)
     count, p, frequency, lower, upper = (
         v[1][table.count[1] > 0] for v in (table.count, table.probability, table.frequency, table.lower, table.upper)
     )
@@ -71,9 +69,8 @@ def reliability(
     foot = ax.get_xaxis_transform()  # x as the data, y from 0 at the foot to 1
     for x, n in zip(p, count, strict=True):
         ax.text(x, 0.01, f"{n:.0f}", transform=foot, ha="center", va="bottom", fontsize=7, color="0.35")
-    ax.set(xlim=(low, high), ylim=(low, high), aspect="equal")
+    ax.set(xlim=(low, high), ylim=(low, high), aspect="equal", ylabel="how often it is the true class")
     ax.set_xlabel("probability of the predicted class\n(numbers at the foot: rows)")
-    ax.set_ylabel("how often it is the true class")
     return ax
 
 
@@ -169,7 +166,7 @@ def confusion(
     for (i, j), n in np.ndenumerate(count):
         ink = "white" if abs(cost[i, j]) > 0.7 * reach else "0.1"
         ax.text(j, i, f"{n}\ncost {cost[i, j]:g}", ha="center", va="center", color=ink)
-    ax.set_xticks(range(matrix.shape[1]), [str(a) for a in actions])
+    ax.set_xticks(range(matrix.shape[1]), actions)
     ax.set_yticks(range(len(matrix)), [str(c) for c in classes])
     ax.set(xlabel="action", ylabel="truth", title=f"mean loss {cost.sum() / max(len(truth), 1):.3g}")
     return ax
@@ -205,7 +202,6 @@ def learning_curves(
 
 
 def _banded(ax: Axes, i: int, x, mean, error, label: str) -> None:
-    """Draw the curve of number i, with a band of its error on either side."""
     colour = COLOURS[i % 7]
     ax.plot(x, mean, label=label, markersize=4, color=colour, marker=MARKS[i % 7], linestyle=DASHES[i % 4])
     ax.fill_between(x, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0)
@@ -230,8 +226,7 @@ def running_score(
     ax : matplotlib Axes, default: the current Axes
     """
     check_kind("result", result, Comparison, "a comparison with order=")
-    ax = axes(ax)
-    names = result.best_first()[: len(COLOURS)] if models is None else models
+    ax, names = axes(ax), result.best_first()[: len(COLOURS)] if models is None else models
     for i, name in enumerate(names):
         table = over_time(result, name, periods)
         _banded(ax, i, _middle(table), table["log_loss"], 2 * table["standard_error"].fillna(0.0), name)
@@ -259,8 +254,7 @@ def calibration_over_time(
     ax : matplotlib Axes, default: the current Axes
     """
     check_kind("result", result, Comparison, "a comparison with order=")
-    ax = axes(ax)
-    name = result.best_first()[0] if model is None else model
+    ax, name = axes(ax), result.best_first()[0] if model is None else model
     table = over_time(result, name, periods)
     middle = _middle(table)
     ax.vlines(middle, table["lower"], table["upper"], color=BLUE, linewidth=1.5, alpha=0.6)
@@ -284,7 +278,7 @@ def _in_time(ax: Axes, result) -> Axes:
 def _log_odds(ax, axis: str):
     ticks = {1e-8: "1e-8", 1e-4: "1e-4", 0.5: "0.5", 1 - 1e-4: "0.9999", 1 - 1e-8: "1-1e-8"}
     ax.set(**{f"{axis}scale": "logit", f"{axis}lim": (_FLOOR / 2, 1 - _FLOOR / 2)})
-    ax.set(**{f"{axis}ticks": list(ticks), f"{axis}ticklabels": list(ticks.values())})
+    getattr(ax, f"set_{axis}ticks")(list(ticks), list(ticks.values()))
     getattr(ax, f"{axis}axis").minorticks_off()
     ax.tick_params(labelsize=8)
 
@@ -310,9 +304,8 @@ def calibration(result: "Calibration", *, level: float = 0.01, ax: Axes | None =
     check_kind("result", result, Calibration, "what check_calibration returns")
     ax, points = axes(ax), np.arange(result.draws + 2) / (result.draws + 1)
     each = level / len(result.ranks)
-    low, high = (np.pad(b, 1) for b in result.band(each))
-    low[-1] = high[-1] = result.simulations
-    low, high = (b / result.simulations - points for b in (low, high))
+    ends = 0, result.simulations
+    low, high = (np.pad(b, 1, constant_values=ends) / result.simulations - points for b in result.band(each))
     ax.fill_between(points, low, high, color=QUIET, alpha=0.2, linewidth=0)
     ax.axhline(0, color=QUIET, linewidth=1)
     off = [name for name, p in result.p_values.items() if p <= each]

@@ -203,8 +203,7 @@ def _below_each_other(ax: Axes, names: list[str], mean, error, red) -> None:
     ax.axvline(0, color=QUIET, linewidth=0.8)
     for drawn, colour in ((~red, BLUE), (red, VERMILION)):
         ax.errorbar(mean[drawn], places[drawn], xerr=2 * error[drawn], fmt="o", color=colour, capsize=3)
-    ax.set_yticks(places, names)
-    ax.set(ylim=(len(names) - 0.5, -0.5))
+    ax.set(yticks=places, yticklabels=names, ylim=(len(names) - 0.5, -0.5))
 
 
 def importance(worse: pd.DataFrame, *, most: int = 20, ax: Axes | None = None) -> Axes:
@@ -254,9 +253,8 @@ def members(classifier, *, most: int = 12, ax: Axes | None = None) -> Axes:
     average = getattr(classifier, "average_", None)
     if average is None:
         raise TypeError(f"plot.members() is about an AveragedClassifier, got a {type(classifier).__name__}")
-    ax = axes(ax)
     names, place = np.unique([member.family for member in average.members], return_inverse=True)
-    weights = np.bincount(place, average.weights)
+    ax, weights = axes(ax), np.bincount(place, average.weights)
     exponents = np.bincount(place, average.weights * average.exponents)
     heaviest = [j for j in np.argsort(-weights, kind="stable")[:most] if weights[j] > 0][::-1]
     bars = ax.barh([names[j] for j in heaviest], weights[heaviest], color=BLUE)

@@ -146,8 +146,7 @@ def class_probabilities(
     ax : matplotlib Axes, default: the current Axes
     """
     check_fitted("classifier", classifier, "score_samples")
-    ax = axes(ax)
-    points = style.numbers(classifier, X)
+    ax, points = axes(ax), style.numbers(classifier, X)
     points = points if point is None else np.vstack([points, point])
     first, second, rows = style.grid(ax, points, steps)
     table = style.rows_for(classifier, rows, X)

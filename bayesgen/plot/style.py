@@ -81,9 +81,7 @@ def rows_for(estimator, values, like=None):
         return values
     given = columns_of(estimator, values.shape[1], like)
     if len(given) != values.shape[1]:
-        raise ValueError(
-            f"X has {values.shape[1]} columns, and the fit had {len(given)}: give a DataFrame with column names"
-        )
+        raise ValueError(f"X has {values.shape[1]} columns, and the fit had {len(given)}: give a DataFrame with names")
     table = pd.DataFrame(values, columns=given)
     return table.assign(**{c: moments(table[c]) for c in _dates(estimator) if c in given}).reindex(columns=names)
 
@@ -98,9 +96,8 @@ def columns_of(estimator, count: int, X=None) -> list[str]:
 
 def numbers(estimator, X) -> np.ndarray:
     """Return rows as numbers to draw (n, D), columns of dates as days."""
-    if not hasattr(X, "columns"):
-        return np.asarray(X, float)
-    return np.column_stack([numbers_of(estimator, X[name], name) for name in X.columns])
+    each = (numbers_of(estimator, X[name], name) for name in getattr(X, "columns", ()))
+    return np.column_stack([*each]) if hasattr(X, "columns") else np.asarray(X, float)
 
 
 def numbers_of(estimator, values, column: str) -> np.ndarray:
@@ -126,10 +123,9 @@ def scatter(ax: Axes, estimator, X, y):
         points = x[y == name]
         style = {"c": COLOURS[k % 7], "marker": MARKS[(k + k // 7) % 7], "s": 16}
         ax.scatter(*points.T, label=str(name), linewidth=0.4, edgecolor="white", zorder=3, **style)
-    first, second = columns_of(estimator, 2, X)
-    ax.set(xlabel=first, ylabel=second)
-    dated(ax.xaxis, estimator, first)
-    dated(ax.yaxis, estimator, second)
+    for axis, column in zip((ax.xaxis, ax.yaxis), columns_of(estimator, 2, X), strict=True):
+        axis.set_label_text(column)
+        dated(axis, estimator, column)
 
 
 def dated(axis, estimator, column: str):
@@ -147,7 +143,6 @@ def date_ticks(axis):
 
 
 def _dates(estimator) -> tuple[str, ...]:
-    """Return the columns of dates, if the estimator has a schema that names them."""
     return getattr(getattr(estimator, "schema_", None), "dates", ())
 
 

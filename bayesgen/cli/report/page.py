@@ -18,6 +18,7 @@ from bayesgen.cli.report.pictures import Picture, pictures
 from bayesgen.cli.report.run import Account
 from bayesgen.cli.report.terminal import say
 from bayesgen.core.errors import named, quoted
+from bayesgen.export.plain_program import program_or_none
 from bayesgen.files import disk
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "jax", "numpyro", "arviz-base")
@@ -45,7 +46,7 @@ def write(out, folder: Path, account: Account, whole) -> None:
     """
     drawn = pictures(account)
     contents = {f"{name}.png": picture.png for name, picture in drawn.items()}
-    contents["report.html"] = page(account, drawn).encode()
+    contents["report.html"] = page(account, drawn, program_or_none(whole)).encode()
     contents["predictions.csv"] = predictions(account).to_csv(index=False).encode()
     try:  # made in memory: on a full disk HDF5 ends the whole process
         if not hasattr(whole, "to_arviz"):
@@ -76,8 +77,8 @@ def predictions(account: Account):
     return formats.named(pd.DataFrame(columns), prepared.names, 1)
 
 
-def page(account: Account, drawn: Mapping[str, Picture]) -> str:
-    """Return the page of a comparison and its pictures, as HTML."""
+def page(account: Account, drawn: Mapping[str, Picture], program: str = "") -> str:
+    """Return the page of a comparison and its pictures, as HTML, with the program of the model that predicts best."""
     result, models, prepared = account.result, account.models, account.prepared
     model, shown = words.MODELS[account.model], {name: _figure(picture) for name, picture in drawn.items()}
     first, *lines = words.of_table(account.read, account.target, prepared, account.schema)
@@ -119,7 +120,8 @@ def page(account: Account, drawn: Mapping[str, Picture]) -> str:
     )
     reading = [tag("li", tag("b", term), f": {text}") for term, text in _READING.items()]
     parts += section("How to read the numbers", tag("ul", *reading))
-    parts += section("Methods, and how to cite", tag("p", _methods(account)), tag("pre", _citation()))
+    folded = [tag("details", tag("summary", f"{by_class.name}, in NumPyro"), tag("pre", program))] * bool(program)
+    parts += section("Methods, and how to cite", tag("p", _methods(account)), *folded, tag("pre", _citation()))
     versions = (f"{name} {metadata.version(name)}" for name in ("bayesgen", *_PACKAGES))
     installed = f"Python {platform.python_version()}, {', '.join(versions)}"
     parts += section("To repeat it", tag("pre", account.command), tag("p", f"{installed}."))
