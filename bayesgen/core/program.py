@@ -13,6 +13,7 @@ import importlib
 import os
 import sys
 import threading
+import types
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -148,18 +149,7 @@ def x64():
 
 def scope(prefix: str, divider: str = ".", **options):
     """Return NumPyro's scope with this divider; it renames a site once, though `handlers.do` resends its message."""
-    return _scope()(prefix=prefix, divider=divider, **options)
-
-
-@functools.cache
-def _scope():
-    class Scope(_this.handlers.scope):
-        def process_message(self, msg):
-            if id(self) not in msg.get("_scopes", ()):
-                msg["_scopes"] = (*msg.get("_scopes", ()), id(self))
-                super().process_message(msg)
-
-    return Scope
+    return _messengers().Scope(prefix=prefix, divider=divider, **options)
 
 
 class Sites(dict):
@@ -187,12 +177,29 @@ def axes(labels: Sequence[tuple[str, int]]):
             for i, (name, size) in enumerate(labels):
                 stack.enter_context(_this.numpyro.plate(name, size, dim=i - len(labels)))
         elif labels:
-            stack.enter_context(_event_axes()(tuple(size for _, size in labels)))
+            stack.enter_context(_messengers().EventAxes(tuple(size for _, size in labels)))
         yield
 
 
+def watch():
+    """Return a handler for one site, whose ``drawn`` tells whether the site was sampled from its distribution.
+
+    It was not where it is observed, substituted, intervened on or enumerated. Nothing in a message says so but its
+    intermediate results, a list that sampling makes anew.
+    """
+    return _messengers().Watch()
+
+
 @functools.cache
-def _event_axes():
+def _messengers() -> Any:
+    """Return the handlers of this module, whose bases are there when NumPyro is."""
+
+    class Scope(_this.handlers.scope):
+        def process_message(self, msg):
+            if id(self) not in msg.get("_scopes", ()):
+                msg["_scopes"] = (*msg.get("_scopes", ()), id(self))
+                super().process_message(msg)
+
     class EventAxes(_this.numpyro.primitives.Messenger):
         def __init__(self, shape):
             super().__init__(None)
@@ -204,20 +211,6 @@ def _event_axes():
                 batch = np.broadcast_shapes(msg["fn"].batch_shape, self.shape)
                 msg["fn"] = msg["fn"].expand(batch).to_event(len(self.shape))
 
-    return EventAxes
-
-
-def watch():
-    """Return a handler for one site, whose ``drawn`` tells whether the site was sampled from its distribution.
-
-    It was not where it is observed, substituted, intervened on or enumerated. Nothing in a message says so but its
-    intermediate results, a list that sampling makes anew.
-    """
-    return _watch()()
-
-
-@functools.cache
-def _watch():
     class Watch(_this.numpyro.primitives.Messenger):
         def __init__(self):
             super().__init__(None)
@@ -232,7 +225,7 @@ def _watch():
                 sampled = msg["intermediates"] is not self._before
                 self.drawn = sampled and not msg["is_observed"] and not msg["infer"].get("enumerate")
 
-    return Watch
+    return types.SimpleNamespace(Scope=Scope, EventAxes=EventAxes, Watch=Watch)
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ from bayesgen.core.errors import DataError, NoClosedForm, first
 from bayesgen.core.statistics import Statistics, SumStatistics, with_axes
 from bayesgen.models.kinds import Density
 from bayesgen.models.leaf_program import LeafProgram
-from bayesgen.models.model import Conjugate, Hyperparameter, Params, hyperparameter
+from bayesgen.models.model import Conjugate, Hyperparameter, Params, hyperparameter, in_full
 from bayesgen.numerics.checks import dense_rows, require, sparse_rows
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import namespace
@@ -239,13 +239,8 @@ class Leaf(LeafProgram):
         """Return the prior of one column, in short."""
         if self.event_dim or self.batch_shape[-1:] == ():
             return program.short(self)
-        one = {}
-        for field in dataclasses.fields(self):
-            if "rank" in field.metadata:
-                value = np.asarray(getattr(self, field.name))
-                full = np.broadcast_to(value, self.batch_shape + value.shape[value.ndim - field.metadata["rank"] :])
-                place = column if self.batch_shape[-1] > 1 else 0
-                one[field.name] = np.take(full, place, axis=len(self.batch_shape) - 1)
+        place, axis = column if self.batch_shape[-1] > 1 else 0, len(self.batch_shape) - 1
+        one = {name: np.take(np.asarray(value), place, axis) for name, value in in_full(self).items()}
         return program.short(self.revised(**one))
 
     def tail_probability(self, x) -> np.ndarray:
@@ -280,14 +275,7 @@ class Leaf(LeafProgram):
 
     def for_classes(self, groups: int) -> Self:
         """Return the model with its hyperparameters repeated along a leading axis of classes."""
-        shape = (groups, *self.batch_shape)
-        changes = {}
-        for field in dataclasses.fields(self):
-            if "rank" in field.metadata:
-                value = getattr(self, field.name)
-                event = value.shape[value.ndim - field.metadata["rank"] :]
-                changes[field.name] = namespace(value).broadcast_to(value, shape + event)
-        return dataclasses.replace(self, **changes, per_class=True)
+        return dataclasses.replace(self, **in_full(self, groups), per_class=True)
 
     def repeated(self, columns: int) -> Self:
         """Return the prior of one feature as the prior of several columns."""

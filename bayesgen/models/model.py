@@ -133,6 +133,15 @@ class Hyperparameters(Record):
         return shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
 
 
+def in_full(record: Hyperparameters, *lead: int) -> dict[str, Any]:
+    """Return the hyperparameters by name, with axes ``lead``, then those of the batch shape, then their last ones."""
+    shape, result = (*lead, *record.batch_shape), {}
+    for name, rank in _ranks(type(record)).items():
+        value = getattr(record, name)
+        result[name] = namespace(value).broadcast_to(value, shape + value.shape[value.ndim - rank :])
+    return result
+
+
 def _align(record: Hyperparameters, ranks) -> None:
     """Put the hyperparameters whose entries are named by columns in one order, and keep the names.
 

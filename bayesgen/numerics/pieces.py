@@ -13,14 +13,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 CELLS = 1 << 19  # entries worked on at a time: 4 MB, which stay in the cache
 ROWS = 8192  # rows worked on at a time, at most
 DENSITIES = 1 << 20  # log densities held at a time: 8 MB
-_LARGEST = 1 << 26  # bytes of scratch memory kept for a name, at most
+_LARGEST = 1 << 23  # floats of scratch memory kept for a name, at most: 64 MB
 _NARROW, _WIDE = 16, 64  # columns; below, pieces are small enough for one thread; above, a second gains on idle cores
 
 _kept = threading.local()
@@ -31,18 +30,18 @@ _inside, _limits = 0, None
 _libraries = functools.cache(lambda api: ThreadpoolController().select(user_api=api))
 
 
-def scratch(name: str, shape: tuple[int, ...], dtype: DTypeLike = np.float64) -> np.ndarray:
+def scratch(name: str, shape: tuple[int, ...]) -> np.ndarray:
     """Return an uninitialised array that the next call with this name on this thread overwrites.
 
     Arrays of two names never overlap; beyond 64 MB the array is fresh.
     """
-    size = math.prod(shape) * np.dtype(dtype).itemsize
+    size = math.prod(shape)
     if size > _LARGEST:
-        return np.empty(shape, dtype)
+        return np.empty(shape)
     memory = vars(_kept).get(name)
-    if memory is None or memory.nbytes < size:
-        memory = vars(_kept)[name] = np.empty(-(-size // 8))  # of floats: SciPy copies a view of far fewer entries
-    return np.ndarray(shape, dtype, memory)
+    if memory is None or memory.size < size:
+        memory = vars(_kept)[name] = np.empty(size)
+    return np.ndarray(shape, float, memory)
 
 
 def pieces(count: int, width: int, cells: int = CELLS, rows: int = ROWS):

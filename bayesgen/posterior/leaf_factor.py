@@ -10,7 +10,7 @@ import numpy as np
 from bayesgen.core.errors import NoClosedForm, listed
 from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.leaf import Leaf
-from bayesgen.models.model import Params
+from bayesgen.models.model import Params, in_full
 from bayesgen.numerics.pieces import DENSITIES, pieces
 from bayesgen.posterior.component import Factor, Gap, gaps
 from bayesgen.posterior.conditional import Conditional, Line, Listed
@@ -67,18 +67,15 @@ class LeafFactor(Factor):
         """Key of factors whose posteriors may stand side by side: block, bend, family and settings."""
         leaf: Any = self.leaf
         leaf = leaf.untied()
-        return self.name, id(self.bend), type(leaf), *(getattr(leaf, f.name) for f in fields(leaf) if not _rank(f))
+        settings = (getattr(leaf, field.name) for field in fields(leaf) if "rank" not in field.metadata)
+        return self.name, id(self.bend), type(leaf), *settings
 
     @classmethod
     def side_by_side(cls, factors: "Sequence[LeafFactor]", start) -> "LeafFactor":
         """Return the alternatives of factors of one structure, those of each counted from its ``start`` on."""
         leaves: Any = [factor.leaf for factor in factors]
-        values = {}
-        for field in filter(_rank, fields(leaves[0])):
-            inner = field.metadata["rank"]
-            each = [getattr(leaf, field.name) for leaf in leaves]
-            shapes = ((*leaf.batch_shape, *v.shape[v.ndim - inner :]) for leaf, v in zip(leaves, each, strict=True))
-            values[field.name] = np.concatenate([np.broadcast_to(v, s) for v, s in zip(each, shapes, strict=True)])
+        each = list(map(in_full, leaves))
+        values = {name: np.concatenate([one[name] for one in each]) for name in each[0]}
         return replace(
             factors[0],
             leaf=leaves[0].untied().revised(**values),
@@ -175,11 +172,6 @@ class LeafFactor(Factor):
             if np.exp(found.log_mass).sum(-1).min() > 1 - _MASS or size >= _MOST:
                 return found
             size *= 4
-
-
-def _rank(field) -> bool:
-    """Return True for a field that holds hyperparameters."""
-    return "rank" in field.metadata
 
 
 def joined(factors: Sequence[Factor], choice) -> tuple[list[Factor], np.ndarray]:
