@@ -210,16 +210,13 @@ def shrunk(model: ClassConditional, params: Params) -> tuple[int, str] | None:
     """Return the class and the column in which the variance of a class is next to none of that of all rows, or None."""
     share = params[f"{model.CLASSES}.probability"][:, None]
     for name in model.leaves:
-        found = model.site(params, name)
+        found = model.leaves[name].select_class(model.site(params, name), ...)
         if "mean" not in found or not found.keys() & {"variance", "covariance"}:
             continue
         mean = found["mean"].reshape(len(share), -1)
-        if "covariance" in found:
-            matrix = np.broadcast_to(found["covariance"], (*mean.shape, mean.shape[1]))
-        else:
-            variance = found["variance"]
-            variance = variance if variance.ndim and variance.shape[-1] == mean.shape[1] else variance[..., None]
-            matrix = np.broadcast_to(variance, mean.shape)[:, :, None] * np.eye(mean.shape[1])
+        matrix = found.get("covariance")
+        if matrix is None:
+            matrix = found["variance"].reshape(mean.shape)[:, :, None] * np.eye(mean.shape[1])
         between = (share * (mean - (share * mean).sum(0)) ** 2).sum(0)
         total = np.sqrt(between + (share * np.diagonal(matrix, axis1=1, axis2=2)).sum(0))
         size, direction = np.linalg.eigh(matrix / np.where(total > 0, total * total[:, None], 1.0))

@@ -307,14 +307,12 @@ class ExponentialFamily(Leaf):
         result: Any = 0
         for piece in pieces(max(len(x), 1), math.prod(x.shape[1:])):
             entries, grouping = x[piece], rows[piece]
-            w = np.ones(len(entries)) if grouping.weight is None else grouping.weight
-            seen = ~self.missing(entries) * w.reshape(-1, *[1] * (x.ndim - 1 - self.event_dim))
+            gone = self.missing(entries)
             with np.errstate(invalid="ignore"):
-                terms = np.where(seen[..., None] > 0, self.sufficient_statistic(entries) * seen[..., None], 0.0)
-                base = np.where(seen > 0, self.log_base_measure(entries) * seen, 0.0)
-            unweighted = dataclasses.replace(grouping, weight=None)
-            total = unweighted.membership() @ terms.reshape(len(entries), math.prod(terms.shape[1:]))
-            result += SumStatistics(total.reshape(*rows.lead, *terms.shape[1:]), base.sum())
+                terms = np.where(gone[..., None], 0.0, self.sufficient_statistic(entries))
+                base = grouping.total(np.where(gone, 0.0, self.log_base_measure(entries)))
+            total = grouping.sum(terms.reshape(len(entries), math.prod(terms.shape[1:])))
+            result += SumStatistics(total.reshape(*rows.lead, *terms.shape[1:]), np.float64(base))
         return result
 
     def log_likelihood(self, params: Params, statistics):

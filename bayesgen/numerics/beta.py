@@ -32,7 +32,7 @@ def log_beta_ratio(a, b, x, y):
     Prior counts a and b are > 0, counts or their weights x and y >= 0. The result is accurate to 2e-13 max(1, |value|)
     in float64 and 1e-4 max(1, |value|) in float32, for arguments from 1e-8 to 2^53.
     """
-    return elementwise(_log_beta_ratio, a, b, x, y, _prior_tails(a, b))
+    return elementwise(_log_beta_ratio, a, b, x, y)
 
 
 def log_beta_binomial(a, b, x, y):
@@ -40,27 +40,22 @@ def log_beta_binomial(a, b, x, y):
 
     Arguments and accuracy are those of `log_beta_ratio`; counts may be 0.
     """
-    return elementwise(_log_beta_binomial, a, b, x, y, _prior_tails(a, b))
+    return elementwise(_log_beta_binomial, a, b, x, y)
 
 
-def _log_beta_ratio(xp, a, b, x, y, known):
-    shape, p, q, _ = _without_cost(xp, a, b, x, y, known)
+def _log_beta_ratio(xp, a, b, x, y):
+    shape, p, q, _ = _without_cost(xp, a, b, x, y)
     return shape - (x * xp.log1p(q / p) + y * xp.log1p(p / q))
 
 
-def _log_beta_binomial(xp, a, b, x, y, known):
-    shape, p, q, u = _without_cost(xp, a, b, x, y, known)
+def _log_beta_binomial(xp, a, b, x, y):
+    shape, p, q, u = _without_cost(xp, a, b, x, y)
     few = xp.minimum(x, y) < _LARGE  # then C(n, x), no larger than n^10, has a series of its own
     if xp is np and not few.any():
         return _saddle(xp, shape, x, y, p, q, u)
-    plain = _plain(xp, shape, x, y, p, q, u)
+    plain = shape - (x * xp.log1p(q / p) + y * xp.log1p(p / q)) + log_multichoose(y + 1, x)
     x, y, u = (xp.where(few, one, value) for value, one in ((x, _LARGE), (y, _LARGE), (u, 0)))
     return xp.where(few, plain, _saddle(xp, shape, x, y, p, q, u))
-
-
-def _plain(xp, shape, x, y, p, q, u):
-    """Return the log probability with the binomial coefficient apart from the data's cost."""
-    return shape - (x * xp.log1p(q / p) + y * xp.log1p(p / q)) + log_multichoose(y + 1, x)
 
 
 def _saddle(xp, shape, x, y, p, q, u):
@@ -70,17 +65,12 @@ def _saddle(xp, shape, x, y, p, q, u):
     return saddle + (stirling_tail(n) - stirling_tail(x) - stirling_tail(y))
 
 
-def _without_cost(xp, a, b, x, y, known):
+def _without_cost(xp, a, b, x, y):
     """Return log B(a + x, b + y)/B(a, b) without the data's cost x log(s/p) + y log(s/q), and p, q, u."""
     p, q, t, u = a + x, b + y, a + b, _cross(xp, x, b, y, a)
-    tails = _tail(xp, p) + _tail(xp, q) - _tail(xp, p + q) - known
+    tails = _tail(xp, p) + _tail(xp, q) - _tail(xp, p + q) - (_tail(xp, a) + _tail(xp, b) - _tail(xp, t))
     shape = -_divergence(xp, a, b, p, q, -u) - 0.5 * (xp.log1p(x / a) - xp.log1p((x + y) / t) + xp.log1p(y / b))
     return shape + tails, p, q, u
-
-
-def _prior_tails(a, b):
-    """Return S(a) + S(b) - S(a + b), computed before the hyperparameters broadcast against more counts."""
-    return elementwise(lambda xp, a, b: _tail(xp, a) + _tail(xp, b) - _tail(xp, a + b), a, b)
 
 
 def _tail(xp, z):

@@ -126,8 +126,7 @@ def tail_with_gaps(x, mean, scale, dof) -> np.ndarray:
     result = np.ones((len(mean), len(x)))
     for seen, rows in patterns(~np.isnan(x)):
         if len(seen):
-            observed = np.isin(np.arange(x.shape[1]), seen)
-            matrix = Whitener.of_patterns(observed[None], scale, dof).matrix[0][:, *np.ix_(seen, seen)]
+            matrix = inverse_of(np.linalg.cholesky(dof[:, None, None] * scale[:, seen[:, None], seen]))
             z = matrix @ (x[np.ix_(rows, seen)] - mean[:, None, seen]).mT
             with np.errstate(over="ignore"):
                 square = (z * z).sum(1)
