@@ -210,9 +210,6 @@ class Collapsed(Coordinates):
     def start_from(self, statistics):
         """Return None: chains start at draws of the prior, and look for the mode from there."""
 
-    def starting_draws(self, statistics, rng, size):
-        return {}
-
     def sample_parameters(self, rng, size=()):
         return {}
 

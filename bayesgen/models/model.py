@@ -79,7 +79,8 @@ class Hyperparameters(Record):
         if type(self) not in program.registered and hasattr(sys.modules.get("jax"), "tree_util"):
             program.register()  # the user has imported JAX
         ranks = _ranks(type(self))
-        _align(self, ranks)
+        if ranks:
+            _align(self, ranks)
         for field in _fields(type(self)):
             if field.name in ranks:
                 object.__setattr__(self, field.name, _checked(self, field))

@@ -213,10 +213,9 @@ def grouped_moments(x, rows: Grouping, *, vector=False) -> Moments:
     if not np.isfinite(scatter).all() and not np.isinf(flat).any():  # `check` reports infinite entries
         squares = np.diagonal(scatter, axis1=1, axis2=2) if vector else scatter
         _require_finite(squares.sum(0).reshape(features))
-    if vector:
-        return Moments(n.reshape(lead), mean.reshape(lead + features), scatter.reshape(*lead, *scatter.shape[1:]))
     shape = lead + features
-    return Moments(n.reshape(shape), mean.reshape(shape), scatter.reshape(shape))
+    n = n.reshape(lead if vector else shape)
+    return Moments(n, mean.reshape(shape), scatter.reshape(shape + features * vector))
 
 
 def about_zero(mean, deviation) -> tuple[np.ndarray, np.ndarray]:

@@ -16,7 +16,6 @@ from bayesgen.numerics.checks import check_weight
 from bayesgen.numerics.pieces import ROWS, pieces, product_rows, scratch, taken
 
 _FEW = 4  # groups up to which a dense product is faster
-_AT_ONCE = 1 << 15  # rows times groups times columns up to which there is one product
 _SPARSE = 1 << 21  # entries of sparse rows, or of their membership, worked on at a time
 
 
@@ -49,7 +48,8 @@ class Grouping:
 
     def __getitem__(self, rows) -> "Grouping":
         """Return the grouping of some rows."""
-        return Grouping(self.codes[rows], self.count, taken(self.weight, rows), self.lead)
+        weight = None if self.weight is None else self.weight[rows]
+        return Grouping(self.codes[rows], self.count, weight, self.lead)
 
     def sizes(self) -> np.ndarray:
         """Return the sum of weights (without weights the number of rows) of each group, (count,)."""
@@ -133,31 +133,6 @@ def mean_and_scatter(x, rows: Grouping, *, vector: bool = False) -> tuple[np.nda
     (groups, D, D) of all columns with each other. The mean is 0 where nothing is observed; the sum of squares about it
     is not finite where squares leave float64.
     """
-    few = len(x) * rows.count * max(x.shape[1], 8) <= _AT_ONCE
-    return (_at_once(x, rows, vector) if few else None) or _by_pieces(x, rows, vector)
-
-
-def _at_once(x, rows: Grouping, vector: bool):
-    """Return moments of few rows (n, columns) in one product; None if a group is empty or an entry missing."""
-    member = rows.membership()
-    n = member.sum(1)
-    if not n.all():
-        return None
-    mean = x.take(member.argmax(1), 0).astype(float, copy=False)  # centred on a row of its group a constant column is 0
-    z = x - mean.take(rows.codes, 0)
-    total = member @ z
-    step = total / n[:, None]
-    mean += step
-    if vector:
-        scatter = (member[:, None] * z.T) @ z - total[:, :, None] * step[:, None]
-    else:
-        n = n[:, None].repeat(x.shape[1], 1)
-        scatter = np.maximum(member @ (z * z) - total * step, 0.0)
-    return (n, mean, scatter) if np.isfinite(scatter).all() else None
-
-
-def _by_pieces(x, rows: Grouping, vector: bool):
-    """Return moments of rows (n, columns), piece by piece."""
     count, dim = rows.count, x.shape[1]
     n = np.zeros(count if vector else (count, dim))
     mean = np.zeros((count, dim))
@@ -177,8 +152,15 @@ def _add_scalars(n, mean, scatter, x, rows: Grouping):
     member = rows.membership()
     size = member @ np.ones(len(x))
     new = np.flatnonzero((size > 0) & (n == 0).any(1))
+    first = np.empty(len(n), np.intp)  # of each group the first row, whose entries are the first means
     if len(new):
-        _start(n, mean, x, rows.codes, new)
+        first[rows.codes[::-1]] = np.arange(len(x))[::-1]
+    for k in new:
+        entry = x[first[k]].astype(float)
+        if np.isnan(entry).any():
+            members = x[rows.codes == k]
+            entry = np.take_along_axis(members, (~np.isnan(members)).argmax(0)[None], 0)[0]
+        np.copyto(mean[k], entry, where=(n[k] == 0) & ~np.isnan(entry))
     if x.strides[0] >= x.strides[1]:
         z = np.take(mean, rows.codes, 0, out=scratch("centred", x.shape), mode="clip")
     elif isinstance(member, np.ndarray) and rows.weight is None:  # columns are runs in memory, and stay so
@@ -196,18 +178,6 @@ def _add_scalars(n, mean, scatter, x, rows: Grouping):
     mean += step
     z *= z
     scatter += np.maximum(member @ z - total * step, 0.0)
-
-
-def _start(n, mean, x, codes, groups):
-    """Set the means that are still empty in some groups to the first entry seen."""
-    first = np.empty(len(n), np.intp)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
-    for k in groups:
-        entry = x[first[k]].astype(float)
-        if np.isnan(entry).any():
-            members = x[codes == k]
-            entry = np.take_along_axis(members, (~np.isnan(members)).argmax(0)[None], 0)[0]
-        np.copyto(mean[k], entry, where=(n[k] == 0) & ~np.isnan(entry))
 
 
 def _add_vectors(n, mean, scatter, x, rows: Grouping):
