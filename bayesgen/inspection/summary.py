@@ -106,12 +106,13 @@ class Summary:
         """Return a LaTeX table (booktabs) with the mean and in brackets the standard deviation, for a paper."""
         heads = ["", *(f"{label} ($n = {n:g}$)".translate(_LATEX | {ord("$"): "$"}) for label, n in self.rows.items())]
         lines = [rf"\begin{{tabular}}{{l{'r' * len(self.rows)}}}", r"\toprule", " & ".join(heads) + r" \\", r"\midrule"]
-        for column, quantity, cells in self._lines(brackets=True):
+        for column, quantity, cells in self._lines():
             name = f"{column}, {quantity}" if quantity else column
+            cells = [f"{cell.replace(' ± ', ' (')})" if " ± " in cell else cell for cell in cells]
             lines.append(" & ".join([name.translate(_LATEX), *cells]) + r" \\")
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"])
 
-    def _lines(self, brackets: bool = False):
+    def _lines(self):
         """Yield column, quantity and the text of every class; a mean and its deviation are one line."""
         for (column, quantity), values in self.values.items():
             if quantity.startswith("sd"):
@@ -119,8 +120,7 @@ class Summary:
             deviation = self.values.get((column, quantity.replace("mean", "sd")))
             if quantity.startswith("mean") and deviation is not None:
                 shown = _date if column in self.dates else _with_deviation
-                cells = [shown(m, s, brackets) for m, s in zip(values, deviation, strict=True)]
-                yield column, quantity.removeprefix("mean").strip(), cells
+                yield column, quantity.removeprefix("mean").strip(), list(map(shown, values, deviation))
             else:
                 yield column, quantity, [f"{v:.0f}" if 1000 <= abs(v) < 1e6 else f"{v:.3g}" for v in values]
 
@@ -167,15 +167,12 @@ def _html_row(tag: str, cells) -> str:
     return "<tr>" + "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
 
 
-def _with_deviation(mean: float, deviation: float, brackets: bool) -> str:
-    """Write a mean to the second digit of its deviation: 38.8 ± 2.7, or 38.8 (2.7)."""
-    places = 1 - int(np.floor(np.log10(deviation))) if 0 < deviation < np.inf else 3
-    digits = max(places, 0)
-    shown = f"{deviation:.{digits}f}" if np.isfinite(deviation) else "infinite"
-    return f"{mean:.{digits}f} ({shown})" if brackets else f"{mean:.{digits}f} ± {shown}"
+def _with_deviation(mean: float, deviation: float) -> str:
+    """Write a mean to the second digit of its deviation: 38.8 ± 2.7."""
+    digits = max(1 - int(np.floor(np.log10(deviation))), 0) if 0 < deviation < np.inf else 3
+    return f"{mean:.{digits}f} ± {f'{deviation:.{digits}f}' if np.isfinite(deviation) else 'infinite'}"
 
 
-def _date(mean: float, deviation: float, brackets: bool) -> str:
+def _date(mean: float, deviation: float) -> str:
     """Write a mean date to the day, with its deviation: 2024-01-31 ± 34 days."""
-    days = f"{deviation:.2g} days" if deviation < 99.5 else f"{deviation:.0f} days"
-    return f"{as_date(round(mean))} ({days})" if brackets else f"{as_date(round(mean))} ± {days}"
+    return f"{as_date(round(mean))} ± {deviation:{'.2g' if deviation < 99.5 else '.0f'}} days"

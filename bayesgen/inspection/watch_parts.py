@@ -126,20 +126,14 @@ def with_batch(batches: np.ndarray, values: np.ndarray, again: bool | None) -> n
     ``again`` True takes it all the same; None refuses it only where its order is one of a million.
     """
     digest = _digest(values)
-    if again is not True and digest in batches and (again is False or _log_orders(values) >= _CHANCE):
-        raise InputError(
-            f"these rows ({counted(len(values), 'row')}) came before, in this order, and count already; ",
-            Argument("again", True),
-            " takes them once more",
-        )
+    if again is not True and digest in batches:
+        equal = pd.Series([row.tobytes() for row in values]).value_counts().to_numpy()
+        orders = gammaln(len(values) + 1) - gammaln(equal + 1).sum()  # log of n! over the factorials of equal rows
+        if again is False or orders >= _CHANCE:
+            problem = f"these rows ({counted(len(values), 'row')}) came before, in this order, and count already; "
+            raise InputError(problem, Argument("again", True), " takes them once more")
     return np.append(batches, digest)[-_MOST:]
 
 
 def _digest(values: np.ndarray) -> np.uint64:
     return np.uint64(int.from_bytes(hashlib.blake2b(values.tobytes(), digest_size=8).digest(), "big"))
-
-
-def _log_orders(values: np.ndarray) -> float:
-    """Return the log of the number of orders of rows (n, parts): n! over the factorials of how often each came."""
-    equal = pd.Series([row.tobytes() for row in values]).value_counts().to_numpy()
-    return gammaln(len(values) + 1) - gammaln(equal + 1).sum()
