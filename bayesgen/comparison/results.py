@@ -208,7 +208,6 @@ class ModelComparison(Comparison):
         return "\n".join([head, self.table.round(4).to_string(), *remarks])
 
     def _repr_html_(self) -> str:
-        """Return the table, for notebooks."""
         return self.table.round(4).to_html()
 
     def log_losses(self, model: str) -> np.ndarray:

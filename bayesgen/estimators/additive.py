@@ -155,7 +155,6 @@ def refuse_equal(fits: Sequence[tuple[str, Additive]]) -> None:
 
 
 def _alike(a, b) -> bool:
-    """Return True if two values of a parameter are the same."""
     if type(a) is not type(b):
         return False
     return same(a, b) if hasattr(a, "__dict__") or isinstance(a, np.ndarray | dict) else bool(a == b)

@@ -256,7 +256,6 @@ def _highest(fitted) -> tuple[float, int]:
 
 
 def _free(model, site: str, value: np.ndarray) -> int:
-    """Return the number of free parameters of a site."""
     name, _, parameter = site.rpartition(".")
     if name == model.CLASSES:
         return value.size - 1

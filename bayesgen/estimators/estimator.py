@@ -201,7 +201,6 @@ class Estimator(BaseEstimator, abc.ABC):
                 del _learning[id(self)]
 
     def _check_options(self, **options: tuple[str, ...]) -> None:
-        """Raise ValueError where a setting is none of its options."""
         for name, allowed in options.items():
             if (value := getattr(self, name)) not in allowed:
                 raise ValueError(f"{name} must be one of {list(allowed)}, got {value!r}")

@@ -110,7 +110,6 @@ class GenerativeClassifier(ClassifierMixin, Estimator, abc.ABC):
         return replace(Summary.of(self), program=program_or_none(self))
 
     def _repr_mimebundle_(self, **kwargs):
-        """Return the notebook view: the settings, and once fitted the summary."""
         shown = super()._repr_mimebundle_(**kwargs)
         if "text/html" in shown and hasattr(self, "posterior_"):
             shown["text/html"] += self.summary()._repr_html_()

@@ -230,7 +230,6 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
             raise ValueError("Laplace noise or prior has no small statistics: give all rows to fit")
 
     def _sums(self) -> LineStatistics:
-        """Return the statistics of the columns as given."""
         self._check_sums()
         line, scale, centre = self.fitted_.statistics_, np.append(self.scale_, 1.0), np.append(self.centre_, 0.0)
         return replace(line, mean=line.mean * scale + centre, factor=line.factor * scale)

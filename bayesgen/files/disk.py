@@ -126,7 +126,6 @@ def write_together(contents: Mapping[Path, bytes | None]) -> None:
 
 
 def _back(aside: Path, target: Path) -> None:
-    """Undo a renaming, if it came to it."""
     with contextlib.suppress(FileNotFoundError):
         os.replace(aside, target)
 
@@ -143,10 +142,16 @@ class _Staged:
 
     def finish(self) -> None:
         """Make all that was written safe on the disk, with the mode and owner it is to have."""
+        number = self.file.fileno()
         with _named(self.path):
-            if self.found:
-                _like(self.file.fileno(), self.found)
-            os.fsync(self.file.fileno())
+            if found := self.found:
+                state = os.fstat(number)
+                if (state.st_uid, state.st_gid) != (found.st_uid, found.st_gid):
+                    with contextlib.suppress(PermissionError):
+                        os.fchown(number, found.st_uid, found.st_gid)
+                if hasattr(os, "fchmod"):  # on Windows since Python 3.13, where modes say little
+                    os.fchmod(number, stat.S_IMODE(found.st_mode))
+            os.fsync(number)
             self.file.close()
 
 
@@ -203,16 +208,6 @@ def _create(folder: Path, mode: int) -> tuple[Path, int]:
 def _unique(folder: Path) -> Path:
     """Return a name for an unfinished file, of one length whatever the name of the finished one."""
     return folder / f".bayesgen-{secrets.token_hex(8)}.unfinished"
-
-
-def _like(number: int, found: os.stat_result) -> None:
-    """Give an open file the owner, where allowed, and the mode of another."""
-    state = os.fstat(number)
-    if (state.st_uid, state.st_gid) != (found.st_uid, found.st_gid):
-        with contextlib.suppress(PermissionError):
-            os.fchown(number, found.st_uid, found.st_gid)
-    if hasattr(os, "fchmod"):  # on Windows since Python 3.13, where modes say little
-        os.fchmod(number, stat.S_IMODE(found.st_mode))
 
 
 def _settle(folder: Path) -> None:

@@ -233,7 +233,6 @@ def gibbs(start: Components, learned: Callable, rows: Rows, codes, rng, seen, kn
 
 
 def _incomplete(rows: Rows) -> np.ndarray:
-    """Return the rows that lack an entry."""
     return np.flatnonzero(np.any([np.isnan(v.reshape(len(v), -1)).any(1) for v in rows.values()], axis=0))
 
 

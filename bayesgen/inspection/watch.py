@@ -179,7 +179,6 @@ class Watch:
             raise ValueError(f"parts={list(kinds or ())}: there is nothing to watch of these without a classifier")
 
     def _possible(self):
-        """Yield the parts that there are."""
         for block in self.schema.blocks:
             for column in block.columns:
                 if block.categories is not None:

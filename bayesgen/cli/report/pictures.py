@@ -255,7 +255,6 @@ def _members(asked: Asked):
 
 
 def _of_truth(draw: Callable[..., Any]) -> Callable[[Asked], Any]:
-    """Return the function that draws the probabilities of rows against their classes."""
 
     def drawn(asked: Asked):
         figure, (ax,) = _panels(1)

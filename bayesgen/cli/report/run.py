@@ -243,7 +243,6 @@ class Account:
 
 
 def _as_json(value):
-    """Convert values to those that JSON has."""
     if isinstance(value, dict):
         return {str(name): _as_json(entry) for name, entry in value.items()}
     value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
