@@ -152,7 +152,10 @@ def judged(
     progress: Callable[[int, int, str], None] | None = None,
 ) -> ClassNumbers:
     """Fit an estimator of each number of classes to all rows and without each fold; see `compare_classes`."""
-    X, count = _with_categories(X), len(Table(X))
+    if isinstance(X, pd.DataFrame):  # every fold is to know all categories of a column of text
+        text = [name for name in X.columns if X[name].dtype == object or isinstance(X[name].dtype, pd.StringDtype)]
+        X = X.astype(dict.fromkeys(text, "category"))
+    count = len(Table(X))
     if not isinstance(folds, int | np.integer) or not 2 <= folds <= count:
         raise ValueError(f"folds must be a whole number from 2 to the {count} rows, got {folds!r}")
     held = [test for _, test in KFold(folds, shuffle=True, random_state=seed).split(np.empty(count))]
@@ -181,14 +184,6 @@ def judged(
     every = pd.DataFrame.from_dict(facts, orient="index").reindex(list(estimators)).astype(float)
     columns = {str(name): values.to_numpy() for name, values in every.items()}
     return ClassNumbers(tuple(estimators), density.to_numpy(), columns, remarks, fits)
-
-
-def _with_categories(X):
-    """Return a table whose columns of text know all their categories in every fold."""
-    if not isinstance(X, pd.DataFrame):
-        return X
-    text = [name for name in X.columns if X[name].dtype == object or isinstance(X[name].dtype, pd.StringDtype)]
-    return X.astype(dict.fromkeys(text, "category"))
 
 
 def _fitted(estimator, X, places, seed: int) -> Any:

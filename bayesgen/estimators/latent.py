@@ -158,7 +158,10 @@ class LatentClassClassifier(GenerativeClassifier):
                 values = self._order(rows.table) if match_to is None else match_to.predict_proba(X)[rows.places]
                 statistics = self._begun(template.with_prior(statistics), statistics, values, ~known)
             self._learn(schema, template, statistics)
-            self._match()
+            posterior: Any = self.posterior_
+            if posterior.kind == "draws" and len(self.free_) > 1:  # classes of draws are named as those at the start
+                samples = latent_classes.matched(self.model_, self.statistics_, posterior.samples)
+                self.posterior_ = replace(posterior, samples=samples)
         self._tell_findings(rows)
         return self
 
@@ -172,11 +175,19 @@ class LatentClassClassifier(GenerativeClassifier):
             tried = {k: replace(self, classes=k, random_state=seed) for k in _TRIED}
             self.class_numbers_ = replace(judged(tried, X, seed=seed), fits={})
             return np.arange(self.class_numbers_.best)
-        if self.classes is not None:
-            return named_classes(self.classes)
-        if not len(labels):
-            raise ValueError("y holds no label: give classes=, the number of the classes or their names")
-        return labels
+        if (classes := self.classes) is None:
+            if not len(labels):
+                raise ValueError("y holds no label: give classes=, the number of the classes or their names")
+            return labels
+        if isinstance(classes, bool | str) or not isinstance(classes, int | np.integer | Sequence | np.ndarray):
+            raise TypeError(f"classes must be their number, their names or 'auto', got {classes!r}")
+        if isinstance(classes, int | np.integer):
+            check_count("classes", classes)
+            return np.arange(classes)
+        names = np.asarray(classes)
+        if names.ndim != 1 or names.dtype.kind not in "iuUO" or not len(names) or len(set(names.tolist())) < len(names):
+            raise ValueError(f"classes must be distinct names, got {classes!r}")
+        return names
 
     @property
     def _answers(self):  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -252,7 +263,12 @@ class LatentClassClassifier(GenerativeClassifier):
             return super()._infer(inference, model, statistics)
         found: Any = super()._infer(inference, UnknownClasses(model, self._confusion), statistics)
         if isinstance(resolve(inference), ML):
-            _require_spread(model, found.params)
+            if place := latent_classes.shrunk(model, found.params):  # where a mixture's likelihood has no bound
+                k, column = place
+                problem = f"class {model.class_names[k]!r}, column {column!r}: the variance falls to 0 where rows "
+                problem += "repeat, and there the likelihood of a mixture has no maximum; use "
+                cure = Argument("inference", "map"), ", whose prior keeps variances from 0"
+                raise InputError(problem, *cure, column=column)
             heights = statistics.heights
             if heights is not None and (count := int(np.isneginf(heights).sum())):  # higher, at a variance of 0
                 facts = {"shrunk": count, "starts": len(heights)}
@@ -262,13 +278,6 @@ class LatentClassClassifier(GenerativeClassifier):
             if found.kind == "draws":
                 self.confusion_ = found.samples[CONFUSION]
         return _of_classifier(found, model)
-
-    def _match(self):
-        """Give the classes of every draw the names of the classes at the start."""
-        posterior: Any = self.posterior_
-        if posterior.kind == "draws" and len(self.free_) > 1:
-            samples = latent_classes.matched(self.model_, self.statistics_, posterior.samples)
-            self.posterior_ = replace(posterior, samples=samples)
 
     free_ = held("free_", "Classes that neither a label nor the prior tells apart, which are named by an order.")
 
@@ -349,19 +358,6 @@ class LatentClassClassifier(GenerativeClassifier):
         return replace(shown, values={first: shown.values[first], **labelled, **shown.values})
 
 
-def named_classes(classes) -> np.ndarray:
-    """Return the names of the classes from their names or their number; raise an error for anything else."""
-    if isinstance(classes, bool | str) or not isinstance(classes, int | np.integer | Sequence | np.ndarray):
-        raise TypeError(f"classes must be their number, their names or 'auto', got {classes!r}")
-    if isinstance(classes, int | np.integer):
-        check_count("classes", classes)
-        return np.arange(classes)
-    names = np.asarray(classes)
-    if names.ndim != 1 or names.dtype.kind not in "iuUO" or not len(names) or len(set(names.tolist())) < len(names):
-        raise ValueError(f"classes must be distinct names, got {classes!r}")
-    return names
-
-
 def _of_classifier(posterior: Any, model) -> Any:
     """Return a posterior of unknown classes as one of the classifier alone, whose parameters it has too."""
     if posterior.kind == "memberships":
@@ -372,16 +368,3 @@ def _of_classifier(posterior: Any, model) -> Any:
     warmup = getattr(posterior, "warmup", None)
     changed = {} if warmup is None else {"warmup": _of_classifier(warmup, model)}
     return replace(posterior, model=model, **{name: kept}, **changed)
-
-
-def _require_spread(model, params) -> None:
-    """Raise where a class has shrunk onto rows of one value, at which the likelihood of a mixture has no bound."""
-    if place := latent_classes.shrunk(model, params):
-        k, column = place
-        raise InputError(
-            f"class {model.class_names[k]!r}, column {column!r}: the variance falls to 0 where rows repeat, and "
-            "there the likelihood of a mixture has no maximum; use ",
-            Argument("inference", "map"),
-            ", whose prior keeps variances from 0",
-            column=column,
-        )

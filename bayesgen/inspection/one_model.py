@@ -175,7 +175,6 @@ class JointOfModel(Joint):
         return {name: np.asarray(v, float) for name, v in self.classifier.schema_.nothing().items()}
 
     def blocks(self, rows):
-        """Return the rows unchanged: leaves are blocks."""
         return rows
 
     def totals(self):
@@ -224,7 +223,6 @@ class JointOfModel(Joint):
         return Components(np.full(members, -np.log(members)), log_class, factors, choice)
 
     def log_probability(self, given, entry=None, along=None):
-        """Temper the joint density, and normalise it."""
         log_joint: Any = logsumexp(given.log_joint, axis=0) if along is None else along.log_joint
         prior = self.log_prior.reshape(-1, *[1] * (log_joint.ndim - 1))
         return log_softmax(tempered(log_joint, prior, self.classifier.exponent_), axis=0)
