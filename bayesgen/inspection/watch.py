@@ -264,7 +264,8 @@ class Watch:
 
     def _start(self, known) -> None:
         """Begin to bet, with numbers (n, parts) of rows that are known already."""
-        self._batches = watch_parts.batches_begun(known)
+        none = np.array([], np.uint64)
+        self._batches = watch_parts.with_batch(none, known, True) if len(known) else none
         values = [v[~np.isnan(v)] for v in known.T]
         ranks = [Ranks.of(v, self.distinct, p.kind == "rarity") for v, p in zip(values, self.parts, strict=True)]
         self._ranks, m = ranks, len(self.parts)

@@ -115,17 +115,12 @@ def numbers_of(table: Table, column: str) -> np.ndarray:
 # -- batches that came before, known by digests ----------------------------------------------------------------------
 
 
-def batches_begun(known: np.ndarray) -> np.ndarray:
-    """Return the digest of known rows as numbers (n, parts), none where there are none."""
-    return np.array([_digest(known)] if len(known) else [], np.uint64)
-
-
 def with_batch(batches: np.ndarray, values: np.ndarray, again: bool | None) -> np.ndarray:
     """Return the digests with that of another batch (n, parts); raise InputError where it came before.
 
     ``again`` True takes it all the same; None refuses it only where its order is one of a million.
     """
-    digest = _digest(values)
+    digest = np.uint64(int.from_bytes(hashlib.blake2b(values.tobytes(), digest_size=8).digest(), "big"))
     if again is not True and digest in batches:
         equal = pd.Series([row.tobytes() for row in values]).value_counts().to_numpy()
         orders = gammaln(len(values) + 1) - gammaln(equal + 1).sum()  # log of n! over the factorials of equal rows
@@ -133,7 +128,3 @@ def with_batch(batches: np.ndarray, values: np.ndarray, again: bool | None) -> n
             problem = f"these rows ({counted(len(values), 'row')}) came before, in this order, and count already; "
             raise InputError(problem, Argument("again", True), " takes them once more")
     return np.append(batches, digest)[-_MOST:]
-
-
-def _digest(values: np.ndarray) -> np.uint64:
-    return np.uint64(int.from_bytes(hashlib.blake2b(values.tobytes(), digest_size=8).digest(), "big"))
