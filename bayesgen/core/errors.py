@@ -74,7 +74,7 @@ class InputWarning(Informed, UserWarning):
 def warn(warning: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the user's program: the first, from here upwards, that is not of this package."""
     depth, frame = 1, sys._getframe()
-    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("bayesgen", "contextlib"):
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("bayesgen", "contextlib", "numpy"):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(warning, category, stacklevel=depth)
 

@@ -25,17 +25,16 @@ def in_order(jobs: Iterable[Any], work: Callable[[Any], Any], workers: int | Non
         check_count("workers", workers)
     workers = workers or os.cpu_count() or 1
     waiting: deque = deque()
-    with ThreadPoolExecutor(workers) as pool:
-        try:
-            for job in jobs:
-                waiting.append(pool.submit(work, job))
-                if len(waiting) > workers:
-                    yield waiting.popleft().result()
-            while waiting:
+    pool = ThreadPoolExecutor(workers)
+    try:
+        for job in jobs:
+            waiting.append(pool.submit(work, job))
+            if len(waiting) > workers:
                 yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:  # without waiting: a generator that nobody reads to its end may be closed on one of these threads
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def added(a, b, add=operator.add):
