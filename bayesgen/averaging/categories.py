@@ -24,11 +24,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 from scipy.special import logsumexp
 
 from bayesgen.averaging.member import CATEGORIES, FittedFactors, Member, Written
-from bayesgen.averaging.member_rows import HeldOut, Rows
+from bayesgen.averaging.member_rows import HeldOut, Rows, indicated
 from bayesgen.core.shapes import shaped
 from bayesgen.core.statistics import SumStatistics, added
 from bayesgen.models.categorical import DirichletCategorical
@@ -97,7 +96,7 @@ class CategoryMembers(FittedFactors):
     def of(cls, x, levels, codes, classes: int, weight) -> "CategoryMembers":
         """Count rows x (n, F), categories of so many ``levels`` (F,), -1 where missing, by class code, with weights."""
         few, levels = few_pairs(levels, classes), np.asarray(levels)
-        total, hot = int(levels.sum()), _hot(x, levels)
+        total, hot = int(levels.sum()), indicated(x, levels)
         single, pairs = np.zeros((classes, total)), np.zeros((classes, total, total)) if few else None
         for k in range(classes):
             of_class = hot[codes == k]
@@ -234,7 +233,7 @@ class CategoryMembers(FittedFactors):
 
     def _seen(self, x) -> tuple[Any, Any]:
         """Return the levels of rows as a sparse matrix (n, L), and the levels that a parent may have, or None."""
-        hot = _hot(x, self.levels)
+        hot = indicated(x, self.levels)
         return hot, None if self.pairs is None else self._allowed(x, hot.toarray())
 
     def _logs(self, level, table) -> tuple[np.ndarray, Any]:
@@ -296,7 +295,7 @@ class CategoryMembers(FittedFactors):
         """Return log p(x_i | t_i) without the row itself, (M, B)."""
         seen, column = x >= 0, self.column
         place = np.where(seen, x + np.cumsum(self.levels) - self.levels, 0)
-        hot = _hot(x, self.levels).toarray()
+        hot = indicated(x, self.levels).toarray()
         gone = removed[:, None] * hot
         single, result = (self.single[codes] - gone).clip(0), np.empty((len(self.members), len(x)))
         for row, alpha in enumerate(ALPHAS):
@@ -376,11 +375,3 @@ class CategoryFactor(Factor):
                 joint = self.counts.density(every, self.level, self.table).T.reshape(*without.shape, size)
                 log_mass = joint - without[..., None]
             yield gap, Listed(np.arange(size, dtype=float), log_mass, label=True)
-
-
-def _hot(x, levels):
-    """Return a sparse matrix (n, L) with ones at the levels of each row."""
-    seen = x >= 0
-    place = (x + np.cumsum(levels) - levels)[seen]  # row by row, in order
-    ends = np.concatenate([[0], seen.sum(1).cumsum()])
-    return sparse.csr_array((np.ones(len(place)), place, ends), shape=(len(x), int(levels.sum())))

@@ -32,6 +32,7 @@ from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.gaussian import NormalInverseGamma
 from bayesgen.models.moments import grouped_moments
+from bayesgen.numerics.content_order import level_counts
 from bayesgen.numerics.sums import Grouping
 from bayesgen.numerics.tempering import expected_exponent
 
@@ -250,14 +251,12 @@ def _categories(rows) -> np.ndarray:
     """Return log B of the columns of categories, (F,)."""
     result = np.empty(len(rows.levels))
     for j, levels in enumerate(rows.levels):
-        seen = rows.c[:, j] >= 0
-        place = rows.codes[seen] * levels + rows.c[seen, j]
-        count = np.bincount(place, rows.weight[seen], rows.classes * levels).reshape(-1, levels)
+        count = level_counts(rows.codes, rows.c[:, j], rows.weight, rows.classes, levels)
         prior = DirichletCategorical(1.0, levels)
         split, whole = (
             prior.log_evidence_terms(SumStatistics(counts, np.float64(0.0))) for counts in (count, count.sum(0))
         )
-        result[j] = split.sum() - whole if seen.any() else -np.inf
+        result[j] = split.sum() - whole if count.any() else -np.inf
     return result
 
 

@@ -130,7 +130,7 @@ class Engines:
                 array.nbytes for _, model in found for array in vars(model).values() if hasattr(array, "nbytes")
             )
             if len(self._models) > max(_PATTERNS, _KEPT // max(size, 1)):
-                self.forget_patterns()
+                self._models = {key: found for key, found in self._models.items() if key[1] is None}  # without patterns
         else:
             few, kinds = self.statistics.mean.shape[1] < FEWEST, []
             for place, member in enumerate(self.members[m] for m in used):
@@ -140,10 +140,6 @@ class Engines:
             found = [(places, stacked([self.posterior(m) for m in used[places]])) for places in alike]
         self._models[key] = found
         return found
-
-    def forget_patterns(self) -> None:
-        """Drop the models of rows that lack columns."""
-        self._models = {key: found for key, found in self._models.items() if key[1] is None}
 
     def rotations(self, used) -> tuple[np.ndarray, Any]:
         """Return the places among ``used`` of members that `Rotations` serve, and these, or None."""

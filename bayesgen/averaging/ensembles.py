@@ -22,8 +22,9 @@ Of two classes, from a thousand rows on, the trees of little capacity also split
 (`directions`): a rule over a sum is then one split. Trees have no density of x, and take no part where one is needed.
 """
 
+import functools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,7 +35,6 @@ from bayesgen.averaging.member import FittedMembers, Member, Written
 from bayesgen.averaging.member_rows import Rows, log_frequencies, numbered, without_entries
 from bayesgen.averaging.view import WIDE
 from bayesgen.core.shapes import require_fit, shaped
-from bayesgen.numerics.content_order import Order
 from bayesgen.numerics.pieces import one_openmp_thread
 from bayesgen.numerics.trees import Ranks, Trees, grown_tree
 
@@ -47,6 +47,7 @@ _ROUNDS, _TREES = 100, 180  # trees of a score, and of all
 _EACH = 25  # rows of each round, 20 rounds at least: few rows are learned in larger steps
 _LEAVES = 6, 24  # of a tree: little capacity, and much
 _MOST = 255  # bins of a column, and levels of one of categories; more are taken as numbers
+_LEVELS, _COMMON = 1000, 0.01  # of a category of more levels, forests ask about those of such a share of the rows
 _SHARES = np.arange(1, _MOST) / _MOST
 _LARGEST = float(np.finfo(float).max)
 _SUMMED = 5000  # rows, and up to twice as many, from which sums are learned
@@ -54,33 +55,38 @@ _DIGITS = 9  # of a sum of numbers, whose standard deviation is 1
 _ABSENT = 7.0  # log odds of a class without rows against the rarest of the others: a thousand times rarer
 
 
-def together(x, c, levels) -> np.ndarray:
-    """Return numbers (n, D) and categories (n, F), of so many levels each, as one matrix, NaN where missing."""
-    parts = [x]
-    for column, count in zip(c.T, levels, strict=True):
-        parts += [np.where(column < 0, np.nan, column == level)[:, None] for level in _indicated(count)]
-    return np.concatenate(parts, axis=1)
+def together(x, c, levels, used: Any = slice(None)) -> np.ndarray:
+    """Return numbers (n, D) and categories (n, F), of so many levels, as ``used`` columns of a matrix, NaN for gaps."""
+    of, level = _columns(x.shape[1], levels)[:, used]
+    entries = numbered(x, c)[:, of]
+    return np.where((level < 0) | np.isnan(entries), entries, entries == level)
 
 
-def width(dim: int, levels) -> int:
-    """Return the number of columns of the matrix of `together`."""
-    return dim + sum(len(_indicated(count)) for count in levels)
+def _columns(dim: int, levels) -> np.ndarray:
+    """Return what each column of the matrix is of, numbers first, and its level or -1, (2, P); of two the second."""
+    each = [range(-1, 0)] * dim + [range(1, 2) if count <= 2 else range(count) for count in levels]
+    return np.stack(
+        [np.repeat(np.arange(len(each)), [*map(len, each)]), np.array([i for shown in each for i in shown], int)]
+    )
 
 
-def in_order(order: Order) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns of the matrix of `together` in order by content, (P,), and True for those to turn, (P,)."""
-    places = [np.arange(1)] * len(order.sign) + [
-        level_places if len(level_places) > 2 else np.arange(1) for level_places in order.levels
-    ]
-    turned = order.signs < 0
-    first = np.cumsum([0, *map(len, places)])
-    columns = np.concatenate([first[j] + np.argsort(places[j]) for j in order.columns])
-    return columns, np.concatenate([np.full(len(places[j]), turned[j]) for j in order.columns])
+def asked_about(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the columns of the matrix that trees ask about, (U,), their order by content, and which to turn.
 
-
-def _indicated(count: int) -> range:
-    """Return the levels of a category that the matrix has a column for: the second of two, or each of more."""
-    return range(1, 2) if count <= 2 else range(count)
+    Of a category of many levels they ask about the common ones, by rows of all classes: of thousands most are too rare
+    for a split, and a matrix of all is large.
+    """
+    dim, order = rows.x.shape[1], rows.order
+    of, level = _columns(dim, rows.levels)
+    common = np.ones(len(of), bool)
+    for j in np.flatnonzero(np.array(rows.levels) > _LEVELS):
+        weight = np.bincount(rows.c[:, j] + 1, rows.weight, rows.levels[j] + 1)[1:]
+        common[of == dim + j] = weight >= _COMMON * rows.weight.sum()
+    common[: int(not common.any())] = True  # trees ask about something
+    place = np.array([0 if i < 0 else order.levels[j - dim][i] for j, i in zip(of, level, strict=True)])
+    columns = np.lexsort([place, np.argsort(order.columns)[of]])
+    columns, used = columns[common[columns]], np.flatnonzero(common)
+    return used, np.searchsorted(used, columns), (order.signs < 0)[of[columns]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,12 +140,13 @@ class ForestMembers(FittedMembers):
     def fits(self, sizes):
         """Return the sizes of the trees; see `check_shapes`."""
         require_fit(self.rows > 0, "the forest has no rows")
-        return {"features": width(sizes["columns"], self.levels), "values": sizes["classes"]}
+        return {"features": _columns(sizes["columns"], self.levels).shape[1], "values": sizes["classes"]}
 
     def written(self, numbers, categories):
-        counts = zip(categories, self.levels, strict=True)
-        hot = [{"of": j, "level": level} for j, count in counts for level in _indicated(count)]
-        said = {"kind": "forest", "columns": [*numbers, *hot], "log_prior": self.log_prior.tolist()}
+        every = [*numbers, *categories]
+        columns = _columns(len(numbers), self.levels).T.tolist()
+        shown = [every[j] if level < 0 else {"of": every[j], "level": level} for j, level in columns]
+        said = {"kind": "forest", "columns": shown, "log_prior": self.log_prior.tolist()}
         return [Written(said | self.trees.written(), np.zeros(1, int))]
 
     def log_density(self, x, c, used) -> np.ndarray:
@@ -148,7 +155,8 @@ class ForestMembers(FittedMembers):
     def shares(self, x, c, asked=None) -> np.ndarray:
         """Return f_k of rows, (1, n, K), by the trees that are asked about each, (n, T), or by all; 0 if by none."""
         votes, classes = np.empty((len(x), len(self.log_prior))), len(self.log_prior)
-        for batch, leaves in self.trees.leaves(together(x, c, self.levels)):
+        trees, used = self._narrowed
+        for batch, leaves in trees.leaves(together(x, c, self.levels, used)):
             for k, share in enumerate(np.ascontiguousarray(self.trees.leaf.T)):
                 votes_of_class = share[leaves].astype(float)
                 votes[batch, k] = (votes_of_class if asked is None else votes_of_class * asked[batch]).sum(1)
@@ -157,11 +165,18 @@ class ForestMembers(FittedMembers):
         result[(count == 0) | without_entries(x, c)] = 0.0
         return result[None]
 
+    @functools.cached_property
+    def _narrowed(self) -> tuple[Trees, np.ndarray]:
+        """The trees as they ask about the columns of the matrix that they use, and the places of these."""
+        used, column = np.unique(self.trees.column, return_inverse=True)
+        return replace(self.trees, column=column), used
+
 
 def grown(rows: Rows, seed):
     """Return a forest grown on rows, and which of them each tree drew, (T, n)."""
     rng, classes, levels = np.random.default_rng(seed), rows.classes, np.asarray(rows.levels, int)
-    ranks = Ranks(together(rows.x, rows.c, levels))
+    used, order, turned = asked_about(rows)
+    ranks = Ranks(together(rows.x, rows.c, levels, used))
     log_prior = log_frequencies(rows.codes, rows.weight, classes)
     total = _DRAWN * len(rows) ** 0.5
     most = int(np.clip(total / len(rows), *_GROWN))
@@ -169,7 +184,6 @@ def grown(rows: Rows, seed):
     trees, drawn, size = [], [], 0
     unit, codes = rows.departing()
     places = [np.flatnonzero(codes == k) for k in np.argsort(rows.order.classes)]
-    order, turned = in_order(rows.order)
     seen = ranks.turned(order, turned)
     member, features = np.eye(classes)[rows.codes], max(1, int(seen.shape[1] ** 0.5))
     while len(trees) < most and size < _BYTES:
@@ -188,7 +202,9 @@ def grown(rows: Rows, seed):
         drawn.append(times > 0)
         size += _NODE * (trees[-1].node_count // 2) + 4 * classes * (trees[-1].node_count // 2 + 1)
     shares = np.concatenate([tree.value[:, :, 0] for tree in trees]).astype(np.float32)
-    return ForestMembers(Trees.of(trees, shares, ranks, order, turned), levels, log_prior, len(rows)), np.array(drawn)
+    found = Trees.of(trees, shares, ranks, order, turned)
+    found = replace(found, column=used[found.column].astype(np.int32))
+    return ForestMembers(found, levels, log_prior, len(rows)), np.array(drawn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +270,8 @@ class BoostedMembers(FittedMembers):
         sums = Directions.none(dim)
         if any(member.sums for member in members):
             few = rows if len(rows) < 2 * _SUMMED else rows.take(slice(None, None, len(rows) // _SUMMED))
-            sums = Directions.of(few, together(few.x, few.c, few.levels), *in_order(few.order))
+            used, *by_content = asked_about(few)
+            sums = Directions.of(few, together(few.x, few.c, few.levels, used), *by_content)
         more = len(sums.weight)
         # Rounded, since the last digits of a sum depend on the order of its terms.
         z = np.concatenate([z, np.round(sums.sums(rows.x), _DIGITS)], axis=1)

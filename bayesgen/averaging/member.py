@@ -95,16 +95,7 @@ class Member(Record, abc.ABC):
     ) -> "tuple[Sequence[FittedMembers], list[np.ndarray]]":
         """Fit members that do not subtract, and return log p(x_i | k) of some rows without their folds, (M, n, K) each.
 
-        Parameters
-        ----------
-        groups : sequence of tuple
-            The proposed members.
-        training : Training
-            The rows.
-        out : int array, shape (n,)
-            Places of the rows that are left out.
-        fold : int array, shape (n,)
-            The fold of each; see `Rows.joined`.
+        These rows stand at the places ``out`` (n,), each in a ``fold`` (n,); see `Rows.joined`.
         """
         fold = training.rows.joined(out, fold)
         folds = [inside for inside in (fold == j for j in np.unique(fold)) if len(training.rows.without(out[inside]))]
@@ -233,18 +224,10 @@ class FittedMembers(Record, abc.ABC):
 
     @abc.abstractmethod
     def log_density(self, x, c, used) -> np.ndarray:
-        """Return log p(x | k) of rows under some members, shape (m, n, K), up to a constant for each row.
+        """Return log p(x | k) of rows under the members at places ``used`` (m,), (m, n, K), up to a constant for each.
 
-        Scorers return log p(k | x) less the log frequency of the class, and 0 for a row without entries.
-
-        Parameters
-        ----------
-        x : array, shape (n, D)
-            Numbers, NaN where missing.
-        c : int array, shape (n, F)
-            Categories, -1 where missing.
-        used : int array, shape (m,)
-            Places of the members.
+        Rows have numbers ``x`` (n, D), NaN where missing, and categories ``c`` (n, F), -1 where missing. Scorers return
+        log p(k | x) less the log frequency of the class, and 0 for a row without entries.
         """
 
     def read(self, x) -> Any:
@@ -291,22 +274,17 @@ class FittedMembers(Record, abc.ABC):
     def written(self, numbers: Sequence[Any], categories: Sequence[Any]) -> list[Written]:
         """Return `log_density` as factors of plain arrays, for programs without Python (`bayesgen.export`).
 
-        A factor has a "kind", an array for each of its names, and "columns", the entries that it looks at: those that
-        are given, or what is derived of one, such as {"of": entry, "bend": [location, scale, power]}, {"of": entry,
-        "values": [...]}, the place among some values, {"of": entry, "level": l}, 1 at a category, or {"of": [...],
-        "low": [...], "span": [...], "centre": [...], "weights": [...]}, a weighted sum of entries. Kinds are those of
-        `bayesgen.models.kinds`, the arrays with an axis of alternatives in front, and
+        A factor has a "kind", an array for each of its names, and "columns", the entries that it looks at: those given
+        of ``numbers`` (D,) and ``categories`` (F,), or what is derived of one, such as {"of": entry, "bend": [location,
+        scale, power]}, {"of": entry, "values": [...]}, the place among some values, {"of": entry, "level": l}, 1 at a
+        category, or {"of": [...], "low": [...], "span": [...], "centre": [...], "weights": [...]}, a weighted sum of
+        entries. Kinds are those of `bayesgen.models.kinds`, the arrays with an axis of alternatives in front, and
 
         - "vector" and "gaussian" with a "view", moments of groups, in place of location and scale: they follow from
           these and the "strengths" (rho, kappa, shrinkage) of each alternative, as `gaussians` says;
         - "list" with "sizes", the number of values of each column;
         - "parents": ``level`` (K, L), ``pairs`` (K, L, L) and "strengths", as `categories` says;
         - "softmax", "forest" and "boosted", which are scores.
-
-        Parameters
-        ----------
-        numbers, categories : sequence
-            The entries of the numbers (D,) and of the categories (F,).
         """
         names = listed(dict.fromkeys(member.family for member in self.members))
         raise NoClosedForm(f"its members {names} do not say how they are written down: write written()")

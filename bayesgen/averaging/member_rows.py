@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy import sparse
 
 from bayesgen.numerics.content_order import Order, by_content, sorted_rows
 from bayesgen.numerics.folds import folds
@@ -226,6 +227,14 @@ class HeldOut:
 def numbered(x, c) -> np.ndarray:
     """Return numbers (n, D) and the codes of categories (n, F) as one matrix, NaN where missing."""
     return np.concatenate([x, np.where(c < 0, np.nan, c)], axis=1)
+
+
+def indicated(c, levels):
+    """Return a sparse matrix (n, L) with ones at the levels of each row, of categories (n, F)."""
+    seen = c >= 0
+    place = (c + np.cumsum(levels) - levels)[seen]  # row by row, in order
+    ends = np.concatenate([[0], seen.sum(1).cumsum()])
+    return sparse.csr_array((np.ones(len(place)), place, ends), shape=(len(c), int(levels.sum())))
 
 
 def without_entries(x, c) -> np.ndarray:

@@ -181,7 +181,11 @@ class OutsideMember(Member):
             else:
                 fitted, density = [*fitted, *fits], [*density, *scores]
         weighted = training.given is not None and training.given.weight is not None
-        if deaf := [fits.members[0].name for fits in fitted if weighted and not _weighs(fits.estimator)]:
+        if deaf := [
+            fits.members[0].name
+            for fits in fitted
+            if weighted and not has_fit_parameter(fits.estimator, "sample_weight")
+        ]:
             warn(f"members {deaf} take no sample_weight: all rows count the same for them")
         return fitted, density
 
@@ -210,7 +214,7 @@ class OutsideMembers(FittedMembers):
             if value is None and key.split("__")[-1] == "random_state":
                 estimator.set_params(**{key: int(seed) % (1 << 31)})
         table, labels, weight = given.chosen()
-        weighs = weight is not None and _weighs(estimator)
+        weighs = weight is not None and has_fit_parameter(estimator, "sample_weight")
         estimator.fit(table, labels, **({"sample_weight": weight} if weighs else {}))
         code = {label: k for k, label in enumerate(given.classes.tolist())}
         place = np.array([code[label] for label in np.asarray(estimator.classes_).tolist()])
@@ -266,7 +270,3 @@ def _checked(found, shape: tuple[int, int], name: str) -> np.ndarray:
     if wrong:
         raise ValueError(f"predict_proba of member {name!r} {wrong}")
     return result / result.sum(1, keepdims=True)
-
-
-def _weighs(estimator) -> bool:
-    return has_fit_parameter(estimator, "sample_weight")

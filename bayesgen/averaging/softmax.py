@@ -28,7 +28,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 
 from bayesgen.averaging.member import FittedMembers, Member, Written, bent_entries
-from bayesgen.averaging.member_rows import Rows, log_frequencies, without_entries
+from bayesgen.averaging.member_rows import Rows, indicated, log_frequencies, without_entries
 from bayesgen.averaging.view import WIDE
 from bayesgen.core.shapes import require_fit, shaped
 from bayesgen.numerics.newton import CLOSE, minimise
@@ -67,7 +67,8 @@ class SoftmaxMember(Member):
     @classmethod
     def most_rows(cls, rows):
         """Return the number of rows that keeps rows times coefficients within a bound."""
-        columns = rows.x.shape[1] + sum(rows.levels)
+        each = len(rows.levels) if _mostly_zeros(rows.x.shape[1], rows.levels) else sum(rows.levels)
+        columns = rows.x.shape[1] + each  # products skip zeros
         width = rows.classes * (1 + (min(columns, len(rows)) if columns > WIDE else columns))
         return _CELLS // width
 
@@ -99,7 +100,7 @@ class LogisticMembers(FittedMembers):
         self = cls(members, warp, centre, scale, np.asarray(rows.levels, int), np.empty(0), log_prior)
         z = self._columns(rows.x, rows.c)
         back: Any = None
-        if z.shape[1] - 1 > max(WIDE, len(z)):
+        if z.shape[1] - 1 > max(WIDE, len(rows)) and not sparse.issparse(z):
             z, back = _span(z)
         found, start = [], np.zeros((classes, z.shape[1]))
         for member in members:
@@ -127,19 +128,23 @@ class LogisticMembers(FittedMembers):
         return [Written(said, np.arange(len(self.members)))]
 
     def log_density(self, x, c, used) -> np.ndarray:
-        score = self._columns(x, c) @ np.swapaxes(self.coefficients[used], 1, 2)
-        result = log_softmax(score, axis=2) - self.log_prior
+        b = self.coefficients[used]
+        score = self._columns(x, c) @ b.reshape(-1, b.shape[2]).T
+        result = log_softmax(np.moveaxis(score.reshape(-1, *b.shape[:2]), 1, 0), axis=2) - self.log_prior
         result[:, without_entries(x, c)] = 0.0
         return result
 
-    def _columns(self, x, c):
+    def _columns(self, x, c) -> Any:
+        """Return a column of ones, the standardised columns and the indicators, (n, P), sparse if these are many."""
         z = (self.warp.forward(x) - self.centre) / self.scale
         z = np.where(np.isnan(z), 0.0, z)
         far = far_rows(z)
         if len(far):
             z[far] = self._drawn_in(x[far])
-        hot = [(c[:, j, None] == np.arange(n)).astype(float) for j, n in enumerate(self.levels)]
-        return np.concatenate([np.ones((len(x), 1)), z, *hot], axis=1)
+        dense = np.concatenate([np.ones((len(x), 1)), z], axis=1)
+        if _mostly_zeros(x.shape[1], self.levels):
+            return sparse.hstack([sparse.csr_array(dense), indicated(c, self.levels)], format="csr")
+        return np.concatenate([dense, *(c[:, j, None] == np.arange(n) for j, n in enumerate(self.levels))], axis=1)
 
     def _drawn_in(self, x):
         """Return the standardised columns of far rows, scaled down to `_FARTHEST` if beyond: one class has all."""
@@ -147,6 +152,12 @@ class LogisticMembers(FittedMembers):
         size -= np.log(self.scale)
         size[:, ~self.coefficients[:, :, 1 : 1 + x.shape[1]].any((0, 1))] = -np.inf  # no effect, however far
         return sign * np.exp(size - np.maximum(size.max(1, keepdims=True) - np.log(_FARTHEST), 0.0))
+
+
+def _mostly_zeros(dim: int, levels) -> bool:
+    """Return True if so many numbers and levels of categories make many columns, most of which are 0 in a row."""
+    columns = 1 + dim + sum(levels)
+    return columns > _NEWTON and 1 + dim + len(levels) < _SPARSE * columns
 
 
 def _span(z):
@@ -165,10 +176,8 @@ def _fit(z, codes, weight, strength, start):
     if len(start) == 2 and z.shape[1] <= _NEWTON:
         half = _half_of_two(z, codes, weight, penalty, start[1])
         return np.stack([-half, half])
-    truth = np.zeros((len(z), len(start)))
-    truth[np.arange(len(z)), codes] = weight
-    if z.shape[1] > _NEWTON and np.count_nonzero(z) < _SPARSE * z.size:  # indicators of a category of many levels
-        z = sparse.csr_array(z)
+    truth = np.zeros((len(codes), len(start)))
+    truth[np.arange(len(codes)), codes] = weight
 
     def loss(free):
         b = free.reshape(start.shape)

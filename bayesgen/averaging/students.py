@@ -113,11 +113,6 @@ class Reference:
         """The diagonal of W, (B, D)."""
         return self._diagonal(self.within)
 
-    @property
-    def squares_of_groups(self) -> np.ndarray:
-        """The diagonals of the scatters of all groups, (B, G, D)."""
-        return self._diagonal(self.scatter)
-
     def _diagonal(self, matrix):
         return matrix if self.covariance.ndim == 2 else np.diagonal(matrix, axis1=-2, axis2=-1)
 
@@ -310,7 +305,7 @@ def _write_shared(result, members, reference, u, delta, seen):
 
 def _write_diagonal(result, members, reference, u, delta, seen):
     n, shared = reference.n[:, :, None, None], members[0].shared
-    squares = reference.squares[:, None] if shared else reference.squares_of_groups
+    squares = reference.squares[:, None] if shared else reference._diagonal(reference.scatter)
     for out, member in zip(result, members, strict=True):
         b, dof = member.kappa / (member.kappa + n), member.rho + 2 + (n.sum(1, keepdims=True) if shared else n)
         more = b * n * delta**2

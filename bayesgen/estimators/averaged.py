@@ -148,7 +148,8 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     Beyond 100 numeric columns there is one component per class. Up to 1,000 rows, full and shared covariances are
     worked out in the coordinates that the rows span (`bayesgen.averaging.wide`); questions that draw rows or entries
     take the members with independent columns. There gaps at fit are filled by the means of the class, with a warning.
-    Boosted trees take at most 2,000 columns. A table that memory does not hold is refused before anything is learned.
+    Boosted trees take at most 2,000 columns, and forests of a category of more than 1,000 levels those that a hundredth
+    of the rows have. A table that memory does not hold is refused before anything is learned.
 
     There is no ``partial_fit``: bends, components, exponents and weights are learned from rows, and cannot be derived
     from sums of earlier rows. The package's own members are fitted in one process: much of that is small array

@@ -53,13 +53,19 @@ def by_content(x, c, codes, weight, classes: int, levels: tuple[int, ...]) -> Or
     member = np.zeros((classes, len(codes)))
     member[codes, np.arange(len(codes))] = weight
     numbers, mean, sign = _numbers(x, weight, member)
-    counts = [member @ (column[:, None] == np.arange(count)) for count, column in zip(levels, c.T, strict=True)]
+    counts = [level_counts(codes, column, weight, classes, count) for count, column in zip(levels, c.T, strict=True)]
     categories, shares = _categories(counts, classes)
     first, second = _sorted(numbers), _sorted(categories)
     rank = _places([member.sum(1), *mean[:, first].T, *shares[:, second].T])
     by_class = np.argsort(rank)
     places = tuple(_places([count.sum(0), *count[by_class]]) for count in counts)
     return Order(np.concatenate([first, x.shape[1] + second]), rank, sign, places)
+
+
+def level_counts(codes, column, weight, classes: int, levels: int) -> np.ndarray:
+    """Return the weight of each class at each level of a column, (K, L)."""
+    place = codes * (levels + 1) + column + 1  # 0 for a gap
+    return np.bincount(place, weight, classes * (levels + 1)).reshape(classes, -1)[:, 1:]
 
 
 def _sorted(keys) -> np.ndarray:
