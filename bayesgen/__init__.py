@@ -89,7 +89,8 @@ def __getattr__(name: str):
         importlib.import_module("sklearn.base")
     if name == "load":
         for home in _HOMES.values():
-            importlib.import_module(f"bayesgen.{home}")
+            if home.startswith("estimators."):
+                importlib.import_module(f"bayesgen.{home}")
     module = importlib.import_module(f"bayesgen.{_HOMES.get(name, name)}")
     globals()[name] = value = getattr(module, name) if name in _HOMES else module
     return value

@@ -28,7 +28,6 @@ import numpy as np
 import pandas as pd
 from scipy.special import xlogy
 from sklearn.base import clone
-from sklearn.model_selection import KFold
 
 from bayesgen.core import registry
 from bayesgen.core.errors import InputError, listed
@@ -152,6 +151,9 @@ def judged(
     progress: Callable[[int, int, str], None] | None = None,
 ) -> ClassNumbers:
     """Fit an estimator of each number of classes to all rows and without each fold; see `compare_classes`."""
+    from joblib import Parallel, delayed
+    from sklearn.model_selection import KFold
+
     if isinstance(X, pd.DataFrame):  # every fold is to know all categories of a column of text
         text = [name for name in X.columns if X[name].dtype == object or isinstance(X[name].dtype, pd.StringDtype)]
         X = X.astype(dict.fromkeys(text, "category"))
@@ -160,8 +162,6 @@ def judged(
         raise ValueError(f"folds must be a whole number from 2 to the {count} rows, got {folds!r}")
     held = [test for _, test in KFold(folds, shuffle=True, random_state=seed).split(np.empty(count))]
     tasks = [(number, places) for number in estimators for places in (None, *held)]
-    from joblib import Parallel, delayed
-
     work = (delayed(_fitted)(estimators[number], X, places, seed) for number, places in tasks)
     results: Any = Parallel(n_jobs=n_jobs, return_as="generator")(work)
     density = pd.DataFrame(np.nan, index=np.arange(count), columns=list(estimators))
