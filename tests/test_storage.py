@@ -21,7 +21,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import bayesgen as bg
-from bayesgen.files import container
+from bayesgen.files import container, storage
 from bayesgen.models import (
     BetaBernoulli,
     BetaBinomial,
@@ -126,6 +126,13 @@ def same(a, b):
             assert value == other, name
 
 
+def other(fitted):
+    """Return a copy that differs in one number."""
+    result = copy.copy(fitted)
+    result.n_features_in_ = -1
+    return result
+
+
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.filterwarnings("ignore:columns .* are constant:UserWarning")
 def test_what_is_loaded_is_what_was_saved(case, tmp_path):
@@ -135,6 +142,7 @@ def test_what_is_loaded_is_what_was_saved(case, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
     again = bg.load(str(tmp_path / "model.safetensors"))
     same(fitted, again)
+    assert storage.fingerprint(fitted) == storage.fingerprint(again) != storage.fingerprint(other(fitted))
     want, got = answers(fitted, rows), answers(again, rows)
     for name, value in want.items():
         np.testing.assert_array_equal(got[name], value, err_msg=name)
@@ -168,6 +176,7 @@ def test_draws_are_kept(make, how, tmp_path):
     fitted.save(tmp_path / "model.safetensors")
     again = bg.load(tmp_path / "model.safetensors")
     same(fitted, again)
+    assert storage.fingerprint(fitted) == storage.fingerprint(again)
     assert again.inference == SAMPLER and again.posterior_.sample_stats["lp"].shape == (2, 20)
     for name, value in answers(fitted, X[:, 1:]).items():
         np.testing.assert_array_equal(answers(again, X[:, 1:])[name], value)
@@ -221,6 +230,7 @@ def test_an_own_leaf_is_handed_over_at_load(tmp_path):
         bg.load(tmp_path / "model.safetensors")
     again = bg.load(tmp_path / "model.safetensors", leaves=[Louder])
     np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+    assert storage.fingerprint(again) == storage.fingerprint(fitted)
 
 
 # -- refusals

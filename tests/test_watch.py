@@ -132,7 +132,8 @@ def test_saved_and_loaded_it_goes_on_as_if_nothing_had_been(tmp_path):
     watch = Watch.from_rows(*table(100, rng), classifier, distinct=64)
     watch.update(*table(700, rng))
     watch.save(path := tmp_path / "state.safetensors")
-    again = Watch.load(path, classifier)
+    classifier.save(tmp_path / "model.safetensors")  # a process that goes on has the file alone
+    again = Watch.load(path, bg.load(tmp_path / "model.safetensors"))
     more = table(200, rng, shift=1.5)
     assert watch.update(*more) == again.update(*more) != []
     pd.testing.assert_frame_equal(watch.evidence, again.evidence)

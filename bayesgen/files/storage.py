@@ -54,7 +54,7 @@ def _fitted(estimator) -> dict[str, Any]:
 
 def fingerprint(estimator) -> str:
     """Return the digest of what a fitted estimator has learned: the same for one that was saved and loaded."""
-    writer = Writer(registry.may_be_saved)
+    writer = Writer(registry.may_be_saved, apart=True)
     return container.digest(json.dumps(writer.write(_fitted(estimator), "fitted")), writer.arrays).hex()
 
 

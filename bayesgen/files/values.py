@@ -25,9 +25,10 @@ _hints = functools.cache(get_type_hints)
 class Writer:
     """Writer of values as JSON; arrays are put aside, each named after its place. A file may name ``known`` classes."""
 
-    def __init__(self, known: Callable[[type], bool]):
+    def __init__(self, known: Callable[[type], bool], apart: bool = False):
         self.arrays: dict[str, np.ndarray] = {}
-        self._known, self._names = known, {}
+        # apart: values share arrays, but hyperparameters none, as where their records were read from a file
+        self._known, self._apart, self._names = known, apart, {}
 
     def write(self, value, place: str) -> Any:
         """Return the JSON of a value; everything but None, bool, int, str and finite float is a tagged object."""
@@ -47,8 +48,11 @@ class Writer:
             return self._array(value, place)
         cls = type(value)
         if dataclasses.is_dataclass(value) and self._known(cls):
-            names = [field.name for field in dataclasses.fields(value)]
-            fields = {name: self.write(getattr(value, name), f"{place}.{name}") for name in names}
+            fields = {}
+            for field in dataclasses.fields(value):
+                held = getattr(value, field.name)
+                alone = self._apart and "rank" in field.metadata and isinstance(held, np.ndarray)
+                fields[field.name] = self.write(held.copy() if alone else held, f"{place}.{field.name}")
             return {"object": cls.__name__, "own": not ours(cls), "fields": fields}
         can = "Numbers, strings, arrays, the models and inferences of bayesgen and your own leaves can"
         problem = f"{value!r} ({cls.__name__}) cannot be saved"
