@@ -253,10 +253,9 @@ def _categories(rows) -> np.ndarray:
     for j, levels in enumerate(rows.levels):
         count = level_counts(rows.codes, rows.c[:, j], rows.weight, rows.classes, levels)
         prior = DirichletCategorical(1.0, levels)
-        split, whole = (
-            prior.log_evidence_terms(SumStatistics(counts, np.float64(0.0))) for counts in (count, count.sum(0))
-        )
-        result[j] = split.sum() - whole if count.any() else -np.inf
+        sums = (SumStatistics(n, np.float64(0.0)) for n in (count, count.sum(0)))
+        split, whole = (prior.log_evidence_terms(n).sum() for n in sums)
+        result[j] = split - whole if count.any() else -np.inf
     return result
 
 

@@ -111,11 +111,8 @@ class ForestMember(Member):
     @classmethod
     def fit_and_leave_out(cls, groups, training, out, fold):
         """Grow the trees, and ask those that did not draw a row."""
-        every = [grown(training.rows, training.seed) for _ in groups]
-        rows = training.rows.take(out)
-        return [forest for forest, _ in every], [
-            forest.shares(rows.x, rows.c, ~drawn[:, out].T) for forest, drawn in every
-        ]
+        (forest, drawn), rows = grown(training.rows, training.seed), training.rows.take(out)
+        return [forest], [forest.shares(rows.x, rows.c, ~drawn[:, out].T)]
 
 
 @dataclass(frozen=True, eq=False)
