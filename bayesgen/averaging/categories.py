@@ -144,13 +144,14 @@ class CategoryMembers(FittedFactors):
         """Return a factor for independent columns, and one for those with a parent."""
         alone = np.array([member.structure == "independent" for member in self.members])
         level = np.stack([self.tables(member)[0] for member in self.members])
+        each = np.stack([[die.alpha.sum(-1) for die in self.dice(member)] for member in self.members]).swapaxes(1, 2)
         common = {"columns": list(categories), "sizes": self.levels.tolist()}
-        lists = {"kind": "list", "mass": level[alone], "total": np.array(np.inf), "groups": level[alone, :, 0].size}
+        lists = {"kind": "list", "mass": level[alone], "total": each[alone], "groups": level[alone, :, 0].size}
         result = [Written.of(common | lists, alone)]
         if self.pairs is not None:
             strengths = [member.strength for member in self.members if member.structure != "independent"]
-            parents = {"kind": "parents", "level": level[~alone][0], "pairs": self.pairs, "strengths": strengths}
-            parents["groups"] = level[~alone, :, 0].size
+            parents = {"kind": "parents", "pairs": self.pairs, "strengths": strengths, "level": level[~alone][0]}
+            parents |= {"total": each[~alone][0], "groups": level[~alone, :, 0].size}
             result.append(Written.of(common | parents, ~alone))
         return result
 

@@ -137,7 +137,7 @@ class FittedView(FittedFactors):
                 "kind": "gaussian" if chosen[0].diagonal else "vector",
                 "columns": bent_entries(numbers, self.view.warp),
                 "view": view,
-                "shared": chosen[0].shared,
+                "tied": chosen[0].shared,
                 "strengths": [[member.rho, member.kappa, member.shrinkage] for member in chosen],
             }
             result.append(Written.of(said, alike))

@@ -12,30 +12,34 @@ function predictProba(row, options) {
   return proba.map((p) => p / sum);
 }
 
-// As many draws as some tenths of a second allow: 200,000 of all parameters.
+// As many draws as some tenths of a second allow: 200,000 of all parameters, of an average 5,000.
 const drawnAtOnce = factors.map((f) => f.groups * f.columns.length * (f.size || 1));
-const DRAWS = Math.round(Math.min(1e4, Math.max(1e3, 2e5 / drawnAtOnce.reduce((sum, size) => sum + size, K))));
+const DRAWS = model.average ? 5e3 : Math.round(Math.min(1e4, Math.max(1e3, 2e5 / drawnAtOnce.reduce((sum, size) => sum + size, K))));
 let posterior = null; // draws, kept for the next row
+
+/** Return draws of a factor of one alternative: a factor whose alternatives they are. */
+function drawnFactor(f, draws, random) {
+  const { fields, drawn, densitiesOfDraws, prepare } = KINDS[f.kind];
+  const copy = { ...f, groups: f.groups * draws, alternatives: draws };
+  copy.cell = Array.from({ length: copy.groups }, (_, g) => f.cell[g % f.groups] + K * Math.floor(g / f.groups));
+  if (f.share) copy.share = drawnShares(f, copy, random);
+  if (densitiesOfDraws) return { ...copy, densities: densitiesOfDraws(f, draws, random) };
+  for (const [field, size] of Object.entries(fields)) copy[field] = new Float64Array(SIZES[size](copy)).fill(Infinity);
+  drawn(f, copy, random);
+  if (prepare) prepare(copy);
+  return copy;
+}
 
 /** Return a mixture whose members are draws of the parameters. */
 function drawnMixture(draws, seed) {
-  if (model.kind === "draws") return { factors, members };
+  if (model.kind === "draws") return whole;
   if (posterior && posterior.draws === draws && posterior.seed === seed) return posterior;
   const random = generator(seed);
   const share = new Float64Array(draws * K);
-  for (let s = 0; s < draws; s++) share.set(dirichlet(members.share, model.members.total, random), s * K);
-  const copies = factors.map((f) => {
-    const { fields, drawn, densitiesOfDraws, prepare } = KINDS[f.kind];
-    const copy = { ...f, groups: f.groups * draws, alternatives: draws };
-    copy.cell = Array.from({ length: copy.groups }, (_, g) => g);
-    if (densitiesOfDraws) return { ...copy, densities: densitiesOfDraws(f, draws, random) };
-    for (const [field, size] of Object.entries(fields)) copy[field] = new Float64Array(SIZES[size](copy)).fill(Infinity);
-    drawn(f, copy, random);
-    if (prepare) prepare(copy);
-    return copy;
-  });
-  const drawn = { log: new Float64Array(draws), count: draws, share, takes: everyFactor };
-  posterior = { draws, seed, factors: copies, members: drawn };
+  for (let s = 0; s < draws; s++) share.set(dirichlet(members.share.subarray(0, K), model.members.total, random), s * K);
+  const drawn = { log: new Float64Array(draws), count: draws, share, takes: Array.from({ length: draws }, (_, s) => everyFactor(s)) };
+  const made = model.average ? drawnMembers(drawn, random) : { factors: factors.map((f) => drawnFactor(f, draws, random)), members: drawn };
+  posterior = { draws, seed, ...made };
   return posterior;
 }
 
@@ -72,14 +76,18 @@ function shifted(logs, means) {
 function predictProbaInterval(row, { priors, level = 0.9, draws = DRAWS, seed = 1 } = {}) {
   const [x, shares] = [complete(row), checked(priors)];
   if (!model.interval) return null;
-  const mixture = drawnMixture(draws, seed);
-  const joint = jointOf(given(x, mixture), shares);
+  const mixture = drawnMixture(draws, seed), about = given(x, mixture);
+  let joint;
+  if (model.average) refuseFar(about, "draws of class probabilities");
+  else joint = jointOf(about, shares);
+  const ofDraw = (m) => {
+    if (model.average) return averaged(about, shares, m, m + 1);
+    const [scores, prior] = [joint, mixture.members.share].map((of) => [...of.subarray(m * K, (m + 1) * K)]);
+    return reported(scores, (shares || prior).map(Math.log));
+  };
   const [size, means] = [mixture.members.count, predictProba(row, { priors })];
   const logs = means.map(() => new Float64Array(size));
-  for (let m = 0; m < size; m++) {
-    const [scores, prior] = [joint, mixture.members.share].map((of) => [...of.subarray(m * K, (m + 1) * K)]);
-    reported(scores, (shares || prior).map(Math.log)).forEach((v, k) => (logs[k][m] = v));
-  }
+  for (let m = 0; m < size; m++) ofDraw(m).forEach((v, k) => (logs[k][m] = v));
   const count = Math.min(size, Math.max(2, Math.ceil(level * size)));
   return shifted(logs, means).map((values, k) => {
     const ends = Array.from(values.sort().subarray(count - 1), (high, i) => [values[i], high]);

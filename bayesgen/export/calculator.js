@@ -167,9 +167,13 @@
 
   function* further(row, p, empty) {
     if (p) {
-      const between = model.interval ? predictProbaInterval(row, options()) : null;
-      if (between) draw_bars(p, between);
-      $("interval-note").textContent = say(between ? "interval_note" : "no_interval");
+      let note = say(model.interval ? "interval_note" : "no_interval");
+      try {
+        if (model.interval) draw_bars(p, predictProbaInterval(row, options()));
+      } catch (error) { // a value too far out for draws
+        note = error.message;
+      }
+      $("interval-note").textContent = note;
       yield;
     }
     draw_terms(row, p, empty);

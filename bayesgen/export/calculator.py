@@ -29,8 +29,8 @@ def to_page(classifier, path, *, loss=None, cost: Any = None, words=None) -> Non
     """Write the classifier as one web page that asks for values and answers as `predict_proba` does.
 
     The page shows the probability of each class with its interval, why it is so, what to ask next, and a warning where
-    the values are like nothing seen. It opens in every browser, by a double click too, and sends nothing anywhere. An
-    average, and a fit at a point, have no interval, and the page says so.
+    the values are like nothing seen. It opens in every browser, by a double click too, and sends nothing anywhere. A
+    fit at a point has no interval, and the page says so.
     Regressions need every value, and say which is missing; they know nothing of what to ask next, of other shares of
     the classes, or of values that are like nothing seen.
 

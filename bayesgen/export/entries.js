@@ -17,14 +17,6 @@ function polar(x, [location, scale, power]) {
   return { sign: below ? -1 : 1, size: size + Math.log(-Math.expm1(-size)) - Math.log(p), a };
 }
 
-/** Return a bent number, infinite where it leaves float64. */
-function forward(x, [location, scale, power]) {
-  const z = (x - location) / scale;
-  if (power === 1) return z;
-  const p = (z < 0 ? power - 2 : power) + (power === 0 || (power === 2 && z < 0) ? 1e-200 : 0);
-  return Math.expm1(p * Math.sign(z) * Math.log1p(Math.abs(z))) / p;
-}
-
 /** Return the column of a bent number, or of a logarithm. */
 function back(e, z) {
   const { bend, shift } = model.derived[e - WIDTH];
@@ -44,11 +36,9 @@ function entriesOfRow(x) {
     const v = x[of];
     if (Number.isNaN(v)) z.push(NaN);
     else if (bend) {
-      z.push(forward(v, bend));
-      if (Math.abs(z[WIDTH + place]) <= FAR) return;
       const { sign, size } = polar(v, bend);
-      z[WIDTH + place] = sign * FAR;
-      z.beyond[WIDTH + place] = Math.max(size - LOG_FAR, 0);
+      z.push(sign * Math.exp(Math.min(size, LOG_FAR)));
+      if (size > LOG_FAR) z.beyond[WIDTH + place] = size - LOG_FAR;
     } else if (shift !== undefined) z.push(shift === 1 ? Math.log1p(v) : Math.log(v + shift));
     else if (values) z.push(values.includes(v) ? values.indexOf(v) : NaN);
     else z.push(Number(v === level));

@@ -144,7 +144,7 @@ const KINDS = {
     prepare: (f) => (f.level = f.mass.map(Math.log)),
     density: (f, g, i, x) => f.level[g * f.starts[f.columns.length] + f.starts[i] + x],
     values: (f, i) => f.starts[i + 1] - f.starts[i],
-    drawn: (f, copy, random) => drawnMasses(f, copy, random, f.size),
+    drawn: (f, copy, random) => drawnMasses(f, copy, random, f.starts),
   },
   // counts: Poisson, of a mean that is known as from so many rows (rate)
   count: {
@@ -213,7 +213,7 @@ const KINDS = {
         return sum + (total === Infinity ? x[j] * Math.log(mass) - logGamma(x[j] + 1) : logWays(mass * total, x[j]));
       }, -ways);
     },
-    drawn: (f, copy, random) => drawnMasses(f, copy, random, f.columns.length),
+    drawn: (f, copy, random) => drawnMasses(f, copy, random, [0, f.columns.length]),
   },
 };
 
@@ -236,11 +236,13 @@ function logHeads(mean, total, x, y) {
   return (x ? x * Math.log(mean) : 0) + (y ? y * Math.log(1 - mean) : 0) + logWays(y + 1, x);
 }
 
-/** Draw the probabilities of as many values of each Dirichlet. */
-function drawnMasses(f, copy, random, size) {
-  copy.total.forEach((_, row) => {
-    const c = row % f.total.length;
-    copy.mass.set(dirichlet(f.mass.subarray(c * size, (c + 1) * size), f.total[c], random), row * size);
+/** Draw the probabilities of each Dirichlet, whose values begin at these places among those of a group. */
+function drawnMasses(f, copy, random, starts) {
+  const count = starts.length - 1;
+  const ends = (place) => [0, 1].map((end) => Math.floor(place / count) * starts[count] + starts[(place % count) + end]);
+  copy.total.forEach((_, place) => {
+    const c = place % f.total.length;
+    copy.mass.set(dirichlet(f.mass.subarray(...ends(c)), f.total[c], random), ends(place)[0]);
   });
 }
 

@@ -22,13 +22,15 @@ const members = { log: flat(model.members.log, model.members.count), count: mode
 const learned = flat(model.members.classes, members.count * K); // of the classes under each member; the same in an average
 members.share = learned.length > K ? learned : Float64Array.from({ length: members.count * K }, (_, place) => learned[place % K]);
 const everyFactor = (alternative) => factors.map((_, f) => [f, alternative]);
-const taken = model.members.takes || Array.from(members.log, (_, m) => everyFactor(members.count > 1 ? m : 0));
-members.takes = (m) => taken[m]; // pairs of a factor and an alternative
-if (model.average) for (const name of ["weights", "exponents", "least"]) members[name] = flat(model.members[name], members.count);
+// pairs of a factor and an alternative
+members.takes = model.members.takes || Array.from(members.log, (_, m) => everyFactor(members.count > 1 ? m : 0));
+members.logShare = members.share.map(Math.log);
+for (const name of model.average ? ["weights", "exponents", "least", "spread", "looseness"] : []) members[name] = flat(model.members[name], members.count);
 const whole = { factors, members };
 
 /** Return log p(x | g) of entries under every group of a factor; 0 for a row without entries. */
 function densities(f, z) {
+  if (!entriesOf(f, z).length) return new Float64Array(f.groups);
   if (f.densities) return f.densities(z); // under draws of the parameters
   const kind = KINDS[f.kind];
   if (kind.all) return kind.all(f, z);
@@ -70,7 +72,7 @@ function moved(about, j, e, value) {
 /** Return log p(x | class) under one member of a mixture, written over what is given. */
 function underMember(about, m, result) {
   result.fill(0);
-  for (const [f, a] of about.mixture.members.takes(m)) {
+  for (const [f, a] of about.mixture.members.takes[m]) {
     const density = about.of(f);
     for (let k = 0; k < K; k++) result[k] += density[a * K + k];
   }
@@ -92,7 +94,6 @@ function jointOf(about, shares) {
 
 /** Return sums over members of exp(joint), as logs by class. */
 function overMembers(joint) {
-  if (joint.length === K) return [...joint];
   const count = joint.length / K;
   return Array.from({ length: K }, (_, k) => logSum(Float64Array.from({ length: count }, (_, m) => joint[m * K + k])));
 }

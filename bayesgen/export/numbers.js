@@ -52,7 +52,7 @@ function flat(written, size) {
   if (typeof written === "number") return new Float64Array(size).fill(written);
   if (Array.isArray(written)) return Float64Array.from(written.flat(Infinity));
   const [[kind, text]] = Object.entries(written);
-  return new PACKED[kind](bytesOf(text).buffer);
+  return Float64Array.from(new PACKED[kind](bytesOf(text).buffer));
 }
 
 /** Return a source of random numbers: uniform, standard normal, gamma. */

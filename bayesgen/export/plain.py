@@ -64,9 +64,10 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         "columns": columns,
         "unused": [name for name in classifier.schema_.columns if name not in place],
         "generative": generative,
+        "infinite": _VALUE + INFINITE if generative else not_finite(np.inf),
         "gaps": generative or classifier.missing == "mean",
         "kind": posterior.kind,
-        "interval": posterior.uncertain and not average,
+        "interval": posterior.uncertain,
         "unseen": classifier.unseen,
         "exponent": float(getattr(classifier, "exponent_", 1.0)),
         "order": [place[column] for column in classifier.schema_.block_of],
@@ -116,7 +117,6 @@ def _mixture(classifier, entries: Entries) -> dict[str, Any]:
     components, classes = joint.components(), posterior.model.classes
     factors = [_factor(factor, classifier.schema_, entries) for factor in components.factors]
     made = {
-        "infinite": _VALUE + INFINITE,
         "priors": np.exp(joint.log_prior).tolist(),
         "members": {
             "count": len(components.log_member),
@@ -158,9 +158,9 @@ def _average(classifier, entries: Entries) -> dict[str, Any]:
         for m in np.flatnonzero(roster.carries):
             takes[m].append((len(factors), 0))
         factors.append(_factor(factor, schema, entries))
-    learned = np.exp(average.log_class_prior)
+    learned, known = np.exp(average.log_class_prior), np.array([average.drawn(member) for member in roster.members])
+    spread, looseness = (np.zeros(len(takes)) if v is None else v for v in (average.spread, average.looseness))
     made = {
-        "infinite": _VALUE + INFINITE,
         "priors": (learned if average.given is None else average.given).tolist(),
         "members": {
             "count": len(takes),
@@ -169,6 +169,9 @@ def _average(classifier, entries: Entries) -> dict[str, Any]:
             "weights": average.weights.tolist(),
             "exponents": average.exponents.tolist(),
             "least": roster.least.tolist(),
+            "spread": written(np.where(known, np.nan, spread)),  # NaN: the parameters are drawn
+            "looseness": written(looseness),
+            "total": float((average.class_weight + average.concentration).sum()),
             "takes": takes,
         },
         "views": views,
@@ -214,7 +217,6 @@ def _regression(classifier, columns) -> dict[str, Any]:
             column["range"] = [float(f"{end:.6g}") for end in (values.min(), values.max())]
     count = len(next(iter(posterior.flat.values())))
     return {
-        "infinite": not_finite(np.inf),
         "missing": not_finite(np.nan),
         "priors": None,
         "members": {"count": count, "log": -np.log(count), "classes": 1 / len(classifier.classes_)},

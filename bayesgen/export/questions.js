@@ -4,6 +4,9 @@ const quantilesOf = new Map(model.quantiles); // by degrees of freedom, below th
 const CUTS = 17; // of a line by the quantiles of a group
 const PIECES = 32; // of a line that several members cut
 
+const tooFar = (x, j, question) => refusal(model.columns[j],
+  `value ${shown(x[j])} in row 0 is too far from the rows of the fit for ${question}: give NaN in its place, or leave the row out`);
+
 /** Round to the nearest whole number, halves to the even one. */
 function round(value) {
   const low = Math.floor(value);
@@ -17,7 +20,7 @@ function round(value) {
 function cutting(column, { takes, count, log }) {
   const heavy = new Map(); // weight by factor and alternative
   for (let m = 0; m < count; m++) {
-    for (const [f, a] of log[m] > -Infinity ? takes(m) : []) {
+    for (const [f, a] of log[m] > -Infinity ? takes[m] : []) {
       if (placeIn(factors[f], column) < 0) continue;
       const name = f * 1e6 + a;
       heavy.set(name, (heavy.get(name) || 0) + Math.exp(log[m]));
@@ -86,12 +89,7 @@ function* nextMeasurements(row, { loss, costs, priors } = {}) {
   if (!model.generative) return;
   const known = costs instanceof Map ? costs : new Map(Object.entries(costs ?? {}));
   let about = given(x, valued());
-  const tooFar = (of) => {
-    const words = "is too far from the rows of the fit for next_measurement(): give NaN in its place, or leave the row out";
-    return refusal(model.columns[of], `value ${shown(x[of])} in row 0 ${words}`);
-  };
-  const far = model.derived.findIndex(({ density }, place) => density && about.z.beyond[WIDTH + place]);
-  if (far >= 0) throw tooFar(model.derived[far].of);
+  if (model.average) refuseFar(about, "next_measurement()");
   const now = answered(about, shares);
   const sizes = x.map((v, j) => (model.columns[j].place || Number.isNaN(v) ? -1 : Math.abs(v)));
   const farthest = sizes.indexOf(Math.max(...sizes));
@@ -101,7 +99,7 @@ function* nextMeasurements(row, { loss, costs, priors } = {}) {
   const action = loss ? decide(now.map(Math.exp), loss).action : 0;
   for (const [j, column] of model.columns.entries()) {
     if (!Number.isNaN(x[j]) || column.given || column.word) continue; // no answer for counts given their total
-    if (blocked) throw tooFar(farthest);
+    if (blocked) throw tooFar(x, farthest, "next_measurement()");
     let value = 0;
     for (const { weight, then } of valuesOf(about, j, shares)) {
       if (loss) {
@@ -111,7 +109,7 @@ function* nextMeasurements(row, { loss, costs, priors } = {}) {
         then.forEach((v, k) => (value += v === -Infinity ? 0 : weight * Math.exp(v) * (v - now[k])));
       }
     }
-    if (Number.isNaN(value)) throw tooFar(farthest);
+    if (Number.isNaN(value)) throw tooFar(x, farthest, "next_measurement()");
     yield { column: column.name, value: (loss ? value : Math.max(value, 0)) - (known.get(column.name) ?? 0) };
   }
 }

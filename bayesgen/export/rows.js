@@ -115,24 +115,17 @@ function entry(column, value, remarks) {
       throw refusal(column, `${shown(value)} is no whole number that JavaScript tells from its neighbours; give it as text`);
     }
     if (code >= 0) return code;
-    if (value === "") {
-      told("'' is taken as unknown");
-      return NaN;
-    }
-    if (column.kind === "category") {
-      if (model.unseen === "error") {
-        const text = `${shown(value)} in row 0 is not one of the categories ${column.words}`;
-        throw refusal(column, text);
-      }
-      remarks.push(
-        "1 value taken as missing, of categories that were not there at fit: " +
-          `column ${shown(column.name)}: [${shown(value)}] in 1 row. unseen='error' refuses them`,
-      );
-      return NaN;
-    }
   }
   if (value === "") {
     told("'' is taken as unknown");
+    return NaN;
+  }
+  if (column.kind === "category") {
+    if (model.unseen === "error") throw refusal(column, `${shown(value)} in row 0 is not one of the categories ${column.words}`);
+    remarks.push(
+      "1 value taken as missing, of categories that were not there at fit: " +
+        `column ${shown(column.name)}: [${shown(value)}] in 1 row. unseen='error' refuses them`,
+    );
     return NaN;
   }
   const [daysOf, things, one] = TEXTS[column.kind] || [];
