@@ -106,7 +106,7 @@ def recipe(file: str, target: str, roles: shell.Roles, csv: shell.Csv) -> tuple[
             said = " or ".join(shell.joined(shell.options_of(replace(shell.Csv(), **way))) for way in good)
             questions.append(f"{quoted(column)} is read by {said}, and only you know which is meant")
     if isinstance(error := look.prepared[1], ValueError):
-        raise ValueError("; ".join([*questions, re.sub("; --[^;]* reads them", "", words.in_options(error))]))
+        raise ValueError("; ".join([*questions, words.in_options(error, advice=False)]))
     return look, questions
 
 
@@ -132,7 +132,7 @@ def look(file: shell.File, target: shell.Target, *, roles: shell.Roles, csv: she
         for column, values in prepared.X.items():
             terminal.say(out, f"{quoted(column)}: {_made_of(values, column in prepared.dates)}", indent=2)
         for note in (*read.notes, *prepared.notes):
-            terminal.say(out, re.sub("; --.* reads them", "", words.in_options(note)), indent=2)
+            terminal.say(out, words.in_options(note, advice=False), indent=2)
         for line in record([*questions, *map(words.in_options, prepared.suspicions)]):
             terminal.say(out, line, indent=2)
         terminal.say(out, found.command)

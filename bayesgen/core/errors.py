@@ -23,7 +23,10 @@ class NoClosedForm(Exception):
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument that a message advises, such as ``inference='map'``, or without a value ``inference=``."""
+    """An argument that a message advises, such as ``inference='map'``, or without a value ``inference=``.
+
+    One without a name is advice as a whole, a `Note`, which a caller may leave out.
+    """
 
     name: str  # name, value: the argument
     value: Any = None

@@ -389,8 +389,8 @@ def how_read(found: Unread | None, column: str, otherwise: Numerals | None = Non
         return Note("")
     unit = [Argument("units", {column: found.unit})] if found.unit else []
     ways = [Note(*unit, *way, between=" ") for way in found.cures(otherwise) if unit or way]
-    text = f", such as {found.example()}"
-    return Note(text, "; ", Note(*ways, between=" or "), " reads them") if ways else Note(text)
+    advice = Note("; ", Note(*ways, between=" or "), " reads them")
+    return Note(f", such as {found.example()}", *([Argument("", advice, str(advice))] if ways else ()))
 
 
 def _labels(target: str, column) -> np.ndarray:

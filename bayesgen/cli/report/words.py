@@ -48,9 +48,13 @@ _HEADINGS = {
 }
 
 
-def in_options(message: BaseException | str) -> str:
-    """Return the text of an error, warning or note, with the arguments that it advises as options of the commands."""
+def in_options(message: BaseException | str, advice: bool = True) -> str:
+    """Return the text of an error, warning or note, with the arguments that it advises as options of the commands.
+
+    Advice as a whole may be left out.
+    """
     parts = message.parts if isinstance(message, Informed | Note) else [str(message)]
+    parts = [part for part in parts if advice or getattr(part, "name", "part")]
     if isinstance(message, OSError) and message.filename:
         parts = [f"{message.filename}: {str(message.strerror).lower()}"]
     text = "".join(_option(part) if isinstance(part, Argument) else part for part in parts)
@@ -59,6 +63,8 @@ def in_options(message: BaseException | str) -> str:
 
 def _option(argument: Argument) -> str:
     name, value = argument.name, argument.value
+    if not name:
+        return in_options(value)
     if name == "units" and value:
         return " ".join(f"--unit {shlex.quote(f'{column}={unit}')}" for column, unit in value.items())
     if name == "bernoulli" and value:
