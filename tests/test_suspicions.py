@@ -10,7 +10,9 @@ from test_cli_compare import run
 
 import bayesgen as bg
 from bayesgen.comparison import compare
+from bayesgen.sheets.cleaning import prepare
 from bayesgen.tables.suspicions import Coded, gap_codes, of_telling, of_twins
+from bayesgen.tables.text import slips as slips_of
 
 N = 120
 RNG = np.random.default_rng(0)
@@ -216,3 +218,31 @@ def test_codes_of_missing_answers_are_told_first_and_the_option_reads_them(tmp_p
             assert np.flatnonzero(table["x"].isna()).tolist() == sorted(gone) and not again.suspicions
         found += bool(told)
     assert found >= 13
+
+
+def test_a_slip_of_the_keyboard_is_told_and_no_other_pair_of_words():
+    often = ["negativ", "Schwester", "left lower lobe", "positiv", "Chirurgie"]
+    slips = ["negatv", "Schwetser", "left lower lobbe", "postiv", "Chirurqie"]
+    apart = [
+        ("male", "female"),
+        ("hypotonia", "hypertonia"),
+        ("typical", "atypical"),
+        ("L4", "L5"),
+        ("Grad II", "Grad III"),
+    ]
+    apart += [
+        ("type A", "type B"),
+        ("systolic", "diastolic"),
+        ("Iran", "Iraq"),
+        ("Stufe 12", "Stufe 13"),
+        ("rot", "tor"),
+    ]
+    for word, slip in zip(often, slips, strict=True):
+        assert slips_of({word: 30, slip: 1, "other": 20}) == {word: [slip]}, slip
+        assert slips_of({word: 30, slip: 4}) == slips_of({word: 9, slip: 1}) == {}
+    for pair in apart:
+        assert slips_of({pair[0]: 90, pair[1]: 1}) == slips_of({pair[1]: 90, pair[0]: 1}) == {}, pair
+    table = pd.DataFrame({"test": ["negativ"] * 30 + ["positiv"] * 29 + ["negatv"], "x": np.arange(60) % 7})
+    told = prepare(table.assign(y=np.arange(60) % 2), "y").suspicions
+    assert told == ("test ['negatv'] in 1 row, perhaps 'negativ', which has 30: same='test=negativ,negatv'",)
+    assert any("same='test=" in one for one in prepare(table, "test").suspicions)

@@ -23,7 +23,7 @@ from bayesgen.tables.numerals import Numerals, Unread
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.repeats import columns_of, repeats
 from bayesgen.tables.shares import Shares, labels_or_shares, most
-from bayesgen.tables.suspicions import Coded, gap_words, of_codes, of_target, of_telling, of_twins
+from bayesgen.tables.suspicions import Coded, gap_words, of_codes, of_slips, of_target, of_telling, of_twins
 from bayesgen.tables.text import alike, counts_of, numbers, tell_alike
 
 
@@ -169,7 +169,10 @@ def prepare(
         else:
             notes.append(Note(f"{named(columns)} ", what))
     plain = ((name, look.seen) for name, look in kept.items() if look.plain and look.role not in ("date", "bernoulli"))
-    suspicions[len(doubts) : len(doubts)] = of_codes((name, np.asarray(values, float)) for name, values in plain)
+    first = [*of_codes((name, np.asarray(values, float)) for name, values in plain)]
+    for name, look in kept.items():
+        first += of_slips(name, look.texts.value_counts().to_dict())
+    suspicions[len(doubts) : len(doubts)] = first
     X = pd.DataFrame({column: look.usable for column, look in kept.items()}, index=X.index)
     if doubts and not X.shape[1]:
         return Prepared(X, y, rows, tuple(suspicions), tuple(notes), names.reset_index(drop=True), {}, None)

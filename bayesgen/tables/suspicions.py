@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import Argument, Note, counted, quoted
+from bayesgen.core.errors import Argument, Note, counted, listed, quoted
 from bayesgen.tables.findings import copies
-from bayesgen.tables.text import GAP_WORDS, alike, numbers, tell_alike
+from bayesgen.tables.text import GAP_WORDS, alike, numbers, slips, tell_alike
 
 _MANY, _EACH = 20, 50  # classes up to which, and rows of each from which, a target of text does not have many
 _CODES = (-8, -9, *(sign * code for code in (98, 99, 998, 999, 9998, 9999, 99999) for sign in (-1, 1)))  # for a gap
@@ -66,6 +66,14 @@ def of_codes(columns) -> Iterator[str]:
             yield Note(f"{quoted(name)} {code:.15g} in {apart}", Argument("missing", f"{name}={code:.15g}"))
 
 
+def of_slips(name: str, counts: Mapping[str, int]) -> Iterator[str]:
+    """Yield suspicions about rare texts of a column that seem slips of frequent ones, by the rows of each."""
+    for often, rare in slips({t: n for t, n in counts.items() if not {*",="} & {*t}}).items():
+        few = counted(sum(counts[text] for text in rare), "row")
+        was = f"{quoted(name)} {listed(rare)} in {few}, perhaps {often!r}, which has {counts[often]}: "
+        yield Note(was, Argument("same", f"{name}={','.join([often, *rare])}"))
+
+
 def record(suspicions: Collection[str]) -> list[str]:
     """Return the lines that tell suspicions; none where there are none."""
     return ["Look at these first:", *(Note("- ", text) for text in suspicions)] if suspicions else []
@@ -91,6 +99,7 @@ def of_target(target: str, y: np.ndarray) -> Iterator[str]:
         yield Note(f"{name} ambiguous: ", doubt)
     if groups := alike(labels.tolist()):
         yield f"{name} ambiguous: {tell_alike(groups, lambda label: int((y == label).sum()))}"
+    yield from of_slips(target, dict(zip(labels.tolist(), counts.tolist(), strict=True)))
     values = defaultdict(list)
     for label in labels.tolist():
         if number := numbers([label]):

@@ -22,6 +22,7 @@ _WIDE, _LONG = 100, 2000  # columns from which, and rows to which, columns are r
 _FIRST = re.compile(r"\s*[-+.]*[0-9][-0-9.eE]*\s*$")
 _WHOLE = r"^[+-]?[0-9]+$"
 _PADDED = r"^[+-]?0[0-9]"  # 01 and 1 are two codes and one number
+_SLIP = re.compile(r"(.+)(?:(.)(.)(.*)\0\1\3\2\4|.?(.*)\0\1.?\5)$")  # of two words behind each other
 _BOOLS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
@@ -205,6 +206,31 @@ def tell_alike(groups: list[list[str]], count: Callable[[str], int] | None) -> s
     spelled = {t: repr(t) if unicodedata.is_normalized("NFC", t) else ascii(t) for group in groups for t in group}
     texts = [[spelled[t] + (f" in {counted(count(t), 'row')}" if count else "") for t in group] for group in groups]
     return f"{several(map(' and '.join, texts), '; ')} differ only by blanks, case or how Unicode writes them"
+
+
+def slips(counts: Mapping[str, int]) -> dict[str, list[str]]:
+    """Return frequent texts, each with the rare ones that are one slip of the keyboard away, by the rows of each text.
+
+    A letter is missing, added or another, or two are exchanged, behind the first of a word of five. Rare are at most
+    three rows beside ten times as many. Of a thousand texts and more, as of names, none is looked at.
+
+    >>> slips({"negativ": 60, "negatv": 1, "male": 50, "female": 2, "typical": 40, "atypical": 3, "L4": 30, "L5": 1})
+    {'negativ': ['negatv']}
+    """
+    found = defaultdict(list)
+    rare = [(text, count, text.casefold()) for text, count in counts.items() if count <= 3 and len(counts) < 1000]
+    for often, count in counts.items() if rare else ():
+        plain = often.casefold()
+        near = (one for one in rare if 10 * one[1] <= count and one[2][:1] == plain[:1])
+        found[often] += [text for text, _, other in near if abs(len(other) - len(plain)) < 2 and _slip(plain, other)]
+    return {often: texts for often, texts in found.items() if texts}
+
+
+def _slip(first: str, second: str) -> bool:
+    words = [re.split(r"([\W\d_]+)", text) for text in (first, second)]
+    (one, other), *more = [pair for pair in zip(*words, strict=False) if pair[0] != pair[1]] or [("", "")]
+    alone = not more and len(words[0]) == len(words[1]) and one.isalpha()
+    return alone and max(len(one), len(other)) > 4 and bool(_SLIP.match(f"{one}\0{other}"))
 
 
 def matches(fields, pattern: str) -> np.ndarray:

@@ -75,7 +75,7 @@ def _option(argument: Argument) -> str:
         return known.format(value=quoted(value)) if isinstance(known, str) else known[value]
     if value is None or value is True:
         return f"--{name}"
-    if name in ("sep", "decimal", "thousands", "missing", "sheet"):  # whose values stand in quotes
+    if name in ("sep", "decimal", "thousands", "missing", "same", "sheet"):  # whose values stand in quotes
         value = "tab" if value == "\t" else repr(",".join(value) if isinstance(value, list) else value)
     return f"--{name} {value}"
 
