@@ -11,7 +11,7 @@ from typing import Any
 
 from bayesgen.cli import inputs, shell
 from bayesgen.cli.report import terminal, words
-from bayesgen.core.errors import MOST, counted, named, quoted
+from bayesgen.core.errors import MOST, Argument, InputError, counted, named, quoted
 from bayesgen.sheets import files
 from bayesgen.tables.dates import moments
 from bayesgen.tables.description import of_labels
@@ -64,6 +64,17 @@ class _Look:
             reading = self.csv.first()
             return files.read(self.file, {}, reading, content=inputs.content(self.file, reading)), error
 
+    def opened(self) -> "_Look":
+        """Return the table with the encoding and separator without which the file cannot be read."""
+        try:
+            _ = self.prepared
+        except InputError as error:
+            said = (part for part in error.parts if isinstance(part, Argument) and part.name in ("encoding", "sep"))
+            if cure := {part.name: part.value for part in said if getattr(self.csv, part.name) is None}:
+                return self.given(cure).opened()
+            raise
+        return self
+
     @property
     def command(self) -> str:
         """The command that learns from what the options read."""
@@ -94,7 +105,7 @@ _SEVERAL = ("missing", "same", "blank", "unit")
 
 def recipe(file: str, target: str, roles: shell.Roles, csv: shell.Csv) -> tuple[_Look, list[str]]:
     """Return a table as all options read it that are certain, and questions: columns with more than one reading."""
-    look, refused, questions = _Look(file, target, roles, csv), list[Any](), list[str]()
+    look, refused, questions = _Look(file, target, roles, csv).opened(), list[Any](), list[str]()
     while cure := next((one for one in cures(look.prepared[0], target) if one not in refused), None):
         column, ways = cure
         good = [way for way in ways if look.given(way).reads(column, look)]

@@ -120,6 +120,10 @@ class Csv:
         str | None, typer.Option(help="Order of day, month and year in dates, where nothing tells it: dmy, mdy or ymd.")
     ] = None
     sheet: Annotated[str | None, typer.Option(help="Sheet of an Excel file; by default the one not empty.")] = None
+    encoding: Annotated[str | None, typer.Option(help="Encoding of text that is not UTF-8, such as cp1252.")] = None
+    fill_down: Annotated[
+        Several, typer.Option(help="A column of merged cells, whose empty fields mean what stands above them.")
+    ] = None
 
     def first(self) -> Reading:
         """Return how a file is written to learn from."""

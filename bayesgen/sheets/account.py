@@ -77,6 +77,8 @@ def read_table(
     units: Mapping[str, str] | None = None,
     date_order: str | None = None,
     sheet: str | None = None,
+    encoding: str | None = None,
+    fill_down: str | Collection[str] = (),
     like: Any = None,
 ) -> tuple[pd.DataFrame, Account]:
     r"""Read a CSV, Excel or Parquet file as the command line does, with its options and its account of the columns.
@@ -126,6 +128,10 @@ def read_table(
         Order of day, month and year in dates, where nothing in their column tells it.
     sheet : str, optional
         Sheet of an Excel file, by default the one that is not empty. Such files need the extra ``excel``.
+    encoding : str, optional
+        Encoding of text that is not UTF-8, such as ``"cp1252"`` of an older Windows.
+    fill_down : str or collection of str
+        Columns of merged cells, whose empty fields mean what stands above them.
     like : fitted estimator, optional
         Read a later file as the table of its fit: the same columns, written in the same way unless an argument says
         otherwise; all rows, and no roles of columns but ``id``.
@@ -173,7 +179,7 @@ def read_table(
     roles |= dict(log=log, date=date)
     given = {role: _several(columns) for role, columns in roles.items()}
     options = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits, units=units)
-    options |= dict(date_order=date_order, sheet=sheet)
+    options |= dict(date_order=date_order, sheet=sheet, encoding=encoding, fill_down=_several(fill_down))
     options |= dict(missing=_several(missing), same=_several(same), blank=_several(blank))
     if like is not None and (said := [role for role, columns in given.items() if columns and role != "id"]):
         raise ValueError(f"{said[0]}= is of a fit; with like= the columns are those of the fit")
@@ -261,8 +267,9 @@ def cleaned(
     kinds: dict[str, Any] = {column: kind for role, kind in _READ_AS.items() for column in parts.get(role, ())}
     kinds |= {target: "label"} if isinstance(target, str) else dict.fromkeys(target or (), "number")
     read = files.read(name, kinds, reading, content=content)
-    for column in reading.units:
-        check_named(column, read.table.columns, Argument("units"), ": ")
+    for option in ("units", "fill_down"):
+        for column in getattr(reading, option):
+            check_named(column, read.table.columns, Argument(option), ": ")
     for column in reading.meant:
         given = Note(*map(Argument, ("missing", "same", "blank")), between=", ")
         check_named(column, read.table.columns, *given.parts, ": ")

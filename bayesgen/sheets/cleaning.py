@@ -140,7 +140,8 @@ def prepare(
         rows, lost = np.flatnonzero(known), np.flatnonzero(~known)
         if len(lost):
             left_out = counted(len(lost), "row")
-            notes.append(f"{left_out} left out: no {named(targets)}{_spellings(gaps, targets, lost)}")
+            above = _merged(of[label], label) if label else ""
+            notes.append(Note(f"{left_out} left out: no {named(targets)}{_spellings(gaps, targets, lost)}", above))
         X = table.iloc[rows].drop(columns=targets)
         if label is None:
             y = _shares(of, rows, reading)
@@ -320,7 +321,8 @@ def _reasons(look: _Look, model: str) -> Iterator[str]:
     if verdict and found == "numbers" and not _may_be_categories(verdict):
         yield Note("numbers as text", how_read(verdict.unread, look.name, look.how))
     if verdict and found == "names":
-        yield f"an identifier, it seems: {verdict.distinct} distinct values in {verdict.seen} rows"
+        seen = f"an identifier, it seems: {verdict.distinct} distinct values in {verdict.seen} rows"
+        yield Note(seen, _merged(look.values, look.name))
     if found == "counts":
         yield _COUNTS
     if model in _NUMBERS_ONLY and not look.plain:
@@ -330,6 +332,8 @@ def _reasons(look: _Look, model: str) -> Iterator[str]:
 def _doubts(look: _Look, model: str) -> Iterator[str]:
     """Yield the doubts about a column that is kept, by a rule each: the first is told where the user gave no role."""
     verdict, texts = look.verdict, look.texts
+    if merged := _merged(look.values, look.name):
+        yield Note("ambiguous: missing mostly", merged)
     if verdict and verdict.kind == "ids":
         seen = f"{verdict.distinct} distinct whole numbers in {verdict.seen} rows"
         yield Note(f"ambiguous: {seen}, which may name people or things: ", *_WHO)
@@ -366,6 +370,22 @@ def _may_be_categories(verdict: Verdict) -> bool:
     found = verdict.unread
     odd = found is not None and not found.unit and (found.word is not None or is_number(found.entry))
     return odd and not verdict.hardly_twice
+
+
+def _merged(values: pd.Series, column: str) -> Note:
+    """Return what reads a column, text or whole numbers that rise, if it seems merged; else an empty note.
+
+    Its first field is filled and half of all are empty, and no value stands twice behind each other, which chance lets
+    happen in fewer than 1 of 100 columns.
+    """
+    codes, number = pd.factorize(seen := values.dropna())[0], values.dtype.kind in "iuf"
+    order = seen.is_monotonic_increasing if number else (np.diff(codes) != 0).all()
+    if values.dtype.kind == "f" or not 1 < len(seen) <= len(values) / 2 or pd.isna(values.iloc[0]) or not order:
+        return Note("")
+    chance = (1 - (np.bincount(codes) ** 2).sum() / len(codes) ** 2) ** (len(codes) - 1)
+    if chance > 0.01 and codes.max() < len(codes) - 1:
+        return Note("")
+    return Note("; it stands above empty fields, as in merged cells: ", Argument("fill_down", column), " fills them")
 
 
 def _whole(values) -> bool:

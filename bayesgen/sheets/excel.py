@@ -3,12 +3,15 @@
 import csv
 import datetime
 import io
+import re
 import zipfile
 from typing import Any
 
 import pandas as pd
 
 from bayesgen.core.errors import Argument, InputError, listed
+
+_COMMA = re.compile(r"^([<>\u2264\u2265]?=?\s*-?\d+),(\d{1,2}|\d{4,})$")  # 1,234 may be of thousands
 
 
 def sheet_as_csv(content: bytes, sheet: str) -> bytes:
@@ -32,9 +35,15 @@ def sheet_as_csv(content: bytes, sheet: str) -> bytes:
         raise InputError(several, Argument("sheet", filled[0]), " or another")
     text = io.StringIO("sep=,\n")
     text.seek(0, io.SEEK_END)
-    rows = ([_field(cell) for cell in row] for name in filled for row in sheets[name].to_numpy())
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    columns = [_fields(cells.tolist()) for name in filled for _, cells in sheets[name].items()]
+    csv.writer(text, lineterminator="\n").writerows(zip(*columns, strict=True))
     return text.getvalue().encode()
+
+
+def _fields(cells: list) -> list[str]:
+    """Return the cells of a column as text, <0,5 beside numbers as <0.5: only text has the signs of the office."""
+    numbers = any(isinstance(cell, int | float) for cell in cells)
+    return [_COMMA.sub(r"\1.\2", text) if numbers else text for text in map(_field, cells)]
 
 
 def _field(cell: Any) -> str:

@@ -16,7 +16,7 @@ import re
 import stat
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,7 @@ _FOREIGN = {
     b"7z\xbc\xaf": ("a 7-zip archive", "unpack it"),
     b"Rar!\x1a": ("a RAR archive", "unpack it"),
 }
+_END = "\x1a"  # Ctrl-Z, which ended texts of DOS
 _JSON = re.compile(rb'(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*"[^"]*"\s*:')  # an object, or a list of them
 _OFFICE = {"content.xml": ("an OpenDocument file (ods)", _EXCEL)}
 
@@ -64,10 +65,11 @@ class Opened:
     compressed: str = ""  # by what, "" where it is not
 
 
-def opened(path: str | Path, content: bytes | None = None, sheet: str = "") -> Opened:
+def opened(path: str | Path, content: bytes | None = None, sheet: str = "", encoding: str = "") -> Opened:
     """Tell what a file is by its first bytes, and how to read it; ``content`` are its bytes if they were read.
 
-    A ``sheet`` of an Excel file, by default the one that is not empty, is text too.
+    A ``sheet`` of an Excel file, by default the one that is not empty, is text too. An ``encoding`` is that of text
+    which has no mark of one and is not UTF-8.
 
     Raise ValueError if it is a folder or a kind of file that is not read, or is compressed and damaged.
     """
@@ -90,7 +92,7 @@ def opened(path: str | Path, content: bytes | None = None, sheet: str = "") -> O
     if how := _sign(head, _STREAMS):
         with _damage(how), pa.CompressedInputStream(raw(), how) as stream:
             head = stream.read(_HEAD)
-        return _text(head, lambda: pa.CompressedInputStream(raw(), how), how)
+        return _text(head, lambda: pa.CompressedInputStream(raw(), how), how, encoding)
     if how := _sign(head, _WHOLE):
 
         def whole() -> Any:  # anew each time: of a folder of files at most one is in memory
@@ -105,22 +107,25 @@ def opened(path: str | Path, content: bytes | None = None, sheet: str = "") -> O
                 return Opened(False, lambda: pa.BufferReader(text))
         with whole() as file:
             head = file.read(_HEAD)
-        return _text(head, whole, how)
-    return _text(head, raw)
+        return _text(head, whole, how, encoding)
+    with raw() as file:
+        file.seek(max(file.size() - 1, 0))
+        dos = file.read() == _END.encode()
+    return _text(head, raw, "", encoding or "utf-8" * dos)
 
 
-def _text(head: bytes, raw: Callable[[], Any], compressed: str = "") -> Opened:
-    """Return text in UTF-8 as it is, and text with the mark of another encoding decoded by it."""
-    if code := _sign(head, _MARKS):
+def _text(head: bytes, raw: Callable[[], Any], compressed: str, encoding: str) -> Opened:
+    """Return text in UTF-8 as it is, and text with the mark of another encoding, or of one that was said, decoded."""
+    if code := _sign(head, _MARKS) or encoding:
 
         def decoded() -> Any:
             with _damage(compressed), raw() as file:
                 content = file.read()
             try:
-                return pa.BufferReader(content.decode(code).encode())
+                text = content.decode("utf-8" if _is_utf8(content) else code)
             except UnicodeDecodeError as error:
-                text = f"it begins as text in {code.upper()} does, and byte {error.start} is none"
-                raise ValueError(text) from None
+                raise _undecoded(error, code) from None
+            return pa.BufferReader(text.removesuffix(_END).encode())
 
         return Opened(False, decoded, compressed)
     if foreign := _sign(head, _FOREIGN | {PARQUET_HEAD: ("a compressed Parquet file", "unpack it")}):
@@ -128,9 +133,24 @@ def _text(head: bytes, raw: Callable[[], Any], compressed: str = "") -> Opened:
     if _JSON.match(head):
         raise _refusal("JSON", "pandas.read_json(path).to_csv('table.csv', index=False); with a row a line, lines=True")
     if b"\x00" in head:
-        cure = "iconv -f utf-16le -t utf-8 converts that"
-        raise ValueError(f"it is no text, or text in UTF-16 without the mark that says so: {cure}")
+        utf16 = "it is no text, or text in UTF-16 without the mark that says so: give "
+        raise InputError(utf16, Argument("encoding", "utf-16le"))
     return Opened(False, raw, compressed)
+
+
+def _is_utf8(content: bytes) -> bool:
+    """Return True for UTF-8, whatever a user says: text in another encoding is none, but for some of ASCII alone."""
+    with contextlib.suppress(UnicodeDecodeError):
+        return not re.search(b"[\0\x1b]", content) and content.decode() is not None
+    return False
+
+
+def _undecoded(error: UnicodeDecodeError, code: str) -> InputError:
+    """Return the error on text that is not in the encoding that it seems, or was said, to have."""
+    if code != "utf-8":
+        return InputError(f"byte {error.start} is no text in {code.upper()}")
+    perhaps = f"its text is not UTF-8 (byte {error.start}), but perhaps that of an older Windows: give "
+    return InputError(perhaps, Argument("encoding", "cp1252"), ", or save it as 'CSV UTF-8'")
 
 
 def _is_excel(content: bytes) -> bool:
@@ -186,13 +206,13 @@ class Fields:
     and rows that repeat it are left out, and told in ``self.notes``.
 
     Raise ValueError if the file is empty, is no text in UTF-8, or seems to have another separator, which is taken
-    where ``found`` is true.
+    where ``found`` is true. An empty field of the columns ``down`` means what stands above, as in merged cells.
     """
 
-    def __init__(self, file: Opened, sep: str, found: bool = False):
+    def __init__(self, file: Opened, sep: str, found: bool = False, down: Collection[str] = ()):
         if len(sep) > 1:
             raise ValueError(f"a separator is one character, such as ';' or a tab, not {sep!r}")
-        self._file, self.sep, self._skip, self._found = file, sep, 0, found
+        self._file, self.sep, self._skip, self._found, self._down = file, sep, 0, found, down
         self.notes: list[str] = []
         self._above, self._written = self._header()
         self.names = [name or f"Unnamed: {place}" for place, name in enumerate(self._written)]
@@ -201,13 +221,16 @@ class Fields:
         """Yield record batches of the rows below the header, by default with all columns."""
         names = self.names if columns is None else list(columns)
         places = list(range(len(names))) if columns is None else [self.names.index(name) for name in names]
-        header, row = 1, 0
+        header, row, above = 1, 0, dict[str, Any]()
         with self._named_faults():
             for batch in self._rows(places):
                 if len(batch) > header:
                     rows = self._without_headers(batch[header:], [self._written[place] for place in places], row)
                     row += len(rows)
-                    yield pa.RecordBatch.from_arrays(rows.columns, names)
+                    table = dict(zip(names, rows.columns, strict=True))
+                    for name in table.keys() & self._down:
+                        table[name], above[name] = _filled_down(table[name], above.get(name))
+                    yield pa.RecordBatch.from_arrays([*table.values()], names)
                 header = 0 if len(batch) else header
 
     def _without_headers(self, batch, written: list[str], row: int):
@@ -330,13 +353,19 @@ class Fields:
             expected, line, seen = found.groups()
             raise ValueError(f"line {line} has {seen} fields, where the header has {expected}") from None
         except UnicodeDecodeError as error:
-            cure = "save it as 'CSV UTF-8', or convert it by iconv -f windows-1252 -t utf-8"
-            text = f"its text is not UTF-8 (byte {error.start}), but perhaps that of an older Windows: {cure}"
-            raise ValueError(text) from None
+            raise _undecoded(error, "utf-8") from None
         except OSError as error:
             if not self._file.compressed:
                 raise
             raise ValueError(damaged(self._file.compressed, error)) from error
+
+
+def _filled_down(fields: "pa.Array", above: str | None) -> tuple["pa.Array", str | None]:
+    """Return fields with the one before in place of an empty one, the first of which is ``above``, and the last."""
+    blank = compute.equal(compute.utf8_trim_whitespace(fields), "")
+    known = pa.concat_arrays([pa.array([above], fields.type), compute.if_else(blank, None, fields)])
+    filled = compute.fill_null_forward(known)
+    return compute.fill_null(filled[1:], ""), filled[-1].as_py()
 
 
 def _named(sign: str) -> str:

@@ -70,11 +70,11 @@ def read(
         raise ValueError(f"{name}: no such file, nor a built-in data set; built in are: {', '.join(data.names())}")
     source = "the standard input" if name == "-" else source
     with located(source):
-        file = opened(path, content, reading.sheet)
+        file = opened(path, content, reading.sheet, reading.encoding)
         if not file.parquet and content is None and path.suffix.lower() in PARQUET:
             raise ValueError("not readable as Parquet: it does not begin as such a file does")
         try:
-            fields = None if file.parquet else Fields(file, reading.sep, later)
+            fields = None if file.parquet else Fields(file, reading.sep, later, reading.fill_down)
             table, declared = _parquet(file.open()) if fields is None else (_csv(fields), {})
         except (ValueError, OSError) as error:
             parts = error.parts if isinstance(error, Informed) else (str(error),)
@@ -91,8 +91,8 @@ def read(
         if spans:
             notes.append(f"{named(spans)}: durations taken as numbers of days")
         texts = reading.numerals() != numerals.Numerals() or any(any(said.values()) for said in reading.meant.values())
-        if texts and not later:
-            arguments = map(Argument, ("decimal", "thousands", "limits", "same", "blank"))
+        if (texts or reading.fill_down) and not later:
+            arguments = map(Argument, ("decimal", "thousands", "limits", "same", "blank", "fill_down"))
             others = Note(*arguments, between=", ")
             notes.append(Note("Parquet, whose columns have types: ", others, " are for CSV"))
     else:
@@ -109,7 +109,7 @@ def read(
         notes = [*fields.notes, *notes]
         signs = {name: getattr(reading, name) for name in ("sep", "thousands", "plain", "limits")}
         account = replace(account, decimal=reading.decimal or ".", **signs)
-    kept = ("missing", "meant", "date_order", "sheet")
+    kept = ("missing", "meant", "date_order", "sheet", "encoding", "fill_down")
     account = replace(account, **{name: getattr(reading, name) for name in kept})
     notes += [] if content is not None else _misnamed(path, file)
     rows = pd.RangeIndex(len(table[0][1]) if table else 0)

@@ -37,7 +37,8 @@ class CsvFiles(Source):
         self._notes = set[tuple[str, str]]()  # those of files that were told
         for path in self.paths:
             with located(path):
-                self._files.append(Fields(opened(path, None, reading.sheet), reading.sep, reading.percent is not None))
+                file = opened(path, None, reading.sheet, reading.encoding)
+                self._files.append(Fields(file, reading.sep, reading.percent is not None, reading.fill_down))
                 check_distinct(self._files[-1].names)
                 check_same(self._files[-1].names, self._files[0].names, self.paths[0])
         fields, limits = self._files[0].names, reading.limited(used)

@@ -53,7 +53,8 @@ def _by_column(options: Mapping[str, Any]) -> dict[str, Any]:
                 everywhere.append(value)
             else:
                 raise ValueError(f"{option} takes a column and its texts, such as sex=m,M, not {value!r}")
-    return known | {"missing": tuple(everywhere), "meant": dict(meant)}
+    several = {"missing": tuple(everywhere), "meant": dict(meant), "fill_down": tuple(known.get("fill_down", ()))}
+    return known | several
 
 
 def _against(name: str, fields: "pa.Array", entry: str, *text: str | Argument) -> InputError:
@@ -90,6 +91,8 @@ class Reading:
     # its dates, "" where they were no text.
     dates: Mapping[str, str] = field(default_factory=dict)
     sheet: str = ""  # of an Excel file, where it was said
+    encoding: str = ""  # of text that is not UTF-8, where it was said
+    fill_down: tuple[str, ...] = ()  # columns of a file whose empty fields mean what stands above, as in merged cells
     date_order: str = ""  # dmy, mdy or ymd, where it was said
     days: tuple[str, ...] = ()  # those of them that came as such numbers, so that later numbers may be days too
     # columns that the fit had in other values than the file: nothing else is known of them
@@ -100,6 +103,10 @@ class Reading:
     def __post_init__(self):
         self.numerals()
         check_order(self.date_order)
+        try:
+            bytes(4).decode(self.encoding or "utf-8")
+        except LookupError:
+            raise ValueError(f"there is no encoding {self.encoding!r}; cp1252 and utf-16le are two") from None
         if unknown := [form for form in self.dates.values() if form not in ("", *FORMATS)]:
             raise ValueError(f"dates are written in one of {FORMATS}, not as {unknown[0]!r}")
 
@@ -125,9 +132,9 @@ class Reading:
     def given(self, **options: Any) -> "Reading":
         """Return the account for a later file that is written otherwise, as the options say that are not None.
 
-        Words for a gap are added to those of the fit. A sign that would stand both between thousands and before the
-        fraction is left to the one that is given. What is said of signs is not doubted: nothing is compared with the
-        fractions of the fit.
+        Words for a gap, and columns to fill down, are added to those of the fit. A sign that would stand both between
+        thousands and before the fraction is left to the one that is given. What is said of signs is not doubted:
+        nothing is compared with the fractions of the fit.
 
         >>> other = Reading(";", ",", ".").given(decimal=".", thousands=None)
         >>> other.sep, other.decimal, other.thousands
@@ -135,7 +142,8 @@ class Reading:
         """
         known = _by_column(options)
         known["meant"] = {**self.meant, **{c: {**self.meant.get(c, {}), **m} for c, m in known["meant"].items()}}
-        known["missing"] = tuple(dict.fromkeys([*known.get("missing", ()), *self.missing]))
+        for name in ("missing", "fill_down"):
+            known[name] = tuple(dict.fromkeys([*known[name], *getattr(self, name)]))
         if "units" in known:
             known["bare"] = tuple(dict.fromkeys([*self.bare, *known["units"]]))
             known["units"] = {**self.units, **known["units"]}

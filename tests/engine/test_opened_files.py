@@ -22,8 +22,10 @@ from refusals import refuses
 
 import bayesgen as bg
 from bayesgen.sheets import fields
+from bayesgen.sheets.cleaning import _merged
 from bayesgen.sheets.files import read
 from bayesgen.sheets.sources import source_of
+from bayesgen.tables.reading import Reading
 
 NB = bg.NaiveBayesClassifier
 ROWS = pd.DataFrame(
@@ -82,6 +84,68 @@ def test_what_is_compressed_is_read_whatever_its_name_is(how, name, tmp_path):
 def test_an_encoding_is_known_by_its_mark(code, pack, tmp_path):
     (tmp_path / "table.csv").write_bytes(pack((CODES[code] + TEXT).encode(code)))
     same(tmp_path / "table.csv")
+
+
+def filed(path, reading):
+    """Rows of a file as text, read at once and in batches."""
+    return [found.astype(str) for found in (read(str(path), reading=reading).table, rows_of(source_of(path, reading)))]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zipped], ids=["plain", "gz", "zip"])
+@pytest.mark.parametrize("code", ["cp1252", "latin-1", "mac-roman", "utf-16-le", "iso2022_jp_2"])
+def test_an_encoding_is_read_that_is_said_and_utf_8_all_the_same(code, pack, tmp_path):
+    path, reading = tmp_path / "table.csv", Reading.said(encoding=code)
+    for text in (TEXT.encode(code), TEXT.encode(), TEXT.encode("utf-16")):
+        path.write_bytes(pack(text))
+        assert all(found.equals(ROWS.astype(str)) for found in filed(path, reading))
+    for wrong in ("klingon", "hex"):
+        refuses(lambda: Reading.said(encoding=wrong), f"no encoding '{wrong}'")  # noqa: B023
+    path.write_bytes(pack(TEXT.encode("mac-roman").replace(b"\n", b"\x81\n")))
+    refuses(lambda: read(str(path), reading=Reading.said(encoding="cp1252")), "no text in CP1252")
+    if code in ("cp1252", "latin-1", "mac-roman"):
+        path.write_bytes(pack(TEXT.encode(code)))
+        refuses(lambda: read(str(path)), r"older Windows: give encoding='cp1252', or save it as 'CSV UTF-8'")
+
+
+def test_the_byte_that_ended_files_of_dos_is_no_row(tmp_path):
+    path = tmp_path / "table.csv"
+    for text in (TEXT.encode() + b"\x1a", (TEXT + "\x1a").encode("utf-16")):
+        path.write_bytes(text)
+        same(path)
+    path.write_bytes(TEXT.encode("cp1252") + b"\x1a")
+    refuses(lambda: read(str(path)), "give encoding='cp1252'")
+    assert all(found.equals(ROWS.astype(str)) for found in filed(path, Reading.said(encoding="cp1252")))
+
+
+def test_cells_are_filled_down_over_blocks_and_in_later_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(fields, "_BYTES", 128)
+    ward = pd.Series(np.where(np.arange(200) % 23 == 0, [f"W{i}" for i in range(200)], " "))
+    bed, filled = ward.where(ward != " ", "").str.lower(), ward.where(ward != " ").ffill()
+    path, reading = tmp_path / "table.csv", Reading.said(fill_down=["ward", "bed"])
+    rows = ROWS.drop(columns="note").assign(ward=ward, bed=bed, gap=bed)
+    rows.to_csv(path, index=False)
+    told = bg.read_table(path, "kind")[1].notes
+    assert sum("it stands above empty fields" in note and "fill_down=" in note for note in told) == 2
+    for found in filed(path, reading):
+        assert found["ward"].tolist() == filled.tolist() and found["bed"].tolist() == filled.str.lower().tolist()
+        assert not found["gap"].str.startswith("w").fillna(False)[bed == ""].any()
+    table, _ = bg.read_table(path, "kind", fill_down="ward", drop=["bed", "gap"])
+    model = NB().fit(table[["x", "ward"]], table["kind"])
+    later, _ = bg.read_table(path, like=model)
+    assert later["ward"].tolist() == filled.tolist() == table["ward"].tolist()
+    p = pd.concat(model.predict_batches(path, progress=False)).filter(like="p_").to_numpy()
+    np.testing.assert_allclose(p, model.predict_proba(later), atol=1e-12)
+    refuses(lambda: bg.read_table(path, "kind", fill_down="wart"), "fill_down=: no column 'wart'; there are: ward")
+
+
+@pytest.mark.parametrize("sparse", [0.1, 0.3, 0.45])
+def test_empty_fields_by_chance_are_seldom_said_to_be_merged(sparse):
+    rng, told = np.random.default_rng(0), 0
+    for _ in range(400):
+        words = pd.Series(rng.choice(["none", "mild", "severe", "fatal"], 100)).where(rng.random(100) < sparse)
+        numbers = pd.Series(rng.integers(9, size=100)).where(words.notna()).astype("Int64")
+        told += bool(_merged(words, "x")) + bool(_merged(numbers, "x"))
+    assert told <= 8  # of 800
 
 
 def test_parquet_is_known_by_its_first_bytes(tmp_path):

@@ -74,10 +74,10 @@ def _option(argument: Argument) -> str:
     if (known := _OPTIONS.get(name)) is not None:
         return known.format(value=quoted(value)) if isinstance(known, str) else known[value]
     if value is None or value is True:
-        return f"--{name}"
-    if name in ("sep", "decimal", "thousands", "missing", "same", "sheet"):  # whose values stand in quotes
+        return f"--{name.replace('_', '-')}"
+    if name in ("sep", "decimal", "thousands", "missing", "same", "fill_down", "sheet"):  # whose values stand in quotes
         value = "tab" if value == "\t" else repr(",".join(value) if isinstance(value, list) else value)
-    return f"--{name} {value}"
+    return f"--{name.replace('_', '-')} {value}"
 
 
 def of_table(read, target, prepared, schema) -> list[str]:
