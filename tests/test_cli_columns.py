@@ -52,7 +52,7 @@ def test_gaps_are_counted_by_their_spelling(tmp_path):
     assert "9 rows, 3 columns; 7 rows used" in out
     assert "2 rows left out: no t (1 empty, 1 '?')" in out
     assert "5 missing values integrated out (2 empty, 1 'NA', 1 'null', 1 '-999')" in out
-    assert "c ambiguous: ['NA'] in 1 row, taken as text like any other; --missing 'NA' makes it missing" in out
+    assert "c ambiguous: ['NA'] in 1 row, taken as text like any other; --missing \"NA\" makes it missing" in out
     (block,) = [b for b in classifier.schema_.blocks if b.categories]
     assert block.categories == ("NA", "u", "v")
     new = table(tmp_path, "x,c\n-999,?\n,\nNA,NA\n", "new.csv")
@@ -157,7 +157,7 @@ def test_all_columns_of_0_and_1_are_named_in_an_option_that_can_be_given(tmp_pat
 def test_own_data_said_by_options(tmp_path):
     """A table as offices write it: semicolons, names of rows, local dates, skewed sums, codes."""
     file = table(tmp_path, OWN)
-    assert "whose name holds ';': give --sep ';'" in run(file, "--target", "result", "--sep", ",", command="fit")[2]
+    assert "whose name holds ';': give --sep \";\"" in run(file, "--target", "result", "--sep", ",", command="fit")[2]
     out, _ = fitted(tmp_path, file, "--target", "result", "--sep", ";", "--model", "nb")
     assert "patient left out: an identifier" in out and "row left out: a row number" in out
     assert "seen, born left out: dates; --date makes numbers of them" in out
@@ -260,7 +260,7 @@ def test_decimal_commas_are_read_where_they_are_said(office, tmp_path, monkeypat
     monkeypatch.chdir(office)
     given = ("office.csv", "--target", "spät", "--sep", ";")
     code, out, err = run(*given, "--decimal", ".", "--output", tmp_path / "a.safetensors", command="fit")
-    assert code == 0 and "Grösse left out: numbers as text, such as '11,83'; --decimal ',' reads them" in out
+    assert code == 0 and "Grösse left out: numbers as text, such as '11,83'; --decimal \",\" reads them" in out
     code, out, err = run(*given, "--decimal", ",", "--output", tmp_path / "b.safetensors", command="fit")
     assert code == 0 and "gaussian: Grösse" in out and "categorical: Art (1,5, a)" in out.replace("'", "")
     assert "7 missing values integrated out (7 empty)" in out
@@ -271,7 +271,7 @@ def test_decimal_commas_are_read_where_they_are_said(office, tmp_path, monkeypat
         found.append(pd.read_csv(tmp_path / "p.csv")["p_ja"])
     assert (found[0] == found[1]).all()
     code, _, err = run(tmp_path / "b.safetensors", "office.csv", "--decimal", ".", command="predict")
-    assert code == 2 and "column 'Grösse' holds numbers as text, such as '11,83'; --decimal ',' reads them" in err
+    assert code == 2 and "column 'Grösse' holds numbers as text, such as '11,83'; --decimal \",\" reads them" in err
     assert run(tmp_path / "b.safetensors", "office.csv", "--output", tmp_path / "p.csv", command="predict")[0] == 0
     assert (pd.read_csv(tmp_path / "p.csv")["p_ja"] == found[0]).all()  # as the fit was told
 
@@ -279,7 +279,7 @@ def test_decimal_commas_are_read_where_they_are_said(office, tmp_path, monkeypat
 @pytest.mark.parametrize(
     "given, message",
     [
-        ("office.csv --sep ,", "whose name holds ';': give --sep ';'"),
+        ("office.csv --sep ,", "whose name holds ';': give --sep \";\""),
         ("tabs.tsv --sep ,", "give --sep tab"),
         ("old.csv --sep ;", "its text is not UTF-8 (byte 2), but perhaps that of an older Windows"),
         ("office.csv --sep ; --decimal x", "stands a point or a comma, not 'x'"),

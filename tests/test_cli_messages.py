@@ -8,7 +8,6 @@ import pytest
 from commands import run
 
 from bayesgen import load
-from bayesgen.cli import ask
 
 PYTHON = r"fit_batches|partial_fit|to_numpy|an array|DirichletCategorical|Errno|schema=|classes=|\bNone\b|read_table"
 
@@ -105,12 +104,6 @@ def test_fit_says_how_well_it_predicts_and_compare_how_to_keep_the_best(room, mo
     told = re.search(f"To save .* all rows: bayesgen fit a.csv --target grade --model ({names})$", out)
     best = min(("averaged", "naive Bayes", "shared", "full", "logistic", "base rate"), key=lambda n: loss_of(out, n))
     assert code == 0 and (told[1].strip("'") == best if told else best == "base rate")
-
-
-def test_the_columns_of_many_probabilities_are_told_by_the_first_and_the_last():
-    columns = ["row", "class", "p_a", "p_b", "p_c", "p_d e", "action", "expected_loss"]
-    assert ask._briefly(columns) == "row, class, p_a to 'p_d e', action, expected_loss"
-    assert ask._briefly(columns[:5]) == "row, class, p_a, p_b, p_c"
 
 
 def loss_of(out, name):

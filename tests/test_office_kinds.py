@@ -85,6 +85,13 @@ def units(truth, texts):
     return text_of(texts.assign(Gewicht=[f"{v} kg" for v in truth["Gewicht"]]))
 
 
+def mixed_units(truth, texts):
+    size = 1500 + np.arange(ROWS) * 37 % 501
+    truth["Länge"] = size / 10
+    cells = [f"{v / 10:.1f} cm" if i % 6 else f"{v} mm" for i, v in enumerate(size)]
+    return text_of(texts.assign(Länge=[cell.replace(".", ",") for cell in cells]))
+
+
 def sum_line(truth, texts):
     return text_of(texts) + f"Summe;{truth['Größe'].sum():.0f};{truth['Wert'].sum():.0f}\n"
 
@@ -158,7 +165,7 @@ def excel(truth, texts):
     return file.getvalue()
 
 
-KINDS = [title, two_headers, units_below, semicolon, thousands, units, sum_line, repeated_head, bom]
+KINDS = [title, two_headers, units_below, semicolon, thousands, units, mixed_units, sum_line, repeated_head, bom]
 KINDS += [cp1252, utf16, merged, ticks, spellings, leak, errors, excel]
 
 
@@ -194,7 +201,7 @@ def test_a_file_is_right_after_look_and_one_pasted_command(tmp_path, monkeypatch
     words = shlex.split(out[out.index("bayesgen fit") :])[2:]
     prepared = typed(words)
     assert prepared.y.tolist() == truth["y"].tolist() and "Tag ambiguous: dates, it seems" in out
-    asked = re.findall("--(missing|same|fill-down) '([^']*)'", out[: out.index("bayesgen fit")])
+    asked = re.findall('--(missing|same|fill-down) "([^"]*)"', out[: out.index("bayesgen fit")])
     told = {value.partition("=")[0] for _, value in asked}
     assert {"Alter", "Befund"} <= told and {*wrong(prepared, truth)} <= told  # nothing is wrong in silence
     assert kind is not leak or "Diagnose one value for each class, as if copied" in out

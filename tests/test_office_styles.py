@@ -3,6 +3,7 @@
 import datetime
 import io
 import re
+import warnings
 
 import commands
 import numpy as np
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 import bayesgen as bg
 from bayesgen.cli import app
 from bayesgen.cli.report import terminal
+from bayesgen.sheets import fields
 from bayesgen.tables.reading import Reading
 
 NB = bg.NaiveBayesClassifier
@@ -409,3 +411,67 @@ def test_a_table_of_six_classes_fits_a_hundred_columns():
     lines = out.file.getvalue().splitlines()
     assert max(map(len, lines)) <= 100 and sum(line.count("1234") for line in lines) == 36
     assert max(line.count("1234") for line in lines) == 6  # side by side
+
+
+KIN = {"mm": 0.1, "cm": 1.0, "m": 100.0}, {"mg": 1e-3, "g": 1.0, "kg": 1e3}, {"ml": 0.1, "cl": 1.0, "L": 100.0}
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize("units", KIN, ids="".join)
+def test_powers_of_ten_of_a_unit_are_computed_and_told(units, decimal, tmp_path):
+    rng, (_, usual, _) = np.random.default_rng(3), units
+    values, written_in = rng.integers(11, 999, 60) / 10, rng.choice([*units], 60, p=[0.2, 0.6, 0.2])
+    values[:3], written_in[:3] = 0.5, [*units]
+    numbers = [f"{v / units[unit]:.12g}".replace(".", decimal) for v, unit in zip(values, written_in, strict=True)]
+    path = written(tmp_path, {"v": [f"{n} {unit}" for n, unit in zip(numbers, written_in, strict=True)]})
+    table, account = bg.read_table(path, "y")
+    np.testing.assert_allclose(table["v"], values, rtol=1e-12)
+    assert any(f"v: other powers of ten computed in {usual}, such as" in note for note in account.notes)
+    model = NB().fit(table[["v", "w"]], table["y"])
+    assert model.schema_.reading.units == {"v": usual}
+    for unit in units:
+        later = [f"{v / units[unit]:.12g} {unit}".replace(".", decimal) for v in values]
+        found, _ = bg.read_table(path := written(tmp_path, {"v": later}, name="later.csv"), like=model)
+        np.testing.assert_allclose(found["v"], values, rtol=1e-12)
+        p = pd.concat(model.predict_batches(path, progress=False)).filter(like="p_").to_numpy()
+        np.testing.assert_allclose(p, model.predict_proba(found), atol=1e-12)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        batches = NB().fit_batches(written(tmp_path, {"v": later[:30] + [f"7 {usual}"] * 30}), "y", progress=False)
+    assert batches.schema_.reading.units["v"] in units
+    assert any("computed from another power of ten of its unit" in str(one.message) for one in told)
+    other = {"cm": "s", "g": "mmol/l", "cl": "mg"}[usual]  # another thing than the unit
+    path = written(tmp_path, {"v": [*later[:50], *(f"{i} {other}" for i in range(1, 11))]})
+    assert "v" not in bg.read_table(path, "y")[0]
+    said = {"units": {"v": usual}, "decimal": decimal}
+    refuses(lambda: bg.read_table(path, "y", **said), f"'1 {other}' in row 50 is no number in {usual}")
+    refuses(lambda: model.schema_.number("5 mm", "v") if "mm" in units else model.schema_.number("5 mg", "v"), "'v'")
+
+
+def test_few_words_among_numbers_are_told_in_batches_as_in_memory(tmp_path, monkeypatch):
+    """Blocks of few rows: a word may stand in any of them, and the first rows tell nothing of it."""
+    monkeypatch.setattr(fields, "_BYTES", 1 << 10)
+    rng = np.random.default_rng(5)
+    for case in range(40):
+        rows, words = int(rng.choice([150, 900])), int(rng.integers(0, 14))
+        columns = {
+            "fine": [f"{v:.2f}" for v in rng.normal(size=rows)],
+            "whole": [str(v) for v in rng.integers(0, 90, rows)],
+            "level": rng.choice(["1", "2", "3"], rows).tolist(),
+            "code": [f"{v:03}" for v in rng.integers(0, 90, rows)],
+        }
+        for texts in columns.values():
+            for place in rng.choice(rows, words, replace=False):
+                texts[place] = str(rng.choice(["oops", "k. A.", "#NV", "12 x"]))
+        y = np.resize(["u", "v", "v"], rows)
+        pd.DataFrame(columns).assign(y=y).to_csv(path := tmp_path / "t.csv", index=False)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            batches = NB().fit_batches(path, "y", progress=False).schema_
+        table, account = bg.read_table(path, "y")
+        for name in columns:
+            number = name in table and table[name].dtype.kind in "iuf"
+            assert (batches.block_of[name].categories is None) == number, (case, name, words)
+            if number and table[name].isna().any():
+                assert any(f"column {name!r}: [" in str(one.message) and "missing" in str(one.message) for one in told)
+                assert any(note.startswith(f"{name}: [") for note in account.notes)

@@ -172,7 +172,7 @@ def test_points_that_may_be_of_thousands_or_of_fractions(folder):
     model = folder / "deep" / "er" / "m.safetensors"
     code, _, err = run(model, "points.csv", command="predict")
     assert code == 2 and "column 'income': " in err and "seems a fraction, and the fit had whole numbers: give" in err
-    assert "--thousands '.' for thousands, --decimal '.' for a fraction" in err
+    assert '--thousands "." for thousands, --decimal "." for a fraction' in err
     refuses(lambda: list(classifier.predict_batches("points.csv", progress=False)), "seems a fraction")
     later.assign(income=[german(v, 0) for v in later["income"]], size=[german(v, 2) for v in later["size"]],
                  rate=[german(v, 1) for v in later["rate"]]).to_csv("all.csv", index=False)  # fmt: skip

@@ -15,7 +15,7 @@ from bayesgen import decision
 from bayesgen.cli import folders, formats, inputs, shell
 from bayesgen.cli.report import pictures, terminal
 from bayesgen.cli.shell import said
-from bayesgen.core.errors import MOST, counted, named, quoted
+from bayesgen.core.errors import counted, named
 from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.streaming import predictions
 from bayesgen.inspection.explain import explain as terms_of
@@ -32,11 +32,7 @@ def predict(
     file: shell.Rows,
     csv: shell.Csv,
     output: Annotated[
-        Path,
-        typer.Option(
-            help="File for the predictions: .parquet, or CSV of any name, compressed where it ends in .gz, .bz2, .xz, "
-            ".zst or .zip; - for the standard output."
-        ),
+        Path, typer.Option(help="File for predictions: .parquet, else CSV, or .gz, .bz2, .xz, .zst, .zip of it; or -.")
     ] = Path("predictions.csv"),
     id: shell.Id = None,
     unseen: shell.Unseen = "missing",
@@ -71,17 +67,7 @@ def predict(
                 terminal.tell_reading(out, read, X.columns)
             count, columns = formats.write(frames, output)
         if not piped:
-            terminal.say(out, f"{source}: {counted(count, 'row')}; written to {output}: {_briefly(columns)}")
-
-
-def _briefly(columns) -> str:
-    """Join the names of columns, of many probabilities the first and the last."""
-    among = [column for column in columns if column.startswith("p_")]
-    if len(columns) <= MOST or len(among) < 3:
-        return named(columns)
-    begin = columns.index(among[0])
-    parts = columns[:begin], [f"{quoted(among[0])} to {quoted(among[-1])}"], columns[begin + len(among) :]
-    return ", ".join([*map(quoted, parts[0]), *parts[1], *map(quoted, parts[2])])
+            terminal.say(out, f"{source}: {counted(count, 'row')}; written to {output}: {named(columns)}")
 
 
 def _decisions(estimator, loss, reject_cost, reading):
@@ -117,13 +103,16 @@ def explain(
             formats.check_picture(output)
         classifier = inputs.with_classes(model, inputs.load(model), ", and no odds to explain")
         read, X = inputs.columns_of_fit(classifier, file, csv.later(classifier))
+        classes = {str(known): known for known in classifier.classes_.tolist()} | {None: None}
+        if label not in classes:
+            raise ValueError(f"--class: no class {label!r}; there are: {named([*classes][:-1])}")
         if not 0 <= row < len(X):
             raise ValueError(f"--row {row}: the file has the rows 0 to {len(X) - 1}")
         with said(err if json else out):
             terminal.tell_reading(err if json else out, read, ())
             classifier.schema_.read(Table(X.iloc[[row]]), "missing")  # which warns of categories that are new
             warnings.filterwarnings("ignore", ".*taken as missing, of categories")  # of copies of the row
-            told = terms_of(classifier, X, row, _label(classifier, label))
+            told = terms_of(classifier, X, row, classes[label])
         if output:
             with formats.writing(output) as opened:
                 pictures.save_figure(pictures.draw_evidence(told), opened, output)
@@ -145,14 +134,6 @@ def _interval_by(classifier) -> str:
     return f" (--inference laplace{', in minutes,' * covariances} gives one)"
 
 
-def _label(classifier, text: str | None):
-    """Return the class that a text names; None where there is no text."""
-    classes = {str(known): known for known in classifier.classes_.tolist()}
-    if text is not None and text not in classes:
-        raise ValueError(f"--class: no class {text!r}; there are: {named(classes)}")
-    return None if text is None else classes[text]
-
-
 @shell.grouped
 def watch(
     model: Annotated[Path, typer.Argument(help="File of a saved estimator.")],
@@ -163,11 +144,7 @@ def watch(
     ] = Path("state.safetensors"),
     target: Annotated[str | None, typer.Option(help="Column of the classes, where they are known by now.")] = None,
     reference: Annotated[
-        str | None,
-        typer.Option(
-            help="To begin with: a file of rows to compare with, such as those of the fit. Without it these are the "
-            "first rows of FILE, and what the model says is watched too."
-        ),
+        str | None, typer.Option(help="To begin with: rows to compare with, as of the fit; default: the first of FILE.")
     ] = None,
     level: Annotated[
         float, typer.Option(help="To begin with: the probability at most of ever an alarm without a change.")

@@ -81,7 +81,6 @@ def classes(
 
 
 def _page(file: str, found, best, profiles) -> str:
-    """Return the report, one page that needs no other file."""
     from bayesgen.plot import class_numbers, class_profiles
 
     shares = ", ".join(f"{label}: {rows:.0f} rows" for label, rows in best.summary().rows.items())

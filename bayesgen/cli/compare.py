@@ -35,11 +35,7 @@ class Options:
     """Options that tell what is compared, how it is judged, and what is written."""
 
     model: Annotated[
-        str,
-        typer.Option(
-            help="all: naive Bayes by every inference, and then the models beside each other; nb or gda: one model by "
-            "every inference."
-        ),
+        str, typer.Option(help="all: naive Bayes by every inference, then the models; nb or gda: one by every one.")
     ] = "all"
     inference: Annotated[str, typer.Option(help="Inferences with commas between; laplace too.")] = "ml,map,exact,nuts"
     folds: Annotated[int, typer.Option(help="Folds of stratified cross-validation; blocks of times with --order.")] = 5
@@ -48,15 +44,10 @@ class Options:
     ] = None
     group: shell.Group = None
     order: shell.Order = None
-    importance: Annotated[
-        bool, typer.Option(help="Ask what each column is worth to what predicts best: a prediction for each column.")
-    ] = True
+    importance: Annotated[bool, typer.Option(help="Ask what each column is worth to what predicts best.")] = True
     loss: shell.Loss = None
     net_benefit: Annotated[
-        str | None,
-        typer.Option(
-            help="Class of the cases: what acting on its probability is worth, a curve a model in the report."
-        ),
+        str | None, typer.Option(help="Class of the cases: what acting on its probability is worth, in the report.")
     ] = None
     target_shares: shell.Shares = None
     seed: shell.Seed = 0
@@ -106,7 +97,10 @@ def compare(
         with bar, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # doubts of columns: the table's account told them, and each fold does
             tell = _Teller(err, bar)
-            result = _inferences(asked, rows, options, tell)
+            table, how = (rows.prepared.X, rows.prepared.y), _how(rows, options, tell)
+            result = comparison.compare(*table, asked.model, asked.inferences, *how)
+            if not any(result.learned(name).any() for name in asked.inferences):
+                raise ValueError(f"nothing could be learned in any fold: {words.in_options(result.notes[0].message)}")
             show(terminal.tell_result, result, options.folds, words.MODELS[asked.model])
             models = _models(rows, options, tell, show) if asked.beside else None
             account = _judged(context, file, asked, rows, options, result, models, tell, show)
@@ -166,15 +160,6 @@ def _rows(asked: _Asked, options: Options, roles: shell.Roles, csv: shell.Csv, f
     groups = together if options.group is None else prepared.names[options.group]
     splits = comparison.splits(prepared.y, options.folds, options.seed, groups, times)
     return _Rows(read, prepared, costs, whole, splits if times is None else options.folds, groups, times)
-
-
-def _inferences(asked: _Asked, rows: _Rows, options: Options, tell) -> comparison.Comparison:
-    """Cross-validate the model by every inference."""
-    table, how = (rows.prepared.X, rows.prepared.y), _how(rows, options, tell)
-    result = comparison.compare(*table, asked.model, asked.inferences, *how)
-    if not any(result.learned(name).any() for name in asked.inferences):
-        raise ValueError(f"nothing could be learned in any fold: {words.in_options(result.notes[0].message)}")
-    return result
 
 
 def _models(rows: _Rows, options: Options, tell, show) -> comparison.ModelComparison:

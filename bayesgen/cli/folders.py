@@ -61,7 +61,6 @@ def joined(file: str, reading: Reading) -> bytes | None:
 
 
 def _arrow(batch):
-    """Return a batch as a table of pyarrow."""
     return arrow_of(batch) if isinstance(batch, pa.RecordBatch) else pa.Table.from_pandas(batch, preserve_index=False)
 
 
@@ -82,7 +81,6 @@ def _without_gaps(table, missing: Sequence[str]):
 
 
 def _frame(batch, missing: Sequence[str]):
-    """Return a batch as a DataFrame, missing where the entry is one of the words ``missing``."""
     return batch if hasattr(batch, "iloc") else _without_gaps(_arrow(batch), missing).to_pandas()
 
 

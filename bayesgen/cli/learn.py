@@ -41,7 +41,6 @@ class Large(NamedTuple):
 
 
 def _unfitted(model: str, X, inference, seed, features) -> Any:
-    """Return the unfitted classifier of columns X."""
     if model == "averaged":
         return AveragedClassifier(features=features or "auto", random_state=seed)
     if model == "logistic":
@@ -92,9 +91,8 @@ def takes(model: str) -> bool:
 def fit_command(context: typer.Context, file: str, target: str | tuple[str, ...], model: str, reading: Reading) -> str:
     """Return the `bayesgen fit` that learns a model of `bayesgen compare` from the same columns, read in the same way.
 
-    What the ``reading`` of the file found of signs is filled in.
-    Where the model takes no groups or times their columns name the rows. Categories and bools that it does not take are
-    left out, as the comparison did; counts and skewed numbers are plain numbers to it, in both.
+    Signs that the ``reading`` found are filled in. Where the model takes no groups or times their columns name rows;
+    categories and bools that it does not take are left out, and counts are plain numbers to it, in both.
     """
     taken = MODELS[_ALSO.get(model, model)].takes
     renamed = {"order": "id"} | ({} if "group" in taken else {"group": "id"})

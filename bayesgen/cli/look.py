@@ -11,7 +11,7 @@ from typing import Any
 
 from bayesgen.cli import inputs, shell
 from bayesgen.cli.report import terminal, words
-from bayesgen.core.errors import MOST, Argument, InputError, counted, named, quoted
+from bayesgen.core.errors import Argument, InputError, counted, named, quoted
 from bayesgen.sheets import files
 from bayesgen.tables.dates import moments
 from bayesgen.tables.description import of_labels
@@ -29,15 +29,12 @@ def cures(read: files.TableFile, target: str | None) -> Iterator[tuple[str, list
         if not all(isinstance(text, str) for text in distinct):
             continue
         verdict = of_labels(distinct, len(seen)) if distinct and column != target else None
-        if verdict and (found := verdict.unread) and len(found.words) <= MOST:
-            cure: dict[str, Any] = {"missing": f"{column}={','.join(found.words)}"} if found.words else {}
-            cure |= {"unit": f"{column}={found.unit}"} if found.unit else {}
-            cure |= {"limits": True} if found.how[0].limits else {}
-            if not any(re.search("^[^#]*[0-9]|[,=]", word) for word in found.words):
-                if cure:
-                    yield column, [cure]
-                signs = ([a for a in way.given(read.reading.numerals()) if a.name != "limits"] for way in found.how)
-                yield column, [cure | {a.name: a.value for a in way} for way in signs]
+        if verdict and (found := verdict.unread):
+            ways: list[dict] = [{a.name: a.value for a in w} for w in found.cures(column, read.reading.numerals())]
+            ways = [way | {"unit": f"{column}={found.unit}"} if way.pop("units", None) else way for way in ways]
+            if cure := {name: value for way in ways for name, value in way.items() if name in (*_SEVERAL, "limits")}:
+                yield column, [cure]
+            yield column, ways
         for group in alike(distinct):
             often = sorted(dict.fromkeys(text.strip() for text in group), key=lambda text: -(seen == text).sum())
             if not any(re.search("[,=]", text) for text in often):
@@ -77,9 +74,8 @@ class _Look:
 
     @property
     def command(self) -> str:
-        """The command that learns from what the options read."""
         said = [*shell.options_of(self.roles), *shell.options_of(self.csv)]
-        return shell.joined(["bayesgen", "fit", self.file, "--target", self.target, *said])
+        return words.joined(["bayesgen", "fit", self.file, "--target", self.target, *said])
 
     def given(self, options: dict[str, Any]) -> "_Look":
         """Return the table as further options read it."""
@@ -114,7 +110,7 @@ def recipe(file: str, target: str, roles: shell.Roles, csv: shell.Csv) -> tuple[
             continue
         refused.append(cure)
         if good:
-            said = " or ".join(shell.joined(shell.options_of(replace(shell.Csv(), **way))) for way in good)
+            said = " or ".join(words.joined(shell.options_of(replace(shell.Csv(), **way))) for way in good)
             questions.append(f"{quoted(column)} is read by {said}, and only you know which is meant")
     if isinstance(error := look.prepared[1], ValueError):
         raise ValueError("; ".join([*questions, words.in_options(error, advice=False)]))

@@ -28,9 +28,7 @@ def plot(
     ] = "columns",
     output: Annotated[Path, typer.Option(help="File for the picture: .png, .svg or .pdf.")] = Path("picture.png"),
     target: Annotated[str | None, typer.Option(help="Column of the classes, in FILE.")] = None,
-    columns: Annotated[
-        list[str] | None, typer.Option(help="Which columns to draw: for decision_regions the two of the picture.")
-    ] = None,
+    columns: Annotated[list[str] | None, typer.Option(help="Columns to draw, for decision_regions two.")] = None,
     loss: shell.Loss = None,
     reject_cost: shell.RejectCost = None,
 ):

@@ -19,7 +19,6 @@ Model = Annotated[Path, typer.Argument(help="File of a saved classifier, by `bay
 
 
 def _classifier(model: Path):
-    """Return a saved classifier, or raise where the model has no classes."""
     return inputs.with_classes(model, storage.load(model), ", whose probabilities a program or page tells")
 
 
@@ -36,9 +35,7 @@ def export(model: Model, output: Annotated[Path, typer.Option(help="File for the
 
 def program(
     model: Annotated[Path, typer.Argument(help="File of a saved model, by `bayesgen fit` or its method save.")],
-    output: Annotated[
-        Path | None, typer.Option(help="File for the text, such as program.py; default: print it.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option(help="File for the text; default: print it.")] = None,
     member: Annotated[int | None, typer.Option(help="Of an average, the member, by its row in summary().")] = None,
 ):
     """Write a saved model as a program in plain NumPyro, as one reads and runs it without bayesgen."""
@@ -57,8 +54,7 @@ def page(
     output: Annotated[Path, typer.Option(help="File for the page.")] = Path("calculator.html"),
     loss: shell.Loss = None,
     cost: Annotated[
-        str | None,
-        typer.Option(help="A CSV file of what it costs to ask: names of columns, and their costs beside them."),
+        str | None, typer.Option(help="A CSV of what it costs to ask: names of columns, and their costs beside them.")
     ] = None,
     words: Annotated[
         Path | None, typer.Option(help="A TOML file of words: title, units, names, pictures, another language.")

@@ -6,8 +6,6 @@ Errors are printed as one line, warnings as lines, and arguments that they advis
 import contextlib
 import functools
 import inspect
-import re
-import shlex
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -28,34 +26,20 @@ File = Annotated[
     ),
 ]
 Rows = Annotated[
-    str,
-    typer.Argument(
-        help="A CSV, Excel or Parquet file with the columns of the fit, a folder or pattern of them, or - for the "
-        "standard input. Large files are read in batches."
-    ),
+    str, typer.Argument(help="A file with the columns of the fit, a folder or pattern of them, or - (standard input).")
 ]
 Several = list[str] | None  # values of an option that may be given more than once
 Target = Annotated[str, typer.Option(help="Column of the classes.")]
 Labels = Annotated[str | None, typer.Option("--target", help="Column of the classes.")]
 Shares = Annotated[
-    Several,
-    typer.Option(
-        help="In place of --target: a column a class, with commas between, of its share of each row, as of raters."
-    ),
+    Several, typer.Option(help="In place of --target: a column a class, with commas between, of its share of each row.")
 ]
 Id = Annotated[Several, typer.Option(help="Columns that name the rows: left out, and carried into predictions.csv.")]
 Group = Annotated[
-    str | None,
-    typer.Option(
-        help="Column of what a row belongs to, such as a patient: left out, and its rows are left out together where "
-        "models are judged."
-    ),
+    str | None, typer.Option(help="Column of what a row belongs to, such as a patient: its rows are held out together.")
 ]
 Order = Annotated[
-    str | None,
-    typer.Option(
-        help="Column of times, such as dates or visits: left out, and each row is predicted from earlier rows alone."
-    ),
+    str | None, typer.Option(help="Column of times, such as dates: each row is predicted from earlier rows alone.")
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the folds and of NUTS.")]
 Unseen = Annotated[str, typer.Option(help="How to take a category that was not there at the fit: missing, or error.")]
@@ -74,9 +58,7 @@ class Roles:
     categorical: Annotated[Several, typer.Option(help="Columns of numbers that are categories.")] = None
     count: Annotated[Several, typer.Option(help="Columns of counts 0, 1, 2, ..., which get a Poisson model.")] = None
     bernoulli: Annotated[Several, typer.Option(help="Columns of 0 and 1.")] = None
-    log: Annotated[
-        Several, typer.Option(help="Columns of skewed numbers >= 0, such as incomes: their logarithm is described.")
-    ] = None
+    log: Annotated[Several, typer.Option(help="Columns of skewed numbers >= 0, as incomes: their logarithm.")] = None
     date: Annotated[Several, typer.Option(help="Columns of dates to use as numbers of days; else left out.")] = None
 
 
@@ -85,45 +67,23 @@ class Csv:
     """Options that tell how a CSV file is written: each stands for the field of its name of a `Reading`."""
 
     missing: Annotated[
-        Several,
-        typer.Option(
-            help="What is missing beside an empty field, with commas between: NA,?,-999. In a column of numbers NA, "
-            "NaN and null are missing anyway. age=999 is of one column."
-        ),
+        Several, typer.Option(help="Words for a gap, with commas between: NA,?,-999; age=999 is of one column.")
     ] = None
-    same: Annotated[Several, typer.Option(help="Texts of a column that mean one, the first of them: sex=m,M,male.")] = (
-        None
-    )
+    same: Annotated[Several, typer.Option(help="Texts of a column that mean one, the first: sex=m,M,male.")] = None
     blank: Annotated[Several, typer.Option(help="What an empty field of a column means, such as tick=no.")] = None
     sep: Annotated[
-        str | None,
-        typer.Option(
-            help="What separates the columns: ';', or tab; by default what the file leaves no choice of, else a comma, "
-            "and in later files what it was at the fit, as for the next four."
-        ),
+        str | None, typer.Option(help="What separates the columns, such as ';' or tab; default: as the file shows.")
     ] = None
     decimal: Annotated[str | None, typer.Option(help="What stands before the fraction of a number: . or ,")] = None
-    thousands: Annotated[
-        str | None, typer.Option(help="What stands between the thousands of a number: . , ' or a blank.")
-    ] = None
+    thousands: Annotated[str | None, typer.Option(help="What stands between thousands: . , ' or a blank.")] = None
     limits: Annotated[
-        bool,
-        typer.Option(
-            help="Read limits of detection as numbers: <0.5 as half of it, >9 as 9, and tell them in a column of their "
-            "own."
-        ),
+        bool, typer.Option(help="Read <0.5 as half of it and >9 as 9, and tell limits in a column of their own.")
     ] = False
-    unit: Annotated[
-        Several, typer.Option(help="What stands beside the numbers of a column, such as price=€, and is taken away.")
-    ] = None
-    date_order: Annotated[
-        str | None, typer.Option(help="Order of day, month and year in dates, where nothing tells it: dmy, mdy or ymd.")
-    ] = None
+    unit: Annotated[Several, typer.Option(help="What stands beside numbers, and is taken away: price=€.")] = None
+    date_order: Annotated[str | None, typer.Option(help="Order of dates that nothing tells: dmy, mdy or ymd.")] = None
     sheet: Annotated[str | None, typer.Option(help="Sheet of an Excel file; by default the one not empty.")] = None
     encoding: Annotated[str | None, typer.Option(help="Encoding of text that is not UTF-8, such as cp1252.")] = None
-    fill_down: Annotated[
-        Several, typer.Option(help="A column of merged cells, whose empty fields mean what stands above them.")
-    ] = None
+    fill_down: Annotated[Several, typer.Option(help="A column of merged cells: empty fields mean those above.")] = None
 
     def first(self) -> Reading:
         """Return how a file is written to learn from."""
@@ -206,38 +166,20 @@ def command_line(
 
     Where another command is to ``begin`` with its arguments, only the options ``kept`` and those ``renamed`` follow.
     """
-    words, renamed = [*(begin or ("bayesgen", str(context.info_name)))], renamed or {}
+    said, renamed = [*(begin or ("bayesgen", str(context.info_name)))], renamed or {}
     for parameter in context.command.params:
         name = parameter.name or ""
-        source = context.get_parameter_source(name)
+        source, value = context.get_parameter_source(name), context.params[name]
         if source is None or source.name != "COMMANDLINE":
             continue
-        value, option = context.params[name], parameter.opts[0]
         if parameter.param_type_name == "argument":
-            words += [] if begin else [str(value)]
-            continue
-        if name in renamed:
-            option = f"--{renamed[name]}"
-        elif begin and name not in kept:
-            continue
-        if value is False:
-            words.append(parameter.secondary_opts[0])
-        elif value is True:
-            words.append(option)
-        else:
-            values = value if isinstance(value, list | tuple) else [value]
-            words += [word for one in values for word in (option, str(one))]
-    return joined(words)
-
-
-def joined(words: Sequence[str]) -> str:
-    """Return a command as a shell takes it, that of Windows too where each word can be written for both.
-
-    >>> print(joined(["bayesgen", "fit", "my table.csv", "--missing", "crp=<0.5"]), joined(["a!$"]))
-    bayesgen fit "my table.csv" --missing "crp=<0.5" 'a!$'
-    """
-    both = (f'"{word}"' if re.fullmatch(r'[^"$`\\!%]+', word) and shlex.quote(word) != word else "" for word in words)
-    return " ".join(said or shlex.quote(word) for said, word in zip(both, words, strict=True))
+            said += [] if begin else [str(value)]
+        elif name in renamed or not begin or name in kept:
+            option = (parameter.secondary_opts if value is False else parameter.opts)[0]
+            option = f"--{renamed[name]}" if name in renamed else option
+            for one in value if isinstance(value, list | tuple) else [value]:
+                said += [option] if isinstance(one, bool) else [option, str(one)]
+    return words.joined(said)
 
 
 def options_of(group: Roles | Csv) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import Argument, InputError, Note, counted, named
+from bayesgen.core.errors import InputError, Note, counted, named
 from bayesgen.sheets import files
 from bayesgen.sheets.cleaning import Prepared, Roles, how_read, prepare, split
 from bayesgen.sheets.sources import kinds_of
@@ -175,12 +175,13 @@ def read_table(
        rate    dose
     0  11.5  1205.5
     """
-    roles = dict(drop=drop, id=id, number=number, categorical=categorical, count=count, bernoulli=bernoulli)
-    roles |= dict(log=log, date=date)
-    given = {role: _several(columns) for role, columns in roles.items()}
-    options = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits, units=units)
-    options |= dict(date_order=date_order, sheet=sheet, encoding=encoding, fill_down=_several(fill_down))
-    options |= dict(missing=_several(missing), same=_several(same), blank=_several(blank))
+    given = dict(drop=drop, id=id, number=number, categorical=categorical, count=count, bernoulli=bernoulli)
+    given = {role: _several(columns) for role, columns in {**given, "log": log, "date": date}.items()}
+    several = dict(missing=missing, same=same, blank=blank, fill_down=fill_down)
+    options = {option: _several(texts) for option, texts in several.items()} | dict(sep=sep, decimal=decimal)
+    options |= dict(
+        thousands=thousands, limits=limits, units=units, date_order=date_order, sheet=sheet, encoding=encoding
+    )
     if like is not None and (said := [role for role, columns in given.items() if columns and role != "id"]):
         raise ValueError(f"{said[0]}= is of a fit; with like= the columns are those of the fit")
     if like is not None:
@@ -193,7 +194,6 @@ def read_table(
 
 
 def _later(name: str, target: str | None, schema, ids: list[str], reading: Reading):
-    """Return the columns of a fit, read from a later file, and an account of it."""
     used = schema.used().columns
     others = [*ids, *([] if target is None else [target])]
     read, X = read_like(schema, name, reading, others)
@@ -259,20 +259,11 @@ def cleaned(
     reading: Reading,
     content: bytes | None = None,
 ) -> tuple[files.TableFile, Prepared]:
-    """Return a file as it was read, and the columns and classes that a model takes.
-
-    ``target`` and ``model`` are as in `prepare`, ``roles`` as in `Roles.said`, all else as in `files.read`.
-    """
+    """Return a file as it was read, as `files.read` does, and the columns and classes of it, as `prepare` does."""
     parts = {role: [*values, *split(values)] for role, values in roles.items()}  # a value may be a name with commas
     kinds: dict[str, Any] = {column: kind for role, kind in _READ_AS.items() for column in parts.get(role, ())}
     kinds |= {target: "label"} if isinstance(target, str) else dict.fromkeys(target or (), "number")
     read = files.read(name, kinds, reading, content=content)
-    for option in ("units", "fill_down"):
-        for column in getattr(reading, option):
-            check_named(column, read.table.columns, Argument(option), ": ")
-    for column in reading.meant:
-        given = Note(*map(Argument, ("missing", "same", "blank")), between=", ")
-        check_named(column, read.table.columns, *given.parts, ": ")
     targets = _several(target or ())
     features = [column for column in read.table.columns if column not in targets]
     return read, prepare(read.table, target, model, read.gaps, Roles.said(features, roles), read.reading, read.doubts)

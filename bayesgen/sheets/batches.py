@@ -171,7 +171,6 @@ def parts_of(data: Any) -> DaskParts | None:
 
 
 def _of_arrays(arrays) -> list[Any]:
-    """Return delayed tuples of blocks of rows, cut alike."""
     from dask.delayed import delayed
 
     X, *others = arrays

@@ -170,10 +170,9 @@ def prepare(
         else:
             notes.append(Note(f"{named(columns)} ", what))
     plain = ((name, look.seen) for name, look in kept.items() if look.plain and look.role not in ("date", "bernoulli"))
-    first = [*of_codes((name, np.asarray(values, float)) for name, values in plain)]
-    for name, look in kept.items():
-        first += of_slips(name, look.texts.value_counts().to_dict())
-    suspicions[len(doubts) : len(doubts)] = first
+    slips = (one for name, look in kept.items() for one in of_slips(name, look.texts.value_counts().to_dict()))
+    codes = of_codes((name, np.asarray(values, float)) for name, values in plain)
+    suspicions[len(doubts) : len(doubts)] = [*codes, *slips]
     X = pd.DataFrame({column: look.usable for column, look in kept.items()}, index=X.index)
     if doubts and not X.shape[1]:
         return Prepared(X, y, rows, tuple(suspicions), tuple(notes), names.reset_index(drop=True), {}, None)
@@ -318,7 +317,7 @@ def _reasons(look: _Look, model: str) -> Iterator[str]:
         yield f"values of type {named(sorted(kinds))}, neither numbers nor categories"
     if look.constant and found != "numbers":
         yield f"constant, always {np.asarray(look.seen, object)[0]}"
-    if verdict and found == "numbers" and not _may_be_categories(verdict):
+    if verdict and verdict.unread and found == "numbers" and not _may_be_categories(verdict):
         yield Note("numbers as text", how_read(verdict.unread, look.name, look.how))
     if verdict and found == "names":
         seen = f"an identifier, it seems: {verdict.distinct} distinct values in {verdict.seen} rows"
@@ -373,17 +372,13 @@ def _may_be_categories(verdict: Verdict) -> bool:
 
 
 def _merged(values: pd.Series, column: str) -> Note:
-    """Return what reads a column, text or whole numbers that rise, if it seems merged; else an empty note.
+    """Return what fills a column of text, or of whole numbers that rise, if its cells seem merged; else an empty note.
 
-    Its first field is filled and half of all are empty, and no value stands twice behind each other, which chance lets
-    happen in fewer than 1 of 100 columns.
+    Its first field is filled, half of all and more are empty, and no value is there twice.
     """
-    codes, number = pd.factorize(seen := values.dropna())[0], values.dtype.kind in "iuf"
-    order = seen.is_monotonic_increasing if number else (np.diff(codes) != 0).all()
-    if values.dtype.kind == "f" or not 1 < len(seen) <= len(values) / 2 or pd.isna(values.iloc[0]) or not order:
-        return Note("")
-    chance = (1 - (np.bincount(codes) ** 2).sum() / len(codes) ** 2) ** (len(codes) - 1)
-    if chance > 0.01 and codes.max() < len(codes) - 1:
+    seen = values.dropna()
+    order = values.dtype.kind not in "iuf" or (values.dtype.kind != "f" and seen.is_monotonic_increasing)
+    if not 1 < len(seen) <= len(values) / 2 or pd.isna(values.iloc[0]) or not seen.is_unique or not order:
         return Note("")
     return Note("; it stands above empty fields, as in merged cells: ", Argument("fill_down", column), " fills them")
 
@@ -394,7 +389,6 @@ def _whole(values) -> bool:
 
 
 def _skewed(look: _Look) -> bool:
-    """Return True if numbers are skewed, and their logarithms much less so."""
     if look.values.dtype.kind not in "iuf" or len(look.seen) <= _FEW:
         return False
     seen = np.asarray(look.seen, float)
@@ -406,18 +400,14 @@ def _skewed(look: _Look) -> bool:
     return before > _SKEWED and abs(after) < before / 2
 
 
-def how_read(found: Unread | None, column: str, otherwise: Numerals | None = None) -> Note:
+def how_read(found: Unread, column: str, otherwise: Numerals | None = None) -> Note:
     """Return an entry that is a number as offices write it, and the arguments that read it, beside those given."""
-    if found is None:
-        return Note("")
-    unit = [Argument("units", {column: found.unit})] if found.unit else []
-    ways = [Note(*unit, *way, between=" ") for way in found.cures(otherwise) if unit or way]
+    ways = [Note(*way, between=" ") for way in found.cures(column, otherwise) if way]
     advice = Note("; ", Note(*ways, between=" or "), " reads them")
     return Note(f", such as {found.example()}", *([Argument("", advice, str(advice))] if ways else ()))
 
 
 def _labels(target: str, column) -> np.ndarray:
-    """Return class labels, or raise an error where they are none, or of one class."""
     y = np.asarray(column.tolist())
     y = y if y.dtype.kind in "biufU" else y.astype(str)
     y = y.astype(int) if y.dtype.kind == "f" and (y % 1 == 0).all() else y
@@ -442,7 +432,6 @@ def _shares(columns: pd.DataFrame, rows: np.ndarray, reading: Reading | None) ->
 
 
 def _kinds(values) -> set[str]:
-    """Return the kinds of observed values: "number", "bool", "str", or the names of other types."""
     if values.dtype.kind in "iufb" and len(values):
         return {"bool"} if values.dtype.kind == "b" else {"number"}
     names = {type(v).__name__ for v in values.tolist()}

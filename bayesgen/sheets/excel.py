@@ -47,7 +47,6 @@ def _fields(cells: list) -> list[str]:
 
 
 def _field(cell: Any) -> str:
-    """Return a cell as text."""
     if isinstance(cell, float):
         return str(int(cell)) if cell % 1 == 0 and abs(cell) < 1e15 else repr(cell)
     if isinstance(cell, datetime.timedelta):

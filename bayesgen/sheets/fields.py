@@ -70,8 +70,6 @@ def opened(path: str | Path, content: bytes | None = None, sheet: str = "", enco
 
     A ``sheet`` of an Excel file, by default the one that is not empty, is text too. An ``encoding`` is that of text
     which has no mark of one and is not UTF-8.
-
-    Raise ValueError if it is a folder or a kind of file that is not read, or is compressed and damaged.
     """
     if content is None and not stat.S_ISREG((found := os.stat(path)).st_mode):
         if stat.S_ISDIR(found.st_mode):
@@ -102,7 +100,9 @@ def opened(path: str | Path, content: bytes | None = None, sheet: str = "", enco
         if how == "zip":
             with raw() as file:
                 packed = file.read()
-            if _is_excel(packed):
+            with _damage("zip"), zipfile.ZipFile(io.BytesIO(packed)) as archive:
+                excel = any(name.startswith("xl/") for name in archive.namelist())
+            if excel:
                 text = sheet_as_csv(packed, sheet)
                 return Opened(False, lambda: pa.BufferReader(text))
         with whole() as file:
@@ -153,14 +153,7 @@ def _undecoded(error: UnicodeDecodeError, code: str) -> InputError:
     return InputError(perhaps, Argument("encoding", "cp1252"), ", or save it as 'CSV UTF-8'")
 
 
-def _is_excel(content: bytes) -> bool:
-    """Return True if a zip archive is an Excel file."""
-    with _damage("zip"), zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return any(name.startswith("xl/") for name in archive.namelist())
-
-
 def _unpacked(file, how: str) -> bytes:
-    """Return the content of a file that is decompressed at once."""
     with _damage(how):
         if how == "xz":
             return lzma.decompress(file.read())
@@ -249,7 +242,6 @@ class Fields:
         return batch.filter(compute.invert(again))
 
     def _lines(self) -> io.TextIOWrapper:
-        """Begin to read the text."""
         return io.TextIOWrapper(self._file.open(), "utf-8-sig", newline="")
 
     def _header(self) -> tuple[int, list[str]]:

@@ -17,15 +17,14 @@ from bayesgen.sheets.fields import ENDINGS, Fields, Opened, opened
 from bayesgen.sheets.found import as_written
 from bayesgen.tables import numerals
 from bayesgen.tables.arrow import compute, pa
-from bayesgen.tables.columns import check_distinct, is_number
+from bayesgen.tables.columns import check_distinct, check_named, is_number
 from bayesgen.tables.description import of_labels
 from bayesgen.tables.reading import Reading, limit_of
-from bayesgen.tables.text import NO_GAPS, among, column_of, plain_columns
+from bayesgen.tables.text import among, column_of
 
 Kind = Literal["text", "number", "label", "category"]
 PARQUET = (".parquet", ".pq")  # how their names end
 _Found = tuple[dict, dict, list[str], Reading]  # columns, the spelling of their gaps, notes, and the account
-_FEWEST = 3  # entries of a column that may be no numbers, where the others are
 CSV = (".csv", *(f".csv{end}" for end in ENDINGS.values()))
 
 
@@ -79,7 +78,11 @@ def read(
         except (ValueError, OSError) as error:
             parts = error.parts if isinstance(error, Informed) else (str(error),)
             raise InputError(f"not readable as {'Parquet' if file.parquet else 'CSV'}: ", *parts) from None
-        check_distinct([column for column, _ in table])
+        check_distinct(names := [column for column, _ in table])
+    of_texts = Note(*map(Argument, ("missing", "same", "blank")), between=", ")
+    said = {Argument("units"): reading.units, Argument("fill_down"): reading.fill_down, of_texts: reading.meant}
+    for option, column in [] if later else [(option, column) for option, all_of in said.items() for column in all_of]:
+        check_named(column, names, *getattr(option, "parts", (option,)), ": ")
     if fields is None:
         lacks = {name: missing.union(w for w, text in said.items() if not text) for name, said in reading.meant.items()}
         typed = {n: _parquet_column(v, n in declared, lacks.get(n, missing), (kinds or {}).get(n)) for n, v in table}
@@ -118,7 +121,6 @@ def read(
 
 
 def _csv(fields: Fields) -> list[tuple[str, "pa.Array"]]:
-    """Return the name and the fields of each column."""
     schema = pa.schema([(column, pa.string()) for column in fields.names])
     whole = pa.Table.from_batches(fields.blocks(), schema)
     return [(column, whole.column(place).combine_chunks()) for place, column in enumerate(fields.names)]
@@ -151,7 +153,7 @@ def _of_first(
     reading = replace(said, meant={**said.meant, **words})
     likely = [(name, texts) for name, texts in table.items() if kinds.get(name) in (None, "number")]
     numbers = {name: reading.numerals(name).meaning(texts) for name, texts in likely}
-    numbers |= {name: numerals.without_limits(numbers[name]) for name in limits}
+    numbers |= {n: compute.replace_substring_regex(numbers[n], rf"^\s*{numerals.LIMIT}", "") for n in limits}
     reading, told, doubts = as_written(numbers, missing, reading, reading.sep)
     kept = {name: texts for name, texts in table.items() if name not in doubts or kinds.get(name)}
     columns, gaps, notes, account = _of_fields(kept, missing, kinds, reading, reading.limits or limits, False)
@@ -178,7 +180,7 @@ def _few_words(columns: Mapping[str, pd.Series], kinds: Mapping) -> dict[str, nu
             continue
         if (how := verdict.unread) and how.share[0] > numerals.FEW and not any(map(numerals.unit_in, how.words)):
             odd = seen.isin(how.words) | seen.str.contains(numerals.LIMIT)
-            found |= {name: how} if odd.sum() <= max(_FEWEST, len(seen) // 100) else {}
+            found |= {name: how} if numerals.few(odd.sum(), len(seen)) else {}
     return found
 
 
@@ -187,14 +189,8 @@ def _of_fields(table: dict, missing: set, kinds: Mapping, reading: Reading, limi
     like = reading if later else Reading()
     columns, gaps, notes, percent, minus, units, doubts = {}, {}, [], {}, {}, {}, []
     fractions: dict[str, bool] = {}
-    said = missing or reading.units or reading.meant or reading.numerals() != numerals.Numerals()
-    plain = {} if said else plain_columns(table)
     for name, fields in table.items():
         how = reading.numerals(name)
-        if name in plain and kinds.get(name) in (None, "number") and limit_of(name) not in table:
-            columns[name], gaps[name], fractions[name] = pd.Series(plain[name]), NO_GAPS, plain[name].dtype.kind == "f"
-            doubts += like.doubts(name, fields, numerals.Column(columns[name], NO_GAPS), how)
-            continue
         kind = "text" if kinds.get(name) in ("label", "category") else kinds.get(name)
         wanted = limits is True or (limits is not False and name in limits and limit_of(name) not in table)
         how = replace(how, limits=wanted)
@@ -203,7 +199,7 @@ def _of_fields(table: dict, missing: set, kinds: Mapping, reading: Reading, limi
         percent |= {name: found.percent} if found.percent else {}
         minus |= {name: found.minus} if found.minus else {}
         units |= {name: found.unit} if found.unit else {}
-        notes += _told(name, found, like)
+        notes += _told(name, found, how, like)
         doubts += like.doubts(name, fields, found, how)
         if found.values.dtype.kind in "iuf":
             fractions[name] = bool(compute.any(compute.match_substring(fields, how.decimal)).as_py())
@@ -229,12 +225,14 @@ def _of_fields(table: dict, missing: set, kinds: Mapping, reading: Reading, limi
     return columns, gaps, notes, account
 
 
-def _told(name: str, column: numerals.Column, like: Reading) -> Iterator[str]:
+def _told(name: str, column: numerals.Column, how: numerals.Numerals, like: Reading) -> Iterator[str]:
     """Yield notes on numbers that are written otherwise than programs write them, or otherwise than at the fit."""
     if column.limited is not None and not like.limits:
         count = counted(int(column.limited.sum()), "limit")
         told = f"read as numbers, below a limit > 0 as half of it; {quoted(limit_of(name))} tells which"
         yield f"{quoted(name)}: {count} such as {column.limit!r} {told}"
+    if column.other and name not in like.units:
+        yield f"{quoted(name)}: other powers of ten computed in {how.unit}, such as {column.other!r}"
     if name in like.changed:
         yield f"{quoted(name)}: read as it stands; the fit had other values than its file, so change it likewise"
     if column.apart:
@@ -285,7 +283,6 @@ _WHOLE = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt6
 
 
 def _parquet_column(column, declared: bool, missing: set, kind: Kind | None) -> tuple[pd.Series, pd.Series]:
-    """Return a column of a Parquet file, and the spelling of its gaps."""
     categories = isinstance(column.dtype, pd.CategoricalDtype)
     gone = column.isna().to_numpy(dtype=bool)
     if kind == "text":

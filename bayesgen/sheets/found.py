@@ -5,6 +5,7 @@ Each is taken where the file leaves one reading, and told with the option that s
 
 import csv
 import itertools
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 
 from bayesgen.core.errors import Argument, Note, named, quoted
 from bayesgen.tables.arrow import compute, pa
-from bayesgen.tables.numerals import DURATION, WAYS, Numerals, thousands_apart, undressed, unit_in
+from bayesgen.tables.numerals import DURATION, WAYS, Numerals, power_of, thousands_apart, unit_in, without_units
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.text import gaps_among_numbers, matches, sampled
 
@@ -97,7 +98,7 @@ def _doubt(column: str, entry: str, units: Mapping[str, str], ways: Collection[N
     """Return the doubt about a column, with the options for each of its readings."""
     signs = ("decimal", "thousands")
     arguments = ([Argument(name, sign) for name in signs if (sign := getattr(way, name))] for way in ways)
-    bare = undressed(pa.array([entry], pa.string()), units.get(column, ""))
+    bare = without_units(pa.array([entry], pa.string()), units.get(column, ""))
     numbers = (way.plain(bare)[0].as_py() for way in ways)  # a point that a program wrote stays
     either = [Note(f"{n} by ", Note(*said, between=" ")) for n, said in zip(numbers, arguments, strict=True)]
     why = f": {entry!r} may be read in two ways, as "
@@ -108,7 +109,7 @@ def _of_points(table, missing: Collection[str], units: Mapping[str, str], usual:
     """Return the doubts about columns whose points may all stand between thousands, where none of the file cannot."""
     found = {}
     for name, fields in table.items():
-        texts = undressed(pa.array(_texts(fields, missing), pa.string()), units.get(name, ""))
+        texts = without_units(pa.array(_texts(fields, missing), pa.string()), units.get(name, ""))
         if units.get(name) != DURATION and matches(texts, "[.]").any() and matches(texts, usual.pattern).all():
             if _fractions(texts):
                 return {}
@@ -127,8 +128,7 @@ def units_in(table: Mapping[str, "pa.Array"], missing: Collection[str]) -> dict[
     """Return the columns in which beside every number stands one unit, of those that are known, each with its unit."""
     found = {}
     for name, fields in table.items():
-        unit = _one_unit(_texts(sampled(fields), missing))
-        if unit in _UNITS and _one_unit(_texts(fields, missing)) == unit:
+        if _one_unit(_texts(sampled(fields), missing)) in _UNITS and (unit := _one_unit(_texts(fields, missing))):
             found[name] = unit
     return found
 
@@ -140,9 +140,13 @@ def _texts(fields: "pa.Array", missing: Collection[str]) -> list[str]:
 
 
 def _one_unit(texts: list[str]) -> str:
-    """Return the unit that all texts have, a 0 aside; "" where there is none."""
-    first = unit_in(next((text for text in texts if text.strip("0.,")), ""))
-    return first if first and all(unit_in(text) == first or not text.strip("0.,") for text in texts) else ""
+    """Return the unit that all texts have, a 0 aside, or in one or another power of ten; "" where there is none."""
+    texts = [text for text in texts if text.strip("0.,")]
+    if not texts or not unit_in(texts[0]):
+        return ""
+    units = Counter(map(unit_in, texts))
+    powers = {power[0] if (power := power_of(unit)) else unit for unit in units}
+    return units.most_common(1)[0][0] if len(powers) == 1 else ""
 
 
 @dataclass(frozen=True)
@@ -164,13 +168,13 @@ def way_of(
     thousands.
     """
     table = {name: fields for name, fields in table.items() if units.get(name) != DURATION}
-    looks = {name: undressed(sampled(fields), units.get(name, "")) for name, fields in table.items()}
+    looks = {name: without_units(sampled(fields), units.get(name, "")) for name, fields in table.items()}
     odd = [name for name, look in looks.items() if not _reads(ways[0], look, missing)]
     if not (odd := [name for name in odd if any(_reads(how, looks[name], missing) for how in ways[1:])]):
         return None
     values: dict[str, list] = {}
     for name in [*odd, *(name for name in table if name not in odd and _reads(ways[0], looks[name], missing))]:
-        texts = undressed(pa.array(_texts(table[name], missing), pa.string()), units.get(name, ""))
+        texts = without_units(pa.array(_texts(table[name], missing), pa.string()), units.get(name, ""))
         if _codes(texts) or not len(texts):
             continue
         several = [how for how in ways if how.thousands not in (".", ",")] if _ungrouped(texts) else ways
@@ -192,7 +196,6 @@ def way_of(
 
 
 def _reads(how: Numerals, fields: "pa.Array", missing: Collection[str]) -> bool:
-    """Return True if all fields are numbers or gaps."""
     return bool((gaps_among_numbers(fields, missing) | matches(fields, how.pattern)).all())
 
 

@@ -155,7 +155,6 @@ def split(batch, target: str | None, weight: str | None, columns=None):
 
 
 def _frame(batch) -> Any:
-    """Return a batch as a narwhals DataFrame, None if it is no table."""
     table = arrow_of(batch)
     return frame_of(batch if table is None else table)
 

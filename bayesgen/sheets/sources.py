@@ -7,6 +7,7 @@ Parquet files have types; they are read row group by row group.
 import functools
 import glob
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import Argument, InputError, InputWarning, Note, listed, named, warn
+from bayesgen.core.errors import Argument, InputError, InputWarning, Note, counted, listed, named, warn
 from bayesgen.sheets.batches import ROWS, Job, Source, Tables, check_like, declared, located, parts_of, without_index
 from bayesgen.sheets.fields import PARQUET_HEAD, Fields, opened
 from bayesgen.sheets.files import CSV, PARQUET, declared_categories
@@ -23,9 +24,9 @@ from bayesgen.sheets.found import as_written
 from bayesgen.sheets.survey import Survey, kind_of_values
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.columns import a_word, check_distinct, check_present, check_same, dense
-from bayesgen.tables.numerals import Column, Numerals, read_column, undressed
+from bayesgen.tables.numerals import FEW, Column, Numerals, few, read_column, unit_in, without_units, words_in
 from bayesgen.tables.reading import Reading, limit_of
-from bayesgen.tables.text import gaps_among_numbers, matches
+from bayesgen.tables.text import gaps_among_numbers, matches, sampled
 
 
 class CsvFiles(Source):
@@ -77,37 +78,53 @@ class CsvFiles(Source):
     def _survey(self) -> dict[str, str]:
         """Return the kinds of all columns, found by a pass over their fields, and note how numbers are written."""
         self._find()
-        kinds = dict.fromkeys(self._files[0].names, "")
-        signs: dict[str, dict[str, Any]] = {"percent": {}, "minus": {}, "fractions": {}}  # entries that have them
-        for job in self._texts(kinds):
+        names, rows = self._files[0].names, 0
+        kinds, odd = dict.fromkeys(names, ""), {name: Counter[str]() for name in names}
+        texts: dict[str, set] = {name: set() for name in names}  # some of each column
+        signs = {sign: dict[str, Any]() for sign in ("percent", "minus", "other", "fractions")}  # entries with them
+        for job in self._texts(names):
             with located(job.place):
                 for batch in job.read():
-                    for name, fields in zip(kinds, batch.columns, strict=True):
-                        found, before = self._kind(name, fields, signs), kinds[name]
+                    rows += len(batch)
+                    for name, fields in zip(names, batch.columns, strict=True):
+                        found, before = self._kind(name, fields, self._how(name), signs, odd[name]), kinds[name]
                         kinds[name] = (before or found) if before in ("", found) or not found else "O"
+                        texts[name] |= {*sampled(fields).to_pylist()} if len(texts[name]) <= FEW else set()
+        for name, words in odd.items():
+            number = few(words.total(), rows) and len(texts[name].difference(words)) > FEW
+            if words and kinds[name] == "f" and number and not any(map(unit_in, words)):
+                self.reading = replace(self.reading, meant={**self.reading.meant, name: dict.fromkeys(words, "")})
+                text = f"{listed(words)} in {counted(words.total(), 'row')} taken as missing among numbers"
+                warn(InputWarning(f"column {name!r}: {text}", column=name, value=[*words]))
+            elif words:
+                kinds[name] = "O"
         if self.reading.percent is None:  # else it is that of the fit, for later files
             numbers = [name for name, kind in kinds.items() if kind == "f"]
             percent, minus = (tuple(sorted(signs[sign].keys() & set(numbers))) for sign in ("percent", "minus"))
             fractions = {name: name in signs["fractions"] for name in numbers}
             self.reading = replace(self.reading, percent=percent, minus=minus, fractions=fractions)
-            for sign, what in (("percent", "% dropped, as in"), ("minus", "read as a number below 0:")):
-                for name in getattr(self.reading, sign):
-                    entry = signs[sign][name]
+            ways = ("% dropped, as in", "read as a number below 0:", "computed from another power of ten of its unit:")
+            for sign, what in zip(signs, ways, strict=False):
+                for name, entry in sorted((n, entry) for n, entry in signs[sign].items() if n in numbers):
                     warn(InputWarning(f"column {name!r}: {what} {entry!r}", column=name, value=entry))
         return kinds
 
-    def _kind(self, name: str, fields, signs: dict[str, dict[str, Any]]) -> str:
-        """Return the kind that fields show, and note the column where its numbers are the first to have a sign."""
-        how = self._how(name)
+    def _kind(self, name: str, fields, how: Numerals, signs: dict[str, dict[str, Any]], odd: Counter[str]) -> str:
+        """Return the kind that fields show, numbers but for the ``odd`` ones, and note the first that has a sign."""
         try:
             column = read_column(fields, self.missing, None, how, name)
         except InputError:  # numbers in two ways of writing, which is told where they are read
             return "f"
         kind = kind_of_values(column.values) if column.values.notna().any() else ""
+        text = kind != "O" or 2 * sum(words_in(sampled(fields), self.missing, how).values()) >= min(len(fields), 64)
+        if not text and (words := words_in(fields, self.missing, how)):
+            odd.update(words)
+            how = replace(how, meant=(*how.meant, *((word, "") for word in words)))
+            return self._kind(name, fields, how, signs, odd)
         if kind == "f":
             fraction = compute.any(compute.match_substring(fields, how.decimal)).as_py()
             percent = "" if column.bare else column.percent  # else an error names both where they are read
-            for sign, entry in (("percent", percent), ("minus", column.minus), ("fractions", fraction)):
+            for sign, entry in zip(signs, (percent, column.minus, column.other, fraction), strict=True):
                 signs[sign] |= {name: entry} if entry and name not in signs[sign] else {}
         return kind
 
@@ -141,7 +158,7 @@ class CsvFiles(Source):
         for text in told:
             warn(InputWarning(text, column=name))
         if kind_of_values(found.values) not in ("f", self.kinds[name]) and found.values.notna().any():
-            numbers = matches(undressed(fields, how.unit), how.pattern) | gaps_among_numbers(fields, self.missing)
+            numbers = matches(without_units(fields, how.unit), how.pattern) | gaps_among_numbers(fields, self.missing)
             word = a_word(fields.filter(pa.array(~numbers)).to_pylist())
             raise ValueError(f"column {name!r} holds {word!r}, which is not a number")
 
@@ -221,7 +238,6 @@ class ParquetFiles(Source):
 
 
 def _near(fragment) -> bool:
-    """Return True if a file is on this machine."""
     from pyarrow import fs
 
     return isinstance(fragment.filesystem, fs.LocalFileSystem)
@@ -282,7 +298,6 @@ def source_like(data: Any, missing: Sequence[str], schema) -> Source:
 
 
 def _of_lazy(frame):
-    """Return the batches of a LazyFrame as a reader of record batches."""
     schema = pa.RecordBatchReader.from_stream(frame.collect_schema().to_frame(eager=True)).schema
     parts = frame.collect_batches(chunk_size=ROWS, maintain_order=True)
     batches = (batch for table in parts for batch in table.to_arrow().cast(schema).to_batches())
@@ -290,7 +305,6 @@ def _of_lazy(frame):
 
 
 def _files(names: list[str], *csv: Any) -> Source:
-    """Return the source for files of one format, from paths, folders and globs."""
     from pyarrow import dataset
 
     if len(names) == 1 and "://" in names[0]:
@@ -322,7 +336,6 @@ def expanded(name: str) -> list[str]:
 
 
 def _is_parquet(path: str) -> bool:
-    """Return True for Parquet by its name, or by its first bytes."""
     if path.lower().endswith(PARQUET):
         return True
     with located(path), open(path, "rb") as file:

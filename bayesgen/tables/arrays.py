@@ -202,6 +202,5 @@ def _spread(x):
 
 
 def _kept(names: list[str], left_out) -> np.ndarray:
-    """Return True for each column that is not left out."""
     left_out = set(left_out)
     return np.array([name not in left_out for name in names], bool)

@@ -179,7 +179,6 @@ def _doubtful(texts: Iterable[str]) -> str:
 
 
 def _order(form: str) -> str:
-    """Return the order of day, month and year in a format of days."""
     return "ymd" if form in (YEAR_FIRST, _COMPACT) else "dmy" if form[1] == "d" else "mdy"
 
 
@@ -256,7 +255,6 @@ def days(values, column: str, form: str = "", numbers: bool = True) -> np.ndarra
 
 
 def _of_moments(values: np.ndarray, column: str, rows) -> np.ndarray:
-    """Convert datetime64, of any unit, to days."""
     count = values.astype("datetime64[us]").astype(np.int64) / 86_400_000_000
     result = np.where(np.isnat(values), np.nan, count)
     if (beyond := (result < _FIRST) | (result >= _LAST + 1)).any():
@@ -275,7 +273,6 @@ def _found_anew(form: str, forms, texts: list[str], rows: list[int], column: str
 
 
 def _of_texts(texts: list[str], form: str, column: str, rows) -> np.ndarray:
-    """Convert texts of one format to days."""
     found = pd.DataFrame([_parts(text, form) for text in texts])
     y, m, d, hour, minute = (found[name].astype(int).to_numpy() for name in ("Y", "m", "d", "H", "M"))
     second = found["S"].astype(float).to_numpy()
@@ -292,7 +289,6 @@ def _of_texts(texts: list[str], form: str, column: str, rows) -> np.ndarray:
 
 
 def _no_date(value, column: str, row: int, why: str = "is none") -> InputError:
-    """Return the error on a value that is no date."""
     if isinstance(value, str) and _SHORT.match(value.strip()):
         why = "has a year of two digits, which may be of any century"
     text = f"column {column!r} is to hold dates, and {value!r} in row {row} {why}; write dates as 2024-01-31"

@@ -153,8 +153,8 @@ def of_doubt(column: str, doubt: Verdict | None) -> Iterator[Finding]:
     if doubt:
         more = ""  # an entry that is a number as offices write it, and how to read the file
         if (found := doubt.unread) is not None:
-            ways = (f"bayesgen.read_table({', '.join(['path', *map(str, arguments)])})" for arguments in found.cures())
-            cure = "take the unit away" if found.unit else f"{' or '.join(ways)} reads them"
+            ways = [f"bayesgen.read_table({', '.join(['path', *map(str, way)])})" for way in found.cures(column)]
+            cure = "take the unit away" if found.unit else f"{' or '.join(ways)} reads them" if ways else "mend it"
             more = f", such as {found.example()}: {cure}"
         family = "categorical" if doubt.kind == "numbers" and not doubt.hardly_twice else "drop"
         date = f", or features={{{column!r}: 'date'}} for the number of days" if doubt.kind == "dates" else ""

@@ -16,10 +16,7 @@ from bayesgen.tables.shares import Shares
 
 
 def existing(table, y, weight):
-    """Select the rows of a `Table`, and of their target ``y``, whose weight is not 0; all others are never read.
-
-    Return table, target and weights of these, and their places.
-    """
+    """Return the rows of a `Table` whose weight is not 0, with target, weights and places; others are never read."""
     if len(y) != len(table):
         raise ValueError(f"X has {len(table)} rows and y has {len(y)}; they must be of one length")
     if weight is None:
@@ -123,7 +120,6 @@ def declared_classes(classes) -> np.ndarray:
 
 
 def _check_kinds(y, name) -> None:
-    """Raise an error if labels are neither text nor numbers, and say how to make them text."""
     for kind in dict.fromkeys(map(type, y.tolist())):
         if not issubclass(kind, str | bool | np.bool_ | int | float | complex | np.number):
             what, cure = f"{kind.__name__} values", "list(map(str, y))"

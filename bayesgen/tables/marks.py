@@ -48,10 +48,7 @@ def _read(marks: str) -> np.ndarray:
 
 
 def _hashes(values: Any) -> np.ndarray | None:
-    """Return the hashes of the distinct numbers of a column, in order; None where it holds others than numbers.
-
-    Numbers are those of 32 bits: whether they were kept in more makes no change.
-    """
+    """Return the hashes of the distinct numbers of a column, as 32 bits keep them, in order; None of other values."""
     try:
         with np.errstate(over="ignore"):
             numbers = values.to_numpy(dtype=float, na_value=np.nan).astype(np.float32) + np.float32(0)  # no -0

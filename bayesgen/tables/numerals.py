@@ -3,7 +3,7 @@
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -32,6 +32,7 @@ DURATION = "h:mm"  # in place of a unit, of durations such as 1:30 or 1 days 02:
 _CLOCK = re.compile(
     r"([+-]?\d+) days? ()\+?(\d\d):(\d\d):(\d\d(?:\.\d+)?)$|()(-?)(\d{1,4}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?$"
 )
+_POWERS = {"n": -9, "\u00b5": -6, "\u03bc": -6, "u": -6, "m": -3, "c": -2, "d": -1, "": 0, "k": 3}  # of m, g, l
 LIMIT, _BELOW = "[<>\u2264\u2265]=?", "[<\u2264]"
 _LONGEST = 100  # characters of a number: some patterns take time that grows with the square of a text
 FEW = 10  # texts that may well be categories, such as <18, 18 and 19
@@ -101,8 +102,11 @@ class Numerals:
 
     def given(self, otherwise: "Numerals") -> tuple[Argument, ...]:
         """Return the arguments that have to be said where otherwise those of another way hold."""
-        values = {name: getattr(self, name) for name in ("decimal", "thousands", "limits")}
-        return tuple(Argument(n, value) for n, value in values.items() if value and value != getattr(otherwise, n))
+        both = self.decimal != otherwise.decimal or self.thousands not in ("", otherwise.thousands)  # one is not enough
+        point = "" if self.decimal == otherwise.decimal == "." else self.decimal
+        values = {"decimal": both and point, "thousands": both and self.thousands}
+        values["limits"] = self.limits and not otherwise.limits
+        return tuple(Argument(name, value) for name, value in values.items() if value)
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,7 @@ class Column:
     limit: str = ""
     minus: str = ""  # its brackets, or its sign behind the number, were read as a minus
     unit: str = ""  # its unit was taken away
+    other: str = ""  # it was computed from another power of ten of the unit
     apart: str = ""  # its point, read as the decimal comma would be, may stand between thousands
     bare: str = ""  # it has no percent sign, or no unit, where others have one
 
@@ -160,22 +165,37 @@ def _beside_unit(fields: "pa.Array", missing, kind: Kind | None, how: Numerals, 
     """Return a column of numbers beside a unit, without it; a column of text as it is."""
     encoded, unlike = fields.dictionary_encode(), replace(how, unit="")
     distinct = encoded.dictionary
-    without = undressed(distinct, how.unit)
+    alike = undressed(distinct, how.unit)
+    without = without_units(alike, how.unit, True)
     read = Numerals() if how.unit == DURATION else unlike
     found = read_column(without.take(encoded.indices), missing, kind, read, name)
     if found.values.dtype.kind not in "iuf" or found.percent:
         return read_column(fields, missing, kind, unlike, name)
-    dressed = compute.not_equal(without, distinct).to_numpy(zero_copy_only=False)
+    dressed, other = (compute.not_equal(*two).to_numpy(False) for two in ((without, distinct), (without, alike)))
     bare = ~dressed & matches(distinct, "[1-9]") & ~gaps_among_numbers(distinct, missing)
-    entries = [distinct[int(mask.argmax())].as_py().strip() if mask.any() else "" for mask in (dressed, bare)]
-    return replace(found, unit=entries[0], bare=found.bare or (entries[1] if dressed.any() else ""))
+    masks = (dressed, other, bare)
+    unit, power, one = (distinct[int(mask.argmax())].as_py().strip() if mask.any() else "" for mask in masks)
+    return replace(found, unit=unit, other=power, bare=found.bare or (one if dressed.any() else ""))
 
 
 def without_unit(name: str, fields: "pa.Array", missing, how: Numerals) -> InputError:
     """Return the error on a column that was said to hold numbers beside a unit, and holds another entry."""
-    numbers = matches(undressed(fields, how.unit), how.pattern) | gaps_among_numbers(fields, missing)
-    row = int(numbers.argmin())
+    texts = how.meaning(fields)
+    numbers = matches(without_units(texts, how.unit), how.pattern) & ~matches(texts, "%")
+    row = int((numbers | gaps_among_numbers(texts, missing)).argmin())
     return refused(name, row, fields[row].as_py(), f"is no number in {how.unit}")
+
+
+def words_in(fields: "pa.Array", missing, how: Numerals) -> dict[str, int]:
+    """Return the fields that are neither numbers nor gaps, with the rows of each."""
+    texts = compute.utf8_trim_whitespace(how.meaning(fields))
+    numbers = matches(without_units(texts, how.unit), how.pattern) | gaps_among_numbers(texts, missing)
+    return {one["values"]: one["counts"] for one in texts.filter(pa.array(~numbers)).value_counts().to_pylist()}
+
+
+def few(odd: int, rows: int) -> bool:
+    """Return True if entries that are no numbers are so few that a column of so many rows is one of numbers."""
+    return odd <= max(3, rows // 100)
 
 
 def undressed(fields: "pa.Array", unit: str) -> "pa.Array":
@@ -184,8 +204,31 @@ def undressed(fields: "pa.Array", unit: str) -> "pa.Array":
         return pa.array(map(_days_of, fields.to_pylist()), fields.type)
     word = re.escape(unit).replace(r"\ ", " ")  # which Arrow takes for no escape
     bare = compute.replace_substring_regex(fields, f"^({_BLANK}*(?:[+(]|{_MINUS})?){_BLANK}*{word}{_BLANK}*", r"\1")
-    bare = compute.replace_substring_regex(bare, f"{_BLANK}*{word}({_BLANK}?(?:[)]|{_MINUS})?{_BLANK}*)$", r"\1")
+    behind = rf"([^\pL]){_BLANK}*{word}({_BLANK}?(?:[)]|{_MINUS})?{_BLANK}*)$"  # the m of 5 m, and not of 5 mm
+    bare = compute.replace_substring_regex(bare, behind, r"\1\2")
     return compute.if_else(compute.match_substring_regex(fields, "[0-9]"), bare, fields)
+
+
+def power_of(unit: str) -> tuple[str, int] | None:
+    """Return what a unit is a power of ten of, and the power: metres, grams and litres; None of other units.
+
+    >>> power_of("cm"), power_of("L"), power_of("kg"), power_of("mmol/l"), power_of("M")
+    (('m', -2), ('l', 0), ('g', 3), None, None)
+    """
+    base = {"m": "m", "g": "g", "l": "l", "L": "l"}.get(unit[-1:])
+    return (base, _POWERS[unit[:-1]]) if base and unit[:-1] in _POWERS else None
+
+
+def without_units(fields: "pa.Array", unit: str, computed: bool = False) -> "pa.Array":
+    """Return fields without a unit or another power of ten of it: 1.5 cm in mm as 1.5, or ``computed`` as 1.5e1."""
+    fields, own = undressed(fields, unit), power_of(unit)
+    words = compute.utf8_trim_whitespace(fields.unique()) if own else pa.array([], pa.string())
+    for other in {unit_in(text) for text in words.filter(pa.array(matches(words, "[mglL]"))).to_pylist()}:
+        if own and (power := power_of(other)) and power[0] == own[0]:
+            plain, texts = compute.utf8_trim_whitespace(undressed(fields, other)), compute.utf8_trim_whitespace(fields)
+            scaled = compute.binary_join_element_wise(plain, f"e{power[1] - own[1]}" if computed else "", "")
+            fields = compute.if_else(compute.equal(plain, texts), fields, scaled)
+    return fields
 
 
 def _fits(pattern: str | re.Pattern, text: str) -> re.Match | None:
@@ -250,11 +293,6 @@ def proves(fields: "pa.Array", how: Numerals) -> bool:
     return bool((matches(distinct, how.pattern) & ~matches(distinct, other.pattern)).any())
 
 
-def without_limits(fields: "pa.Array") -> "pa.Array":
-    """Return fields without the sign of a limit before their number."""
-    return compute.replace_substring_regex(fields, f"^{_BLANK}*{LIMIT}", "")
-
-
 def limits_in(fields: "pa.ChunkedArray", how: Numerals) -> np.ndarray:
     """Return the mask of the texts that are limits of detection, such as <0.5."""
     fields = fields.cast("string")  # of gaps alone the type is another
@@ -295,12 +333,13 @@ class Unread:
         (count, among), words = self.share, several(shortened(repr(word)) for word in self.words)
         return f"{self.entry!r} ({count} of {among} distinct values), but for {words}"
 
-    def cures(self, otherwise: Numerals | None = None) -> list[list[Argument]]:
-        """Return the arguments by which the column would be numbers, for each way, where it is read otherwise."""
-        otherwise = otherwise or Numerals()
-        gaps = [word for word in self.words if not re.search("[0-9,]", word)]
-        word = [Argument("missing", gaps if len(gaps) > 1 else gaps[0])] if gaps and len(self.words) <= MOST else []
-        return [[*how.given(otherwise), *word] for how in self.how]
+    def cures(self, column: str, otherwise: Numerals | None = None) -> list[list[Argument]]:
+        """Return the arguments by which a column would be numbers, for each way; none if a word cannot be said."""
+        if len(self.words) > MOST or any(re.search("^[^#]*[0-9]|[,=]", word) for word in self.words):
+            return []
+        said = [Argument("units", {column: self.unit})] if self.unit else []
+        said += [Argument("missing", f"{column}={','.join(self.words)}")] if self.words else []
+        return [[*how.given(otherwise or Numerals()), *said] for how in self.how]
 
 
 _SIGNS = (("", "."), ("", ","), (",", "."), (".", ","), ("'", "."), (" ", "."), ("'", ","), (" ", ","))
@@ -314,7 +353,7 @@ def unread(texts: Iterable[str], least: int | None = None) -> Unread | None:
     More than half of the distinct values are numbers, or more than ``least``, where it is given. The first thousand
     are looked at.
 
-    >>> unread(["10,6", "-3", "0,5"]).cures()
+    >>> unread(["10,6", "-3", "0,5"]).cures("x")
     [[Argument(name='decimal', value=',', words='')]]
     >>> unread(["10.6", "3"]), unread(["1,5 kg"])
     (None, None)
@@ -336,7 +375,7 @@ def unread(texts: Iterable[str], least: int | None = None) -> Unread | None:
     word = next((text for text in texts if not _fits(how.pattern, text)), None)
     if not needing or most <= enough or (len(texts) <= FEW and (word is not None or how.limits)):
         return None
-    return _found(_alike(how, counts), needing[0], every, how.pattern)
+    return _found(_alike(how, counts), needing[0], every, lambda text: _fits(how.pattern, text))
 
 
 def _alike(how: Numerals, counts: Mapping[Numerals, int]) -> tuple[Numerals, ...]:
@@ -346,15 +385,20 @@ def _alike(how: Numerals, counts: Mapping[Numerals, int]) -> tuple[Numerals, ...
     return (how, other) if both else (how,)
 
 
-def _found(ways: tuple[Numerals, ...], entry: str, every: list, pattern: str) -> Unread:
-    """Return the finding on a column, with all of its words: one may stand behind the first thousand values."""
+def _found(ways: tuple[Numerals, ...], entry: str, every: Iterable, fits: Callable[[str], object]) -> Unread:
+    """Return the finding on a column, with all of its words: one may stand behind the first thousand values.
+
+    A number with a percent sign where most have none, or without it where most have one, is a word too.
+    """
     texts = [text for value in every if (text := str(value).strip()) and text.casefold() not in GAP_WORDS]
-    words = tuple(text for text in texts if not _fits(pattern, text))
+    numbers = [text for text in texts if fits(text)]
+    most = 2 * sum("%" in text for text in numbers) > len(numbers)
+    plain = {text for text in numbers if ("%" in text) == most or not re.search("[1-9]", text)}
+    words = tuple(text for text in texts if text not in plain)
     return Unread(ways, entry, words, (len(texts) - len(words), len(texts)))
 
 
 def _days_of(text: str) -> str:
-    """Return a duration as a number of days; another text as it is."""
     if not (found := _CLOCK.match(text.strip())):
         return text
     days, sign, hours, minutes, seconds = (found[place] or found[place + 5] or "0" for place in range(1, 6))
@@ -384,8 +428,8 @@ def _beside_units(texts: list[str], enough: int) -> Unread | None:
     how = max(counts, key=counts.__getitem__)
     ways = tuple(replace(way, unit=most[0]) for way in _alike(how, counts))
     entry = next(text for text in texts if unit_in(text) == most[0])
-    words = tuple(text for text, number in zip(texts, bare, strict=True) if not _fits(how.pattern, number))
-    return Unread(ways, entry, words, (len(texts) - len(words), len(texts)))
+    number = dict(zip(texts, bare, strict=True))
+    return _found(ways, entry, texts, lambda text: _fits(how.pattern, number[text]))
 
 
 def almost_plain(texts: Iterable[str], whole: bool = True) -> Unread | None:
@@ -405,4 +449,4 @@ def almost_plain(texts: Iterable[str], whole: bool = True) -> Unread | None:
         return None
     if not whole and (2 * len(numbers) <= len(texts) or not (fractions or len(numbers) < len(texts))):
         return None
-    return _found((Numerals(),), (fractions or numbers)[0], every, _PLAIN.pattern)
+    return _found((Numerals(),), (fractions or numbers)[0], every, lambda text: _fits(_PLAIN, text))

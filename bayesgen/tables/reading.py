@@ -191,10 +191,7 @@ class Reading:
         raise InputError(f"column {column!r}: {shortened(text)} {why}", column=column, value=text)
 
     def limited(self, used: Iterable[str]) -> list[str]:
-        """Return the columns of a later file in which limits are read, by the columns that its fit used.
-
-        These are the columns whose limits another one tells, or all where limits are read.
-        """
+        """Return the columns of a later file in which limits are read: those whose limits another one tells, or all."""
         used = list(used)
         told = [column.removesuffix(_TELLS) for column in used if column.endswith(_TELLS)]
         return [*told, *(used if self.limits else ())]

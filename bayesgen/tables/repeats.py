@@ -193,7 +193,6 @@ def _rare(column) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _pairs(keys) -> float:
-    """Return the number of pairs of rows whose keys (n,) agree."""
     times = np.unique(keys, return_counts=True)[1].astype(float)
     return float((times * (times - 1)).sum() / 2)
 

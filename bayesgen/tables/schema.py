@@ -230,10 +230,7 @@ class Schema:
         return result
 
     def _check_durations(self, table: Table) -> None:
-        """Raise where a table has durations and the fit had none, or numbers in place of those of the fit.
-
-        Numbers of days that were read from a file's durations are durations too.
-        """
+        """Raise where a table has durations (of a file: numbers of days) and the fit had none, or the other way."""
         read = {column for column in self.reading.fractions if table.reading.in_days(column)}
         for column in sorted(table.durations.union(self.reading.spans, read)):
             has = column in table.durations or table.reading.in_days(column)
@@ -247,10 +244,7 @@ class Schema:
             raise InputError(f"column {column!r} holds {text}; convert them, such as by {cure}", column=column)
 
     def write(self, rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return columns by name from one array a block, codes as the categories they stand for: the inverse of `read`.
-
-        Columns that are left out are missing.
-        """
+        """Return columns by name from one array a block, the inverse of `read`; what is left out is missing."""
         result = {column: np.full(count_rows(rows), np.nan) for column in self.columns}
         for block in self.blocks:
             for column, cells in block.write(rows[block.name]).items():
@@ -290,7 +284,6 @@ def side_by_side(columns) -> np.ndarray:
 
 
 def _check_sparse(chosen, features):
-    """Refuse the families to which a sparse matrix would have to be made dense."""
     for family in [*chosen.values(), features]:
         if isinstance(family, str) and family in FAMILIES and not FAMILIES[family].sparse:
             zero = "a 0 of theirs is a value like any other"

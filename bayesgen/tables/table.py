@@ -45,7 +45,8 @@ class Table(Columns):
         self._dates: Reading | None = None  # the account of a fit that had dates
         X = cols.dense(X)
         if sparse.issparse(X):
-            rows = X if _is_csr(X) else check_array(X, accept_sparse="csr", ensure_all_finite=False)  # pyright: ignore[reportArgumentType]  # no stubs
+            checked = X.format == "csr" and X.dtype.kind in "biuf" and X.ndim == 2 and min(X.shape) > 0
+            rows = X if checked else check_array(X, accept_sparse="csr", ensure_all_finite=False)  # pyright: ignore[reportArgumentType]  # no stubs
             rows = rows if isinstance(rows, sparse.csr_array) else sparse.csr_array(rows)
             if not rows.has_canonical_format:  # an entry written in parts is their sum
                 rows = rows.copy()
@@ -213,8 +214,9 @@ class Table(Columns):
 
         Columns of dates, by the account of a fit, are days since 1970-01-01.
         """
-        if self._dates is not None and not self._dates.dates.keys().isdisjoint(columns):
-            return np.column_stack([self._days(c) for c in columns])
+        if (known := self._dates) is not None and not known.dates.keys().isdisjoint(columns):
+            dated = (known.days_of(self.labels(c), c) if c in known.dates else self.numbers((c,)) for c in columns)
+            return np.column_stack([*dated])
         if self._array is not None and self._array.dtype.kind in "biuf":
             if columns is self.columns or columns == self.columns:
                 return self._array
@@ -240,11 +242,6 @@ class Table(Columns):
             may = np.flatnonzero(_are_whole(x[:_FIRST]).all(0))
             whole += [names[j] for j in may if _are_whole(x[:, j]).all()]
         return tuple(whole), tuple(unsigned)
-
-    def _days(self, column: str) -> np.ndarray:
-        if self._dates is None or column not in self._dates.dates:
-            return self.numbers((column,))
-        return self._dates.days_of(self.labels(column), column)
 
     def _number(self, column) -> np.ndarray:
         place = self.place[column]
@@ -339,7 +336,6 @@ class Table(Columns):
 
 
 def _are_whole(x) -> np.ndarray:
-    """Return the mask of whole numbers and gaps."""
     with np.errstate(invalid="ignore"):  # of infinite ones
         return (x == np.floor(x)) | np.isnan(x)
 
@@ -348,11 +344,6 @@ def _are_whole(x) -> np.ndarray:
 def numbered(count: int) -> tuple[str, ...]:
     """Return names for columns that have none: x0, x1, ...; equal counts share one tuple."""
     return tuple([f"x{j}" for j in range(count)])
-
-
-def _is_csr(X) -> bool:
-    """Return True if a sparse matrix is CSR of numbers already, so that nothing is left to check."""
-    return X.format == "csr" and X.dtype.kind in "biuf" and X.ndim == 2 and min(X.shape) > 0
 
 
 def _nothing(series) -> bool:

@@ -16,9 +16,6 @@ Kind = Literal["text", "number"]
 
 GAP_WORDS = frozenset(("na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none"))  # beside numbers, in any case
 _NUMBER = r"^(?i)[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity)$"
-_ANY = r"^-?(0|[1-9][0-9]{0,17})(\.[0-9]+)?([eE][-+]?[0-9]+)?$"
-_PLAIN = {"int64": r"^-?(0|[1-9][0-9]{0,17})$", "float64": r"^-?(0|[1-9][0-9]{0,17})\.[0-9]+$"}
-_WIDE, _LONG = 100, 2000  # columns from which, and rows to which, columns are read together
 _FIRST = re.compile(r"\s*[-+.]*[0-9][-0-9.eE]*\s*$")
 _WHOLE = r"^[+-]?[0-9]+$"
 _PADDED = r"^[+-]?0[0-9]"  # 01 and 1 are two codes and one number
@@ -78,7 +75,6 @@ NO_GAPS = pd.Series([], index=pd.Index([], dtype=int), dtype=object)
 
 
 def _texts(fields: "pa.Array", gone: np.ndarray) -> pd.Series:
-    """Return fields as a Series of text, None where ``gone``, of the type that the installed pandas has for text."""
     if gone.all():
         return pd.Series(np.full(len(gone), None))
     return (compute.if_else(pa.array(gone), None, fields) if gone.any() else fields).to_pandas()
@@ -93,10 +89,7 @@ def _numbers(values: np.ndarray, gone: np.ndarray) -> pd.Series:
 
 
 def _fast_numbers(fields: "pa.Array", gone: np.ndarray, padded: bool) -> np.ndarray | None:
-    """Return the fields that are not ``gone`` as integers, or as floats with some fraction; else None.
-
-    It is the fast way, for fields that seem to be such by the first of them.
-    """
+    """Return the fields that are not ``gone`` as integers, or floats with some fraction, the fast way; else None."""
     if (
         gone.all()
         or not _FIRST.match(first := fields[int(gone.argmin())].as_py())
@@ -117,27 +110,6 @@ def _fast_numbers(fields: "pa.Array", gone: np.ndarray, padded: bool) -> np.ndar
     if np.isnan(values).any() or (values == np.floor(values)).all():
         return None
     return np.where(gone, np.nan, values) if gone.any() else values
-
-
-def plain_columns(table: Mapping[str, "pa.Array"]) -> dict[str, np.ndarray]:
-    """Return the columns of a wide table in which every field is a plain number, all of one type read at once.
-
-    Of a table of few columns or many rows it returns none: there `column_of` is as fast.
-    """
-    rows, result = len(next(iter(table.values()), ())), {}
-    if not 0 < rows <= _LONG or len(table) < _WIDE:
-        return {}
-    first = {name: fields[0].as_py() for name, fields in table.items()}
-    for kind, pattern in _PLAIN.items():
-        names = [name for name, field in first.items() if re.match(pattern, field)]
-        if not names:
-            continue
-        joined = pa.concat_arrays([table[name] for name in names])
-        right: Any = matches(joined, pattern if kind == "int64" else _ANY).reshape(len(names), rows).all(1)
-        names = [name for name, is_plain in zip(names, right, strict=True) if is_plain]
-        joined = joined.filter(pa.array(np.repeat(right, rows)))
-        result |= dict(zip(names, joined.cast(kind).to_numpy().reshape(len(names), rows), strict=True))
-    return result
 
 
 def _ends(fields: "pa.Array") -> np.ndarray:

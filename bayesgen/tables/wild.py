@@ -71,7 +71,6 @@ def _suspects(x, codes, sums: Moments | None, edges) -> np.ndarray:
 
 
 def _beyond(entries, codes, column, middle) -> Wild:
-    """Return the wild entries among those (n,) of a column."""
     away = np.abs(entries - middle)
     order = np.argsort(away)[: np.count_nonzero(~np.isnan(away))]
     away, size = away[order], np.bincount(codes[order])
@@ -81,14 +80,10 @@ def _beyond(entries, codes, column, middle) -> Wild:
         beyond = np.bincount(codes[row], minlength=len(size))
         half = (2 * beyond >= size)[codes[row]].any()
         few = first >= least and len(row) <= max(_FEW, len(entries) // _SHARE)
-        if few and not half and (beyond.max() < len(row) or _chance(size, len(row)) > _CHANCE):
+        of_one = sum(math.comb(int(n), len(row)) for n in size) / math.comb(len(order), len(row)) if few else 0
+        if few and not half and (beyond.max() < len(row) or of_one > _CHANCE):
             return Wild(row, np.full(len(row), column), away[first:] / away[first - 1])
     return Wild(order[:0], order[:0], away[:0])
-
-
-def _chance(size, count: int) -> float:
-    """Return how probable it is that so many of the rows, drawn at random, are of one class."""
-    return sum(math.comb(int(n), count) for n in size) / math.comb(int(size.sum()), count)
 
 
 def by_moments(sums: Moments) -> list[tuple[int, int, float, float]]:

@@ -170,15 +170,15 @@ def test_files_of_an_office_are_compared(folder, monkeypatch):
 
 LEFT = {
     (): [
-        "numbers read as the file leaves no other way: --decimal ',' --thousands '.'",
+        'numbers read as the file leaves no other way: --decimal "," --thousands "."',
         "crp left out: numbers as text, such as '<0,6'; --limits reads them",
     ],
     ("--decimal", "."): [
-        "rate left out: numbers as text, such as '.*,.%'; --decimal ',' reads them",
+        "rate left out: numbers as text, such as '.*,.%'; --decimal \",\" reads them",
         "costs left out: numbers as text",
     ],
     ("--decimal", ","): [
-        "costs left out: numbers as text, such as '.*'; --thousands '.' reads them",
+        'costs left out: numbers as text, such as \'.*\'; --decimal "," --thousands "." reads them',
         "crp left out: numbers as text, such as '<0,6'; --limits reads them",
     ],
 }
@@ -196,7 +196,7 @@ def test_a_word_among_them_leaves_categories_and_is_told(tmp_path):
     rows = "\n".join(f"{'k.A.' if i % 12 == 3 else f'{i % 15}%'},{i * 0.37 % 3:.2f},{'ab'[i % 2]}" for i in range(60))
     (tmp_path / "t.csv").write_text(f"x,z,t\n{rows}\n")
     out, _ = fitted(tmp_path, tmp_path / "t.csv", "--target", "t", "--model", "nb")
-    how = r"such as '.*%' \(15 of 16 distinct values\), but for 'k.A.'; --missing 'k.A.' reads them"
+    how = r"""such as '.*%' \(15 of 16 distinct values\), but for 'k.A.'; --missing "x=k.A." reads them"""
     assert re.search(f"x ambiguous: numbers as text, {how}; taken as categories", out)
     out, _ = fitted(tmp_path, tmp_path / "t.csv", "--target", "t", "--model", "nb", "--missing", "k.A.")
     assert "x: % dropped" in out and "ambiguous" not in out
@@ -213,7 +213,7 @@ def test_a_word_among_plain_numbers_does_not_make_names_of_them(tmp_path):
     assert bg.read_table(tmp_path / "t.csv", "t", missing="oops")[0].equals(table)
     frame = pd.read_csv(tmp_path / "t.csv")
     with pytest.warns(
-        UserWarning, match=r"'x' holds numbers as text, .* but for 'oops': .*missing='oops'\) reads them"
+        UserWarning, match=r"'x' holds numbers as text, .* but for 'oops': .*missing='x=oops'\) reads them"
     ):
         NB().fit(frame[["x"]], frame["t"])
     text = pd.DataFrame({"x": sizes, "id": [f"{i:03d}" for i in range(60)], "code": [f"A{i}" for i in range(60)]})

@@ -118,7 +118,7 @@ HINTS = {  # texts, arguments that read them (for each way), the entry that is s
     "either": (["1,898", "12,345"], ["decimal=','", "thousands=','"], "1,898", None),
     "commas": (["1,898,000", "12,345"], ["thousands=','"], "1,898,000", None),
     "limits": (["<0.5", *map(str, range(20))], ["limits=True"], "<0.5", None),
-    "a word": (["pending", *(f"{i}%" for i in range(20))], ["missing='pending'"], "0%", "pending"),
+    "a word": (["pending", *(f"{i}%" for i in range(20))], ["missing='x=pending'"], "0%", "pending"),
     "few words": (["<18", "18-65", ">65"], None, "", None),
     "few limits": (["<5", "5", ">5"], None, "", None),
     "plain": (["1.5", "2"], None, "", None),
@@ -137,7 +137,7 @@ def test_a_column_of_text_that_would_be_numbers_is_known(case):
         assert found is None
     else:
         assert found is not None
-        assert [", ".join(map(str, way)) for way in found.cures()] == ways
+        assert [", ".join(map(str, way)) for way in found.cures("x")] == ways
         assert (found.entry, found.word) == (entry, word)
 
 

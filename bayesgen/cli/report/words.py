@@ -1,8 +1,9 @@
 """The cells and sentences that the terminal and the page have in common."""
 
+import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -61,22 +62,35 @@ def in_options(message: BaseException | str, advice: bool = True) -> str:
     return text if isinstance(message, Note) else " ".join(text.split())
 
 
+def joined(words: Iterable[str]) -> str:
+    """Return a command as a shell takes it, that of Windows too where each word can be written for both.
+
+    >>> print(joined(["bayesgen", "fit", "my table.csv", "--missing", "crp=<0.5"]), joined(["a!$"]))
+    bayesgen fit "my table.csv" --missing "crp=<0.5" 'a!$'
+    """
+    return " ".join(word if word == shlex.quote(word) else _in_quotes(word) for word in words)
+
+
+def _in_quotes(word: str) -> str:
+    return f'"{word}"' if re.fullmatch(r'[^"$`\\!%]+', word) else shlex.quote(word)
+
+
 def _option(argument: Argument) -> str:
     name, value = argument.name, argument.value
     if not name:
         return in_options(value)
     if name == "units" and value:
-        return " ".join(f"--unit {shlex.quote(f'{column}={unit}')}" for column, unit in value.items())
-    if name == "bernoulli" and value:
+        return " ".join(f"--unit {joined([f'{column}={unit}'])}" for column, unit in value.items())
+    if name in ("bernoulli", "categorical") and value:
         columns = [value] if isinstance(value, str) else value
         apart = any(column != column.strip() or "," in column for column in columns)
-        return " ".join(f"--{name} {shlex.quote(one)}" for one in (columns if apart else [",".join(columns)]))
+        return " ".join(f"--{name} {joined([one])}" for one in (columns if apart else [",".join(columns)]))
     if (known := _OPTIONS.get(name)) is not None:
         return known.format(value=quoted(value)) if isinstance(known, str) else known[value]
     if value is None or value is True:
         return f"--{name.replace('_', '-')}"
     if name in ("sep", "decimal", "thousands", "missing", "same", "fill_down", "sheet"):  # whose values stand in quotes
-        value = "tab" if value == "\t" else repr(",".join(value) if isinstance(value, list) else value)
+        value = "tab" if value == "\t" else _in_quotes(",".join(value) if isinstance(value, list) else value)
     return f"--{name.replace('_', '-')} {value}"
 
 
