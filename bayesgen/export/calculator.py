@@ -82,7 +82,6 @@ def to_page(classifier, path, *, loss=None, cost: Any = None, words=None) -> Non
 
 
 def _losses(loss, classes) -> dict[str, Any]:
-    """Return losses (K, A) and the names of the actions, as the page takes them."""
     matrix, actions = aligned_loss(loss, classes, len(classes))
     if actions is None:
         if matrix.shape[1] != len(classes):

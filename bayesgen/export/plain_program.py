@@ -167,6 +167,15 @@ def marginal(covariance, seen):
     both = seen[..., None] & seen[..., None, :]
     return jnp.where(both, covariance, jnp.eye(seen.shape[-1]) / (2 * jnp.pi))
 ''',
+    "student(": '''
+def student(rows, seen, dof, mean, covariance):
+    """Return a point mass at rows, with the density of Student's t of the entries that are there."""
+    normal, d = dist.MultivariateNormal(jnp.where(seen, mean, 0.0), covariance), seen.sum(-1)
+    top, log_gamma = normal.log_prob(normal.mean), jax.scipy.special.gammaln
+    level = top + log_gamma((dof + d) / 2) - log_gamma(dof / 2) - d / 2 * jnp.log(dof / 2)
+    density = level - (dof + d) / 2 * jnp.log1p(2 * (top - normal.log_prob(rows)) / dof)
+    return dist.Delta(jnp.broadcast_to(rows, (*density.shape, rows.shape[-1])), density, event_dim=1)
+''',
     "contexts(": '''
 def contexts(x, count, order):
     """Return the place of the context of each symbol: of the symbols before it, shorter contexts first."""
@@ -334,7 +343,7 @@ class _Text:
         elif text.gaps:
             if not (text.mask or text.vector):
                 name = type(text.leaf).__name__
-                raise InputError(f"gaps of a {name} are not written as a plain program: leave them out")
+                raise InputError(f"gaps of a {name} are not written as a plain program: leave these rows out")
             lines, rows = [f"seen, rows = entries({rows}{text.possible})"], "rows"
             density, mask = text.vector or density, f".mask({text.mask})" * bool(text.mask)
         density = density + mask + f".to_event({event})" * bool(event)

@@ -92,9 +92,10 @@ def _log_normal(leaf) -> Text:
 
 def _student(leaf) -> Text:
     inner, dof = text_of(leaf.gaussian), {"dof": _DOF} if leaf.dof is None else {}
-    spread = "{cholesky}" if leaf.event_dim else "{variance} ** 0.5"
-    density = f"dist.{'Multivariate' * leaf.event_dim}StudentT({'{dof}' if dof else '$dof'}, {{mean}}, {spread})"
-    return replace(inner, sites=inner.sites | dof, likelihood=density, vector="")
+    known, spread = "{dof}" if dof else "$dof", "{cholesky}" if leaf.event_dim else "{variance} ** 0.5"
+    density = f"dist.{'Multivariate' * leaf.event_dim}StudentT({known}, {{mean}}, {spread})"
+    gaps = f"student(rows, seen, {known}, {{mean}}, marginal({{covariance}}, seen))" * leaf.event_dim
+    return replace(inner, sites=inner.sites | dof, likelihood=density, vector=gaps)
 
 
 # Hyperparameters of a class that is drawn from a population; see `bayesgen.models.population`.
@@ -123,8 +124,7 @@ def _pooled(leaf) -> Text:
 
 
 _THROUGH_0 = "=jnp.zeros(())"
-_INTERCEPT = "dist.Normal(0.0, $intercept_scale)"
-_COEFFICIENTS = "dist.Normal(0.0, $prior_scale).to_event(1)"
+_INTERCEPT, _COEFFICIENTS = "dist.Normal(0.0, $intercept_scale)", "dist.Normal(0.0, $prior_scale).to_event(1)"
 _SCORES = {"intercept": _INTERCEPT, "coefficients": _COEFFICIENTS}
 _SCORE = "intercept + x @ coefficients"
 _LINE = f"dist.Normal({_SCORE}, variance ** 0.5)"
@@ -222,7 +222,7 @@ def text_of(model: Any, source: str = "x", gaps: bool = False) -> Text:
     kind, features = type(model), () if isinstance(model, Discriminative) else model.features
     if kind not in _TEXTS or len(features) > 1:
         shape = " of features in rows and columns" * (kind in _TEXTS)
-        raise InputError(f"a {kind.__name__}{shape} is not written as a plain program")
+        raise InputError(f"a {kind.__name__}{shape} is not written as a plain program: give NUTS the model itself")
     text = _TEXTS[kind]
     text = text if isinstance(text, Text) else text(model)
     return replace(text, leaf=model, features=features, source=source, gaps=gaps)

@@ -71,7 +71,6 @@ def page_words(words, model) -> tuple[dict[str, Any], tuple[Path, ...]]:
 
 
 def _column(column, given, told) -> dict[str, Any]:
-    """Return a column as the script of the page takes it."""
     said = given.get("columns", {}).get(column["name"], {})
     found = {key: column[key] for key in ("name", "kind", "range", "told") if key in column}
     found |= {"label": said.get("name") or _plainly(column["name"])}

@@ -97,10 +97,8 @@ class FittedAverage(FittedDensity):
         parts += [beside.model.leaves] if beside is not None and getattr(member, "leaves", ()) else []
         leaves = {name: leaf for part in parts for name, leaf in part.items()}
         if not leaves or not all(parts) or len(leaves) < sum(map(len, parts)):
-            raise InputError(
-                f"the member {member.family!r} is no product of leaves, each of another name, and not written as a "
-                "plain program: take the row in summary() of another, of kind 'generative'"
-            )
+            told = "is no product of leaves, as a plain program is: take another row of summary(), of kind 'generative'"
+            raise InputError(f"the member {member.family!r} {told}")
         columns = {NUMBERS: arrays.numbers(self.schema_, self.constant_)} | dict(beside.model.columns if beside else ())
         classes = DirichletCategorical(average.concentration, self.classes_.tolist())
         model = NaiveBayes(classes, leaves, columns={name: v for name, v in columns.items() if name in leaves})

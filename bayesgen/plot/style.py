@@ -53,10 +53,7 @@ def shades(colour: str, strongest: float = 0.35):
 
 
 def grid(ax: Axes, x, steps: int, margin: float = 0.12):
-    """Return a grid over the points ``x`` (n, 2) and a margin: both coordinates (steps, steps), and rows (steps², 2).
-
-    If ``ax`` holds data already, the grid covers its limits too.
-    """
+    """Return both coordinates (steps, steps) and rows (steps², 2) of a grid over points (n, 2), a margin and ``ax``."""
     x = np.asarray(x, float)
     low, high = np.nanmin(x, 0), np.nanmax(x, 0)
     low, high = low - margin * (high - low), high + margin * (high - low)
@@ -68,11 +65,7 @@ def grid(ax: Axes, x, steps: int, margin: float = 0.12):
 
 
 def rows_for(estimator, values, like=None):
-    """Return rows in the form that ``estimator`` was fitted on: a table with its column names, or an array.
-
-    A table is returned as it is. If the table ``like`` names some of the columns, the values belong to these, and the
-    others are missing.
-    """
+    """Return rows as ``estimator`` was fitted on them: an array, or a table, with gaps where ``like`` has no column."""
     names = getattr(estimator, "feature_names_in_", None)
     if hasattr(values, "columns"):
         return values
