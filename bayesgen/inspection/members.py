@@ -101,7 +101,7 @@ class FittedAverage(FittedDensity):
             raise InputError(f"the member {member.family!r} {told}")
         columns = {NUMBERS: arrays.numbers(self.schema_, self.constant_)} | dict(beside.model.columns if beside else ())
         classes = DirichletCategorical(average.concentration, self.classes_.tolist())
-        model = NaiveBayes(classes, leaves, columns={name: v for name, v in columns.items() if name in leaves})
+        model = NaiveBayes(classes, leaves, columns={name: tuple(columns[name]) for name in leaves if name in columns})
         return model, average.bend if NUMBERS in leaves else None
 
     def predict_proba(self, X, priors=None) -> np.ndarray:
