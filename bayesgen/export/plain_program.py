@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from bayesgen.core import __version__
-from bayesgen.core.errors import InputError, listed
+from bayesgen.core.errors import Argument, InputError, listed
 from bayesgen.core.statistics import Statistics
 from bayesgen.export.program_texts import Text, text_of, value_of
 from bayesgen.files import disk
@@ -106,8 +106,8 @@ def program(model: Any, X=None, y=None, *, member: int | None = None) -> Program
         raise TypeError(f"a program is of a model or of an estimator, got {name}")
     settings = model.get_params(deep=False)
     if ("members" in settings) != (member is not None):
-        many = "is no one program, but many: say which, as in member=0, by its row of summary()"
-        raise InputError(f"{name} {many if member is None else 'has no members: leave out member='}")
+        many, no = "is no one program, but many: give a row of summary(), as in ", "has no members: leave out "
+        raise InputError(f"{name} {many if member is None else no}", Argument("member", 0 if member is None else None))
     if X is not None:
         model = type(model)(**settings)
 
@@ -395,6 +395,8 @@ class _Text:
         for label, text in self.parts.items():
             words = text.rows.replace("{shape}", ", ".join(map(str, (_ROWS, *text.features))))
             rows[label] = self.filled(words, label, text).replace(f"({_ROWS})", str(_ROWS)).replace("jnp.", "np.")
+        if self.bent:
+            rows["numbers."] = "{} + {} * ".format(*map(self.literal, ("", ""), self.units, (1, 1))) + rows["numbers."]
         x = next(iter(rows.values()))
         if self.by_name:
             named = (f"{_quoted(label[:-1])}: {x}" for label, x in rows.items() if self.parts[label].source != "t")
