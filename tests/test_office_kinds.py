@@ -1,4 +1,4 @@
-"""Sixteen kinds of files of offices, each right after `bayesgen look` and the one command that it prints.
+"""Sixteen kinds of files of offices and more, each right after `bayesgen look` and the one command that it prints.
 
 Every file has besides a code for a missing answer, dates with names of months and a slip of the keyboard: these are
 questions, which look asks with the option filled in, and they are right once it is given too.
@@ -145,6 +145,21 @@ def errors(truth, texts):
     return text_of(texts.assign(Quote=cells))
 
 
+def infinite(truth, texts):
+    truth["Rate"] = pd.Series(np.arange(ROWS) * 31 % 97 / 10).replace(1.6, np.nan)
+    return text_of(texts.assign(Rate=["-inf" if v != v else f"{v:.1f}".replace(".", ",") for v in truth["Rate"]]))
+
+
+def formulas(truth, texts):
+    truth["Kennung"] = [f"0{i % 7}" for i in range(ROWS)]
+    texts = texts.assign(Kennung=truth["Kennung"])
+    return "\n".join(";".join(f'="{cell}"' for cell in line.split(";")) for line in text_of(texts).splitlines())
+
+
+def dos(truth, texts):
+    return text_of(texts).encode("cp1252") + b"\x1a"
+
+
 def excel(truth, texts):
     low = np.arange(ROWS) % 4 == 1
     crp = (np.arange(ROWS) * 37 % 101) / 10 + 0.6
@@ -166,7 +181,7 @@ def excel(truth, texts):
 
 
 KINDS = [title, two_headers, units_below, semicolon, thousands, units, mixed_units, sum_line, repeated_head, bom]
-KINDS += [cp1252, utf16, merged, ticks, spellings, leak, errors, excel]
+KINDS += [cp1252, utf16, merged, ticks, spellings, leak, errors, infinite, formulas, dos, excel]
 
 
 def typed(words):
@@ -214,4 +229,4 @@ def test_a_file_is_right_after_look_and_one_pasted_command(tmp_path, monkeypatch
     if kind not in (units_below, sum_line):  # a word among numbers is refused in a later file
         assert (code, err) == (0, "") and "new categories" not in out, out + err
     assert model.schema_.reading.fill_down == ("Station",) * (kind is merged)
-    assert model.schema_.reading.encoding == "cp1252" * (kind is cp1252)
+    assert model.schema_.reading.encoding == "cp1252" * (kind in (cp1252, dos))

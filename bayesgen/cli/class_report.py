@@ -40,8 +40,7 @@ def classes(
     csv: shell.Csv,
     numbers: Annotated[str, typer.Option(help="Numbers of classes to compare: 1-6, or 3, or 2,4.")] = "1-6",
     model: Annotated[
-        str,
-        typer.Option(help="naive bayes: columns independent within a class; discriminant: a Gaussian of the numbers."),
+        str, typer.Option(help="naive bayes: columns independent within a class; discriminant: Gaussian numbers.")
     ] = "naive bayes",
     starts: Annotated[int, typer.Option(help="Starts of each search.")] = 20,
     output: Annotated[Path, typer.Option(help="Folder for the page, the tables and the model.")] = Path("classes"),

@@ -134,12 +134,9 @@ def fit(
         ),
     ] = "averaged",
     inference: Annotated[
-        str | None,
-        typer.Option(help="ml, map, exact, nuts or laplace; default: exact, of logistic map. Not of averaged."),
+        str | None, typer.Option(help="ml, map, exact, nuts or laplace; default: exact, of logistic map.")
     ] = None,
-    output: Annotated[Path, typer.Option(help="File to save the classifier to, for `bayesgen predict`.")] = Path(
-        "model.safetensors"
-    ),
+    output: Annotated[Path, typer.Option(help="File for the classifier.")] = Path("model.safetensors"),
     group: shell.Group = None,
     target_shares: shell.Shares = None,
     seed: shell.Seed = 0,

@@ -52,6 +52,7 @@ _FOREIGN = {
     b"Rar!\x1a": ("a RAR archive", "unpack it"),
 }
 _END = "\x1a"  # Ctrl-Z, which ended texts of DOS
+_FORMULA = '^="(.*)"$'  # ="007", which keeps Excel from making a number of it
 _JSON = re.compile(rb'(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*"[^"]*"\s*:')  # an object, or a list of them
 _OFFICE = {"content.xml": ("an OpenDocument file (ods)", _EXCEL)}
 
@@ -208,7 +209,7 @@ class Fields:
         self._file, self.sep, self._skip, self._found, self._down = file, sep, 0, found, down
         self.notes: list[str] = []
         self._above, self._written = self._header()
-        self.names = [name or f"Unnamed: {place}" for place, name in enumerate(self._written)]
+        self.names = [re.sub(_FORMULA, r"\1", name) or f"Unnamed: {p}" for p, name in enumerate(self._written)]
 
     def blocks(self, columns: Sequence[str] | None = None) -> Iterator[Any]:
         """Yield record batches of the rows below the header, by default with all columns."""
@@ -221,6 +222,9 @@ class Fields:
                     rows = self._without_headers(batch[header:], [self._written[place] for place in places], row)
                     row += len(rows)
                     table = dict(zip(names, rows.columns, strict=True))
+                    for name, texts in table.items():
+                        if compute.any(compute.starts_with(texts, '="')).as_py():
+                            table[name] = compute.replace_substring_regex(texts, _FORMULA, r"\1")
                     for name in table.keys() & self._down:
                         table[name], above[name] = _filled_down(table[name], above.get(name))
                     yield pa.RecordBatch.from_arrays([*table.values()], names)

@@ -15,7 +15,7 @@ from bayesgen.tables.arrow import compute, is_arrow, pa
 Kind = Literal["text", "number"]
 
 GAP_WORDS = frozenset(("na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none"))  # beside numbers, in any case
-_NUMBER = r"^(?i)[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity)$"
+_NUMBER = r"^(?i)[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)$"  # inf is a word
 _FIRST = re.compile(r"\s*[-+.]*[0-9][-0-9.eE]*\s*$")
 _WHOLE = r"^[+-]?[0-9]+$"
 _PADDED = r"^[+-]?0[0-9]"  # 01 and 1 are two codes and one number
@@ -107,7 +107,7 @@ def _fast_numbers(fields: "pa.Array", gone: np.ndarray, padded: bool) -> np.ndar
         return None
     if values.dtype.kind == "i":
         return values
-    if np.isnan(values).any() or (values == np.floor(values)).all():
+    if not np.isfinite(values).all() or (values == np.floor(values)).all():
         return None
     return np.where(gone, np.nan, values) if gone.any() else values
 

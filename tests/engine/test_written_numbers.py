@@ -51,7 +51,7 @@ def test_numbers_are_read_as_they_are_said_to_be_written(case):
         assert found.limited.tolist() == [bool(re.match("[<>\u2264]", text)) for text in texts]
 
 
-@pytest.mark.parametrize("odd", ["12.5", "0.5", "500.00", "inf", "4.0000"])
+@pytest.mark.parametrize("odd", ["12.5", "0.5", "500.00", "4.0000"])
 def test_no_way_is_taken_but_the_one_that_was_said(odd, tmp_path):
     rows = [f"{40 + i}.{100 + i};a" if i % 2 else f"{1 + i}.{100 + i};b" for i in range(40)]
     path = tmp_path / "t.csv"
