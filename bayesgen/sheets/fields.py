@@ -221,13 +221,13 @@ class Fields:
                 if len(batch) > header:
                     rows = self._without_headers(batch[header:], [self._written[place] for place in places], row)
                     row += len(rows)
-                    table = dict(zip(names, rows.columns, strict=True))
-                    for name, texts in table.items():
+                    found = list(rows.columns)
+                    for place, (name, texts) in enumerate(zip(names, rows.columns, strict=True)):
                         if compute.any(compute.starts_with(texts, '="')).as_py():
-                            table[name] = compute.replace_substring_regex(texts, _FORMULA, r"\1")
-                    for name in table.keys() & self._down:
-                        table[name], above[name] = _filled_down(table[name], above.get(name))
-                    yield pa.RecordBatch.from_arrays([*table.values()], names)
+                            found[place] = compute.replace_substring_regex(texts, _FORMULA, r"\1")
+                        if name in self._down:
+                            found[place], above[name] = _filled_down(found[place], above.get(name))
+                    yield pa.RecordBatch.from_arrays(found, names)
                 header = 0 if len(batch) else header
 
     def _without_headers(self, batch, written: list[str], row: int):
