@@ -6,6 +6,7 @@ Times are of a user's calls, on DataFrames, on one core. A new row is one row of
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from time import process_time
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from bayesgen import AveragedClassifier
 from benchmarks.rivals import contenders, table
-from benchmarks.timing import medians
+from benchmarks.timing import medians, told
 
 PEERS = ("forest", "boosting", "logistic")
 CELLS = {  # rows, columns, classes
@@ -123,7 +124,36 @@ class Times:
         return "\n".join(parts) + "\n"
 
 
-def run(quick: bool = False) -> list[Times]:
+LEVELS = (2000, 1000), (5000, 3000), (20_000, 10_000)  # rows, and levels of one category
+_LEVELS = """
+import resource, time, warnings
+import numpy as np, pandas as pd
+from bayesgen import AveragedClassifier
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+c, x = rng.integers({levels}, size={rows}), rng.normal(size=({rows}, 2))
+y = rng.normal(size={levels})[c] + x[:, 0] + rng.logistic(size={rows}) > 0
+X = pd.DataFrame(x).add_prefix("x").assign(c=[f"level {{code}}" for code in c])
+start = time.process_time()
+AveragedClassifier().fit(X, y)
+print(time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+class Levels:
+    """A category of many levels beside two numbers: seconds of CPU of a fit, and the memory of its process."""
+
+    def __init__(self, cells):
+        self.found = {cell: told(_LEVELS.format(rows=cell[0], levels=cell[1])).split() for cell in cells}
+
+    def markdown(self) -> str:
+        """Return a table."""
+        lines = (f"| {n:,} x {k:,} | {float(s):.1f} | {float(mb):.0f} |" for (n, k), (s, mb) in self.found.items())
+        head = "| A category of many levels, rows x levels | a fit, seconds of CPU | memory, MB |\n|---|---:|---:|"
+        return "\n".join([head, *lines]) + "\n"
+
+
+def run(quick: bool = False) -> list[Any]:
     """Measure every cell."""
     cells = {name: lambda size=size: rows(*size) for name, size in (CELLS | GAPS).items()} | {PENGUINS: penguins}
     if quick:
@@ -134,4 +164,6 @@ def run(quick: bool = False) -> list[Times]:
         for name, make in cells.items():
             times[name] = measure(*make())
             print("  ", name, {m: [float(f"{t:.3g}") for t in own] for m, own in times[name].items()}, flush=True)
-    return [Times(times)]
+    levels = Levels(LEVELS[:1] if quick else LEVELS)
+    print(levels.markdown())
+    return [Times(times), levels]
