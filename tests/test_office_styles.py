@@ -9,33 +9,17 @@ import commands
 import numpy as np
 import pandas as pd
 import pytest
+from offices import excel, run, written
 from refusals import refuses
 from rich.console import Console
-from typer.testing import CliRunner
 
 import bayesgen as bg
-from bayesgen.cli import app
 from bayesgen.cli.report import terminal
 from bayesgen.sheets import fields
 from bayesgen.tables.reading import Reading
 
 NB = bg.NaiveBayesClassifier
 NAN = float("nan")
-
-
-def written(tmp_path, columns, sep=";", name="t.csv"):
-    """Write columns of text, repeated to 60 rows, beside a number and a class; return the path."""
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({name: np.resize(np.array(texts, object), 60) for name, texts in columns.items()})
-    frame = frame.assign(w=rng.normal(size=60).round(3), y=np.resize(["u", "v", "v"], 60))
-    frame.to_csv(tmp_path / name, index=False, sep=sep)
-    return tmp_path / name
-
-
-def run(*arguments):
-    result = CliRunner().invoke(app, [str(word) for word in arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result.exit_code, " ".join(result.output.split())
 
 
 WAYS = {  # texts, what they are, and the options without which they are not read
@@ -192,45 +176,6 @@ def test_a_column_that_a_program_wrote_is_read_beside_those_of_an_office(tmp_pat
     pd.testing.assert_frame_equal(bg.read_table(path, like=model)[0], table[["v", "w"]])
 
 
-@pytest.mark.parametrize("odd", ["12", "12 lb", "12 %", pytest.param("kg", marks=pytest.mark.compiles)])
-def test_a_later_number_without_its_unit_is_refused(tmp_path, odd):
-    texts = [f"{i % 17},5 kg" for i in range(60)]
-    table, account = bg.read_table(written(tmp_path, {"v": texts}), "y")
-    assert "v: the unit dropped, as in '0,5 kg'" in account.notes
-    model = NB().fit(table[["v", "w"]], table["y"])
-    model.save(tmp_path / "m.safetensors")
-    model = bg.load(tmp_path / "m.safetensors")
-    assert model.schema_.reading.units == {"v": "kg"}
-    for later in ([*texts[:59], odd], [odd] * 60):
-        path = written(tmp_path, {"v": later}, name="later.csv")
-        for call in (
-            lambda path=path: bg.read_table(path, like=model),
-            lambda path=path: [*model.predict_batches(path, progress=False)],
-        ):
-            with pytest.raises(ValueError, match="'v'") as refused:
-                call()
-            assert "'lb'" not in str(refused.value)  # pounds are never read as kilograms
-    code, out = run("predict", tmp_path / "m.safetensors", path, "--output", tmp_path / "p.csv")
-    assert code == 2 and (odd != "12" or "if they are in kg, give --unit v=kg" in out)
-
-
-def test_a_unit_that_is_said_may_be_absent_and_no_other_may_stand(tmp_path):
-    texts = [f"{i % 17}.5" + " Stk" * (i % 3 > 0) for i in range(60)]
-    path = written(tmp_path, {"v": texts})
-    told = str(bg.read_table(path, "y")[1])
-    assert "left out: numbers as text" in told and "units={'v': 'Stk'} reads them" in told
-    table, _ = bg.read_table(path, "y", units={"v": "Stk"})
-    np.testing.assert_array_equal(table["v"], [i % 17 + 0.5 for i in range(60)])
-    model = NB().fit(table[["v", "w"]], table["y"])
-    pd.testing.assert_frame_equal(bg.read_table(path, like=model)[0], table[["v", "w"]])
-    code, out = run("fit", path, "--target", "y", "--unit", "v=Stk", "--model", "nb", "--output", tmp_path / "m")
-    assert code == 0 and "unit dropped" in out
-    path = written(tmp_path, {"v": [*texts[:59], "3 kg"]})
-    refuses(lambda: bg.read_table(path, "y", units={"v": "Stk"}), "column 'v': '3 kg' in row 59 is no number in Stk")
-    refuses(lambda: bg.read_table(path, "y", units={"x": "kg"}), "no column 'x'")
-    assert run("fit", path, "--target", "y", "--unit", "kg")[0] == 2
-
-
 def test_lines_above_the_header_and_headers_among_the_rows_are_left_out(tmp_path):
     path = written(tmp_path, {"v": WAYS["euro"][0]})
     want = bg.read_table(path, "y")[0]
@@ -284,19 +229,6 @@ def test_what_was_found_is_filled_into_the_command(tmp_path, monkeypatch):
     assert (account.sep, account.decimal, account.units) == (";", ",", {"v": "€"})
     said = Reading.said(sep=";", decimal=",", units={"v": "€"})
     assert said.numerals("v").unit == "€" and said.numerals("w").unit == ""
-
-
-def excel(path, **sheets):
-    """Write sheets of rows, each a list of cells, to an Excel file; return its path."""
-    openpyxl = pytest.importorskip("openpyxl")
-    book = openpyxl.Workbook()
-    book.remove(book.active)
-    for name, rows in sheets.items():
-        sheet = book.create_sheet(name)
-        for row in rows:
-            sheet.append(row)
-    book.save(path)
-    return path
 
 
 def cells(count=60):
@@ -411,41 +343,6 @@ def test_a_table_of_six_classes_fits_a_hundred_columns():
     lines = out.file.getvalue().splitlines()
     assert max(map(len, lines)) <= 100 and sum(line.count("1234") for line in lines) == 36
     assert max(line.count("1234") for line in lines) == 6  # side by side
-
-
-KIN = {"mm": 0.1, "cm": 1.0, "m": 100.0}, {"mg": 1e-3, "g": 1.0, "kg": 1e3}, {"ml": 0.1, "cl": 1.0, "L": 100.0}
-
-
-@pytest.mark.parametrize("decimal", [".", ","])
-@pytest.mark.parametrize("units", KIN, ids="".join)
-def test_powers_of_ten_of_a_unit_are_computed_and_told(units, decimal, tmp_path):
-    rng, (_, usual, _) = np.random.default_rng(3), units
-    values, written_in = rng.integers(11, 999, 60) / 10, rng.choice([*units], 60, p=[0.2, 0.6, 0.2])
-    values[:3], written_in[:3] = 0.5, [*units]
-    numbers = [f"{v / units[unit]:.12g}".replace(".", decimal) for v, unit in zip(values, written_in, strict=True)]
-    path = written(tmp_path, {"v": [f"{n} {unit}" for n, unit in zip(numbers, written_in, strict=True)]})
-    table, account = bg.read_table(path, "y")
-    np.testing.assert_allclose(table["v"], values, rtol=1e-12)
-    assert any(f"v: other powers of ten computed in {usual}, such as" in note for note in account.notes)
-    model = NB().fit(table[["v", "w"]], table["y"])
-    assert model.schema_.reading.units == {"v": usual}
-    for unit in units:
-        later = [f"{v / units[unit]:.12g} {unit}".replace(".", decimal) for v in values]
-        found, _ = bg.read_table(path := written(tmp_path, {"v": later}, name="later.csv"), like=model)
-        np.testing.assert_allclose(found["v"], values, rtol=1e-12)
-        p = pd.concat(model.predict_batches(path, progress=False)).filter(like="p_").to_numpy()
-        np.testing.assert_allclose(p, model.predict_proba(found), atol=1e-12)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        batches = NB().fit_batches(written(tmp_path, {"v": later[:30] + [f"7 {usual}"] * 30}), "y", progress=False)
-    assert batches.schema_.reading.units["v"] in units
-    assert any("computed from another power of ten of its unit" in str(one.message) for one in told)
-    other = {"cm": "s", "g": "mmol/l", "cl": "mg"}[usual]  # another thing than the unit
-    path = written(tmp_path, {"v": [*later[:50], *(f"{i} {other}" for i in range(1, 11))]})
-    assert "v" not in bg.read_table(path, "y")[0]
-    said = {"units": {"v": usual}, "decimal": decimal}
-    refuses(lambda: bg.read_table(path, "y", **said), f"'1 {other}' in row 50 is no number in {usual}")
-    refuses(lambda: model.schema_.number("5 mm", "v") if "mm" in units else model.schema_.number("5 mg", "v"), "'v'")
 
 
 def test_few_words_among_numbers_are_told_in_batches_as_in_memory(tmp_path, monkeypatch):

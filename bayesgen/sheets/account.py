@@ -10,7 +10,7 @@ import pandas as pd
 
 from bayesgen.core.errors import InputError, Note, counted, named
 from bayesgen.sheets import files
-from bayesgen.sheets.cleaning import Prepared, Roles, how_read, prepare, split
+from bayesgen.sheets.cleaning import Prepared, Roles, prepare, split
 from bayesgen.sheets.sources import kinds_of
 from bayesgen.tables.columns import check_named, is_number
 from bayesgen.tables.dates import moments
@@ -238,7 +238,7 @@ def read_like(
             how, unit = read.reading.numerals(), reading.units.get(column, found.unit)
             if found.unit and found.unit != unit:
                 raise ValueError(f"column {column!r}: {found.entry!r} is not in {unit}, as the fit is; convert it")
-            raise InputError(*Note(f"column {column!r} holds numbers as text", how_read(found, column, how)).parts)
+            raise InputError(*Note(f"column {column!r} holds numbers as text", found.advice(column, how)).parts)
         words = ((row, value) for row, value in seen.items() if not (isinstance(value, str) and is_number(value)))
         row, word = next(words, (seen.index[0], seen.iloc[0]))
         raise ValueError(f"column {column!r}: {str(word)!r} in row {row} is no number, and the fit had numbers there")

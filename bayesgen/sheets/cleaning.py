@@ -19,7 +19,7 @@ from bayesgen.tables import dates
 from bayesgen.tables.columns import check_distinct, check_named, is_number
 from bayesgen.tables.description import Verdict, of_labels, of_whole
 from bayesgen.tables.labels import NUMBERS, class_codes
-from bayesgen.tables.numerals import Numerals, Unread
+from bayesgen.tables.numerals import Numerals
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.repeats import columns_of, repeats
 from bayesgen.tables.shares import Shares, labels_or_shares, most
@@ -318,7 +318,7 @@ def _reasons(look: _Look, model: str) -> Iterator[str]:
     if look.constant and found != "numbers":
         yield f"constant, always {np.asarray(look.seen, object)[0]}"
     if verdict and verdict.unread and found == "numbers" and not _may_be_categories(verdict):
-        yield Note("numbers as text", how_read(verdict.unread, look.name, look.how))
+        yield Note("numbers as text", verdict.unread.advice(look.name, look.how))
     if verdict and found == "names":
         seen = f"an identifier, it seems: {verdict.distinct} distinct values in {verdict.seen} rows"
         yield Note(seen, _merged(look.values, look.name))
@@ -343,7 +343,7 @@ def _doubts(look: _Look, model: str) -> Iterator[str]:
     elif look.plain and _whole(look.seen) and look.distinct <= _FEW:
         yield Note("ambiguous: few distinct whole numbers; ", Argument("categorical"), " makes categories")
     if verdict and verdict.unread:
-        how = how_read(verdict.unread, look.name, look.how)
+        how = verdict.unread.advice(look.name, look.how)
         yield Note("ambiguous: numbers as text", how, "; taken as categories")
     if dates.seem(texts.unique()):
         short = "ambiguous: dates, it seems, taken as categories; written as 2024-01-31 "
@@ -398,13 +398,6 @@ def _skewed(look: _Look) -> bool:
         warnings.simplefilter("ignore", RuntimeWarning)  # SciPy's, of values that lie close together
         before, after = (skew(v) for v in (seen, np.log1p(seen) if (seen == 0).any() else np.log(seen)))
     return before > _SKEWED and abs(after) < before / 2
-
-
-def how_read(found: Unread, column: str, otherwise: Numerals | None = None) -> Note:
-    """Return an entry that is a number as offices write it, and the arguments that read it, beside those given."""
-    ways = [Note(*way, between=" ") for way in found.cures(column, otherwise) if way]
-    advice = Note("; ", Note(*ways, between=" or "), " reads them")
-    return Note(f", such as {found.example()}", *([Argument("", advice, str(advice))] if ways else ()))
 
 
 def _labels(target: str, column) -> np.ndarray:

@@ -21,6 +21,7 @@ from bayesgen.tables.columns import check_distinct, check_named, is_number
 from bayesgen.tables.description import of_labels
 from bayesgen.tables.reading import Reading, limit_of
 from bayesgen.tables.text import among, column_of
+from bayesgen.tables.units import DURATION, unit_in
 
 Kind = Literal["text", "number", "label", "category"]
 PARQUET = (".parquet", ".pq")  # how their names end
@@ -90,7 +91,7 @@ def read(
         spans = [name for name, values in table if values.dtype.kind == "m"]
         for name in spans if later else ():
             columns[name] = dict(table)[name]  # which is compared with the fit
-        notes, account = list(_lost_levels(columns, declared)), Reading(units=dict.fromkeys(spans, numerals.DURATION))
+        notes, account = list(_lost_levels(columns, declared)), Reading(units=dict.fromkeys(spans, DURATION))
         if spans:
             notes.append(f"{named(spans)}: durations taken as numbers of days")
         texts = reading.numerals() != numerals.Numerals() or any(any(said.values()) for said in reading.meant.values())
@@ -178,7 +179,7 @@ def _few_words(columns: Mapping[str, pd.Series], kinds: Mapping) -> dict[str, nu
         seen = values.dropna()
         if name in kinds or values.dtype.kind in "iufb" or not (verdict := of_labels(seen.unique(), len(seen))):
             continue
-        if (how := verdict.unread) and how.share[0] > numerals.FEW and not any(map(numerals.unit_in, how.words)):
+        if (how := verdict.unread) and how.share[0] > numerals.FEW and not any(map(unit_in, how.words)):
             odd = seen.isin(how.words) | seen.str.contains(numerals.LIMIT)
             found |= {name: how} if numerals.few(odd.sum(), len(seen)) else {}
     return found
@@ -214,7 +215,7 @@ def _of_fields(table: dict, missing: set, kinds: Mapping, reading: Reading, limi
         notes.insert(0, f"{named(new)}: read as numbers below 0, such as {minus[new[0]]!r}")
     if percent and like.percent is None:
         notes.insert(0, f"{named(percent)}: % dropped, as in {next(iter(percent.values()))!r}")
-    clocks = [name for name in units if reading.units[name] == numerals.DURATION]
+    clocks = [name for name in units if reading.units[name] == DURATION]
     beside = [name for name in units if name not in clocks]
     for what, names in (("the unit dropped", beside), ("durations read as days, hours before the colon", clocks)):
         if new := [name for name in names if name not in like.units]:

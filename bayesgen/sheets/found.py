@@ -14,9 +14,10 @@ import numpy as np
 
 from bayesgen.core.errors import Argument, Note, named, quoted
 from bayesgen.tables.arrow import compute, pa
-from bayesgen.tables.numerals import DURATION, WAYS, Numerals, power_of, thousands_apart, unit_in, without_units
+from bayesgen.tables.numerals import WAYS, Numerals, thousands_apart
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.text import gaps_among_numbers, matches, sampled
+from bayesgen.tables.units import DURATION, power_of, unit_in, without_units
 
 SEPARATORS = ",;\t|"
 _ABOVE = 20  # lines above the header at most

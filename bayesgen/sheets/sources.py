@@ -24,9 +24,10 @@ from bayesgen.sheets.found import as_written
 from bayesgen.sheets.survey import Survey, kind_of_values
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.columns import a_word, check_distinct, check_present, check_same, dense
-from bayesgen.tables.numerals import FEW, Column, Numerals, few, read_column, unit_in, without_units, words_in
+from bayesgen.tables.numerals import FEW, Column, Numerals, few, read_column, words_in
 from bayesgen.tables.reading import Reading, limit_of
 from bayesgen.tables.text import gaps_among_numbers, matches, sampled
+from bayesgen.tables.units import unit_in, without_units
 
 
 class CsvFiles(Source):

@@ -9,32 +9,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from bayesgen.core.errors import MOST, Argument, InputError, several, shortened
+from bayesgen.core.errors import MOST, Argument, InputError, Note, several, shortened
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.columns import first_texts, refused
 from bayesgen.tables.text import GAP_WORDS, Kind, column_of, gap_spellings, gaps_among_numbers, matches, sampled
+from bayesgen.tables.units import BLANK, DURATION, MINUS, fits, undressed, unit_in, without_units
 
-_BLANK = "[ \t\u00a0\u2007\u2009\u202f]"  # blanks that stand in numbers, those that do not break a line among them
 BLANKS = " \t\u00a0\u2007\u2009\u202f\r\n"  # that may stand around a text
-_MINUS = "[-\u2212\u2013]"  # of keyboards; of word processors and typesetting, which some write as a dash
-_NEGATIVE = f"^{_BLANK}*(?:[(]([^)]*)[)]|(.*[0-9%]){_BLANK}?{_MINUS}){_BLANK}*$"  # (7.5) and 7.5-, of accountants
-_APART = {".": r"\.", ",": ",", "'": "['\u2019]", " ": _BLANK}  # between thousands
+_NEGATIVE = f"^{BLANK}*(?:[(]([^)]*)[)]|(.*[0-9%]){BLANK}?{MINUS}){BLANK}*$"  # (7.5) and 7.5-, of accountants
+_APART = {".": r"\.", ",": ",", "'": "['\u2019]", " ": BLANK}  # between thousands
 _PLAIN = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$")
 _LIKELY = re.compile(
-    f"{_BLANK}*[<>\u2264\u2265=(]*{_BLANK}*(?:[+]|{_MINUS}{_BLANK}?)?[.,]?[0-9](?:{_BLANK}|{_MINUS}|[+0-9eE.,'\u2019])*%?[-)]?$"
+    f"{BLANK}*[<>\u2264\u2265=(]*{BLANK}*(?:[+]|{MINUS}{BLANK}?)?[.,]?[0-9](?:{BLANK}|{MINUS}|[+0-9eE.,'\u2019])*%?[-)]?$"
 )
 _PADDED = re.compile("[+-]?0[0-9]")
-_DRESSED = re.compile(  # $7.5, EUR 7.5, 7.5 kg
-    rf"[-+\u2212\u2013]?(?P<before>[$\u20ac\u00a3\u00a5\u20b9]{_BLANK}*|[A-Z]{{3}}{_BLANK}+)?[-+\u2212\u2013]?[.,]?[0-9]"
-    rf"(?:[0-9.,'\u2019]|{_BLANK}(?=[0-9]))*(?P<behind>{_BLANK}*(?:[^\W\d_]|[$\u20ac\u00a3\u00a5\u20b9\u00b0])[^\d.,]{{0,7}})?$"
-)
-DURATION = "h:mm"  # in place of a unit, of durations such as 1:30 or 1 days 02:30:00, which are days
-_CLOCK = re.compile(
-    r"([+-]?\d+) days? ()\+?(\d\d):(\d\d):(\d\d(?:\.\d+)?)$|()(-?)(\d{1,4}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?$"
-)
-_POWERS = {"n": -9, "\u00b5": -6, "\u03bc": -6, "u": -6, "m": -3, "c": -2, "d": -1, "": 0, "k": 3}  # of m, g, l
 LIMIT, _BELOW = "[<>\u2264\u2265]=?", "[<\u2264]"
-_LONGEST = 100  # characters of a number: some patterns take time that grows with the square of a text
 FEW = 10  # texts that may well be categories, such as <18, 18 and 19
 
 
@@ -67,16 +56,16 @@ class Numerals:
             groups = f"[1-9][0-9]{{0,2}}(?:{_APART[self.thousands]}[0-9]{{3}})+"
             lakhs = "|[1-9][0-9]?(?:,[0-9]{2})+,[0-9]{3}" if self.thousands == "," else ""  # 12,34,567, of India
             whole = f"(?:{groups}{lakhs}|{whole})"
-        limit = f"(?:{LIMIT}{_BLANK}*)?" if self.limits else ""
-        size = f"(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE](?:[+]|{_MINUS})?[0-9]+)?{_BLANK}*%?"
-        ended = f"{whole}(?:{point}[0-9]+)?{_BLANK}*%?{_BLANK}?[-\u2212]"  # not 5.- nor 5,-, which are prices
-        number = f"(?:(?:[+]|{_MINUS}{_BLANK}?)?{size}|{ended}|[(]{size}[)])"
-        return f"^{_BLANK}*{limit}{number}{_BLANK}*$"
+        limit = f"(?:{LIMIT}{BLANK}*)?" if self.limits else ""
+        size = f"(?:{whole}(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE](?:[+]|{MINUS})?[0-9]+)?{BLANK}*%?"
+        ended = f"{whole}(?:{point}[0-9]+)?{BLANK}*%?{BLANK}?[-\u2212]"  # not 5.- nor 5,-, which are prices
+        number = f"(?:(?:[+]|{MINUS}{BLANK}?)?{size}|{ended}|[(]{size}[)])"
+        return f"^{BLANK}*{limit}{number}{BLANK}*$"
 
     def plain(self, fields: "pa.Array") -> "pa.Array":
         """Return fields as programs write them, without percent signs and limits, and with a point; words stay."""
         bare = compute.replace_substring_regex(fields, _NEGATIVE, r"-\1\2")
-        bare = compute.replace_substring_regex(bare, _MINUS, "-")
+        bare = compute.replace_substring_regex(bare, MINUS, "-")
         bare = compute.replace_substring_regex(bare, f"[^-+0-9eE{self.decimal}]", "")
         bare = compute.replace_substring(bare, ",", ".")
         return compute.if_else(compute.match_substring_regex(fields, self.pattern), bare, fields)
@@ -93,9 +82,9 @@ class Numerals:
         A text is one of two where its sign may be of thousands or of a fraction: if it is written as by programs, and
         others are not, or if the column is known to hold no ``fraction``.
         """
-        plain = self.decimal == "," and self.thousands != "." and bool(_fits(_PLAIN, text))
+        plain = self.decimal == "," and self.thousands != "." and bool(fits(_PLAIN, text))
         apart = any(thousands_apart(pa.array([text]), sign) for sign in ".," if sign != self.thousands)
-        if (apart and (plain or fraction is False)) or not (plain or _fits(self.pattern, text)):
+        if (apart and (plain or fraction is False)) or not (plain or fits(self.pattern, text)):
             return None
         value = float(text if plain else self.plain(pa.array([text]))[0].as_py())
         return value / 2 if self.limits and value > 0 and re.search(_BELOW, text) else value
@@ -198,44 +187,6 @@ def few(odd: int, rows: int) -> bool:
     return odd <= max(3, rows // 100)
 
 
-def undressed(fields: "pa.Array", unit: str) -> "pa.Array":
-    """Return fields without a unit before or behind their number; durations as days."""
-    if unit == DURATION:
-        return pa.array(map(_days_of, fields.to_pylist()), fields.type)
-    word = re.escape(unit).replace(r"\ ", " ")  # which Arrow takes for no escape
-    bare = compute.replace_substring_regex(fields, f"^({_BLANK}*(?:[+(]|{_MINUS})?){_BLANK}*{word}{_BLANK}*", r"\1")
-    behind = rf"([^\pL]){_BLANK}*{word}({_BLANK}?(?:[)]|{_MINUS})?{_BLANK}*)$"  # the m of 5 m, and not of 5 mm
-    bare = compute.replace_substring_regex(bare, behind, r"\1\2")
-    return compute.if_else(compute.match_substring_regex(fields, "[0-9]"), bare, fields)
-
-
-def power_of(unit: str) -> tuple[str, int] | None:
-    """Return what a unit is a power of ten of, and the power: metres, grams and litres; None of other units.
-
-    >>> power_of("cm"), power_of("L"), power_of("kg"), power_of("mmol/l"), power_of("M")
-    (('m', -2), ('l', 0), ('g', 3), None, None)
-    """
-    base = {"m": "m", "g": "g", "l": "l", "L": "l"}.get(unit[-1:])
-    return (base, _POWERS[unit[:-1]]) if base and unit[:-1] in _POWERS else None
-
-
-def without_units(fields: "pa.Array", unit: str, computed: bool = False) -> "pa.Array":
-    """Return fields without a unit or another power of ten of it: 1.5 cm in mm as 1.5, or ``computed`` as 1.5e1."""
-    fields, own = undressed(fields, unit), power_of(unit)
-    words = compute.utf8_trim_whitespace(fields.unique()) if own else pa.array([], pa.string())
-    for other in {unit_in(text) for text in words.filter(pa.array(matches(words, "[mglL]"))).to_pylist()}:
-        if own and (power := power_of(other)) and power[0] == own[0]:
-            plain, texts = compute.utf8_trim_whitespace(undressed(fields, other)), compute.utf8_trim_whitespace(fields)
-            scaled = compute.binary_join_element_wise(plain, f"e{power[1] - own[1]}" if computed else "", "")
-            fields = compute.if_else(compute.equal(plain, texts), fields, scaled)
-    return fields
-
-
-def _fits(pattern: str | re.Pattern, text: str) -> re.Match | None:
-    """Return the match of a text at its beginning; None of one that is too long for a number."""
-    return re.match(pattern, text) if len(text) <= _LONGEST else None
-
-
 def _whole_codes(fields: "pa.Array", missing) -> "pa.Array":
     """Return codes such as 1,0, whole numbers which a decimal comma made of them, as 1; other fields as they are."""
     for texts in (sampled(fields), fields.unique()):
@@ -281,7 +232,7 @@ def readings(text: str, how: Numerals) -> list[str]:
     >>> readings("1,200", Numerals()), readings("37.6", Numerals(",", ".")), readings("5 10", Numerals())
     (['1200', '1.2'], ['37,6'], [])
     """
-    found = (way.value(text) for way in (*WAYS[2:], *WAYS[:2]) if _fits(way.pattern, text))
+    found = (way.value(text) for way in (*WAYS[2:], *WAYS[:2]) if fits(way.pattern, text))
     numbers = (value for value in dict.fromkeys(found) if value is not None and np.isfinite(value))
     return [f"{value:.15g}".replace(".", how.decimal) for value in numbers]
 
@@ -341,6 +292,12 @@ class Unread:
         said += [Argument("missing", f"{column}={','.join(self.words)}")] if self.words else []
         return [[*how.given(otherwise or Numerals()), *said] for how in self.how]
 
+    def advice(self, column: str, otherwise: Numerals | None = None) -> Note:
+        """Return an entry, and the arguments that read the column beside those given, which a caller may leave out."""
+        ways = [Note(*way, between=" ") for way in self.cures(column, otherwise) if way]
+        advice = Note("; ", Note(*ways, between=" or "), " reads them")
+        return Note(f", such as {self.example()}", *([Argument("", advice, str(advice))] if ways else ()))
+
 
 _SIGNS = (("", "."), ("", ","), (",", "."), (".", ","), ("'", "."), (" ", "."), ("'", ","), (" ", ","))
 WAYS = [Numerals(decimal, apart) for apart, decimal in _SIGNS]  # that of programs first
@@ -361,21 +318,21 @@ def unread(texts: Iterable[str], least: int | None = None) -> Unread | None:
     every = list(texts)
     texts = [text for text in first_texts(every) if text and text.casefold() not in GAP_WORDS]
     enough = len(texts) // 2 if least is None else min(least, len(texts) // 2)
-    odd = [text for text in texts if not _fits(_PLAIN, text)]
+    odd = [text for text in texts if not fits(_PLAIN, text)]
     if not odd:
         return None
-    likely, beside = (sum(map(bool, map(look, texts))) for look in (lambda text: _fits(_LIKELY, text), unit_in))
+    likely, beside = (sum(map(bool, map(look, texts))) for look in (lambda text: fits(_LIKELY, text), unit_in))
     if likely <= max(enough, beside):
         return _beside_units(texts, enough)
-    counts = {how: sum(bool(_fits(how.pattern, text)) for text in texts) for how in _WAYS}
+    counts = {how: sum(bool(fits(how.pattern, text)) for text in texts) for how in _WAYS}
     most = max(counts.values())
     how = next(way for way, count in counts.items() if count == most)
-    needing = [text for text in odd if _fits(how.pattern, text)]
-    needing.sort(key=lambda text: sum(bool(_fits(way.pattern, text)) for way in _WAYS))  # which tells most of how
-    word = next((text for text in texts if not _fits(how.pattern, text)), None)
+    needing = [text for text in odd if fits(how.pattern, text)]
+    needing.sort(key=lambda text: sum(bool(fits(way.pattern, text)) for way in _WAYS))  # which tells most of how
+    word = next((text for text in texts if not fits(how.pattern, text)), None)
     if not needing or most <= enough or (len(texts) <= FEW and (word is not None or how.limits)):
         return None
-    return _found(_alike(how, counts), needing[0], every, lambda text: _fits(how.pattern, text))
+    return _found(_alike(how, counts), needing[0], every, lambda text: fits(how.pattern, text))
 
 
 def _alike(how: Numerals, counts: Mapping[Numerals, int]) -> tuple[Numerals, ...]:
@@ -385,37 +342,17 @@ def _alike(how: Numerals, counts: Mapping[Numerals, int]) -> tuple[Numerals, ...
     return (how, other) if both else (how,)
 
 
-def _found(ways: tuple[Numerals, ...], entry: str, every: Iterable, fits: Callable[[str], object]) -> Unread:
+def _found(ways: tuple[Numerals, ...], entry: str, every: Iterable, reads: Callable[[str], object]) -> Unread:
     """Return the finding on a column, with all of its words: one may stand behind the first thousand values.
 
     A number with a percent sign where most have none, or without it where most have one, is a word too.
     """
     texts = [text for value in every if (text := str(value).strip()) and text.casefold() not in GAP_WORDS]
-    numbers = [text for text in texts if fits(text)]
+    numbers = [text for text in texts if reads(text)]
     most = 2 * sum("%" in text for text in numbers) > len(numbers)
     plain = {text for text in numbers if ("%" in text) == most or not re.search("[1-9]", text)}
     words = tuple(text for text in texts if text not in plain)
     return Unread(ways, entry, words, (len(texts) - len(words), len(texts)))
-
-
-def _days_of(text: str) -> str:
-    if not (found := _CLOCK.match(text.strip())):
-        return text
-    days, sign, hours, minutes, seconds = (found[place] or found[place + 5] or "0" for place in range(1, 6))
-    clock = (int(hours) * 60 + int(minutes) + float(seconds) / 60) / 1440
-    return repr(-clock if sign == "-" else int(days) + clock)
-
-
-def unit_in(text: str) -> str:
-    """Return the unit before or behind a number; "" where there is none.
-
-    >>> unit_in("$ 7.50"), unit_in("-7,5 mg/l"), unit_in("7.5"), unit_in("A7"), unit_in("1:30")
-    ('$', 'mg/l', '', '', 'h:mm')
-    """
-    if _CLOCK.match(text.strip()):
-        return DURATION
-    found = _fits(_DRESSED, re.sub(f"[()]|(?<=[0-9]){_MINUS}", "", text).strip())  # (7.5) kg and 7.5- kg
-    return "" if found is None else (found["before"] or found["behind"] or "").strip()
 
 
 def _beside_units(texts: list[str], enough: int) -> Unread | None:
@@ -424,12 +361,12 @@ def _beside_units(texts: list[str], enough: int) -> Unread | None:
     if units.total() <= max(FEW, enough) or 2 * (most := units.most_common(1)[0])[1] <= units.total():
         return None
     bare = undressed(pa.array(texts), most[0]).to_pylist()
-    counts = {way: sum(bool(_fits(way.pattern, text)) for text in bare) for way in _WAYS}
+    counts = {way: sum(bool(fits(way.pattern, text)) for text in bare) for way in _WAYS}
     how = max(counts, key=counts.__getitem__)
     ways = tuple(replace(way, unit=most[0]) for way in _alike(how, counts))
     entry = next(text for text in texts if unit_in(text) == most[0])
     number = dict(zip(texts, bare, strict=True))
-    return _found(ways, entry, texts, lambda text: _fits(how.pattern, number[text]))
+    return _found(ways, entry, texts, lambda text: fits(how.pattern, number[text]))
 
 
 def almost_plain(texts: Iterable[str], whole: bool = True) -> Unread | None:
@@ -443,10 +380,10 @@ def almost_plain(texts: Iterable[str], whole: bool = True) -> Unread | None:
     """
     every = list(texts)
     texts = [text for text in first_texts(every) if text and text.casefold() not in GAP_WORDS]
-    numbers = [text for text in texts if _fits(_PLAIN, text)]
+    numbers = [text for text in texts if fits(_PLAIN, text)]
     fractions = [text for text in numbers if "." in text]
     if len(numbers) <= FEW or 20 * sum(map(bool, map(_PADDED.match, numbers))) > len(numbers):
         return None
     if not whole and (2 * len(numbers) <= len(texts) or not (fractions or len(numbers) < len(texts))):
         return None
-    return _found((Numerals(),), (fractions or numbers)[0], every, lambda text: _fits(_PLAIN, text))
+    return _found((Numerals(),), (fractions or numbers)[0], every, lambda text: fits(_PLAIN, text))

@@ -18,8 +18,9 @@ from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.columns import refused
 from bayesgen.tables.dates import FORMATS, check_order, days, durations, reordered
 from bayesgen.tables.marks import holds, joined, marks_of
-from bayesgen.tables.numerals import BLANKS, DURATION, Column, Numerals, readings, thousands_apart, undressed
+from bayesgen.tables.numerals import BLANKS, Column, Numerals, readings, thousands_apart
 from bayesgen.tables.text import GAP_WORDS
+from bayesgen.tables.units import DURATION, undressed
 
 _ATTRIBUTE = "bayesgen.reading"  # key of the account among the attributes of a DataFrame
 _MARKS = "marks"  # key, in the account there, of the marks of its columns

@@ -20,9 +20,9 @@ from bayesgen.numerics.pieces import count_rows
 from bayesgen.tables.dates import durations, moments
 from bayesgen.tables.description import Columns
 from bayesgen.tables.findings import of_alike, of_doubt, of_unseen, tell
-from bayesgen.tables.numerals import DURATION
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.table import Table
+from bayesgen.tables.units import DURATION
 
 DROP = "drop"  # in place of a family: the column is left out
 _RESERVED = "classes"
