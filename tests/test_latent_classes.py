@@ -101,6 +101,12 @@ def mixture(seed=0):
 
 
 @pytest.mark.compiles
+def test_statistics_of_unknown_classes_have_a_text():
+    """Arrays stand where the default is None."""
+    rows = np.random.default_rng(0).normal(size=(40, 2))
+    assert repr(bg.LatentClassClassifier(classes=2, random_state=0).fit(rows).statistics_).startswith("PartlyLabelled(")
+
+
 def test_three_gaussians_are_found_and_named():
     X, t = mixture()
     by_column = bg.LatentClassClassifier(classes=["low", "mid", "high"], order_by="z", starts=6, random_state=1).fit(X)

@@ -416,6 +416,8 @@ def same(a: Any, b: Any) -> bool:
         return bool(np.array_equal(a, b, equal_nan=np.result_type(a).kind == np.result_type(b).kind == "f"))
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if hasattr(a, "shape") or hasattr(b, "shape"):  # one of them
+        return getattr(a, "ndim", 0) == getattr(b, "ndim", 0) == 0 and bool(a == b)
     return bool(a == b)
 
 
