@@ -35,6 +35,7 @@ from bayesgen.averaging.member import FittedMembers, Member, Written
 from bayesgen.averaging.member_rows import Rows, log_frequencies, numbered, without_entries
 from bayesgen.averaging.view import WIDE
 from bayesgen.core.shapes import require_fit, shaped
+from bayesgen.numerics.content_order import level_counts
 from bayesgen.numerics.pieces import one_openmp_thread
 from bayesgen.numerics.trees import Ranks, Trees, grown_tree
 
@@ -80,7 +81,7 @@ def asked_about(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     of, level = _columns(dim, rows.levels)
     common = np.ones(len(of), bool)
     for j in np.flatnonzero(np.array(rows.levels) > _LEVELS):
-        weight = np.bincount(rows.c[:, j] + 1, rows.weight, rows.levels[j] + 1)[1:]
+        weight = level_counts(rows.codes, rows.c[:, j], rows.weight, rows.classes, rows.levels[j]).sum(0)
         common[of == dim + j] = weight >= _COMMON * rows.weight.sum()
     common[: int(not common.any())] = True  # trees ask about something
     place = np.array([0 if i < 0 else order.levels[j - dim][i] for j, i in zip(of, level, strict=True)])

@@ -266,8 +266,8 @@ def _of_groups(event, cell, cells, weight, group):
     rng = np.random.default_rng(0)
     seen = weight > 0
     _, place = np.unique(group[seen], return_inverse=True)
-    at, shape = (place, cell[seen]), (int(place.max(initial=-1)) + 1, cells)
-    happened, size = (csr_array((v[seen], at), shape) for v in (weight * event, weight))  # of each group, by cell
+    cell_of, shape = (place, cell[seen]), (int(place.max(initial=-1)) + 1, cells)
+    happened, size = (csr_array((v[seen], cell_of), shape) for v in (weight * event, weight))  # of each group, by cell
     met = np.bincount(size.indices, minlength=cells)
     hits, misses = (size.sum(0) / met.clip(1) * rng.standard_gamma(0.5, (_DRAWS, cells)) for _ in range(2))
     for piece in pieces(shape[0], max(cells, _DRAWS), _CELLS):

@@ -235,8 +235,8 @@ def draw_reliability(classifier, X) -> DrawReliability:
     joint, effective = posterior.log_predictive_with_effective(read)
     rows = posterior.model.check(read)
     params, model, aside = posterior.flat, posterior.model, ~matters(joint)
-    some = split_rows(rows, max(1, DENSITIES // (len(next(iter(params.values()))) * joint.shape[1])))
-    shapes = [pareto_shape(model.log_likelihood_rows(params, piece), posterior.efficiency).T for piece in some]
+    parts = split_rows(rows, max(1, DENSITIES // (len(next(iter(params.values()))) * joint.shape[1])))
+    shapes = [pareto_shape(model.log_likelihood_rows(params, piece), posterior.efficiency).T for piece in parts]
     k = np.concatenate(shapes)
     with np.errstate(invalid="ignore", under="ignore"):
         worst = np.where(aside | np.isnan(k), -np.inf, k).max(1)
