@@ -172,7 +172,7 @@ class Trees(Record):
         Beside them stand "counts", the numbers of trees, of nodes and of all entries of leaves.
         """
         leaf, place = np.unique(self.leaf, axis=0, return_inverse=True)
-        root, child = (np.where(to < 0, -1 - place.ravel()[-1 - to], to) for to in (self.root, self.child))
+        root, child = (np.where(to < 0, -1 - place.ravel()[(-1 - to).clip(0)], to) for to in (self.root, self.child))
         return {
             "root": root,
             "column": self.column,
