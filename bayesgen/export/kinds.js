@@ -17,12 +17,6 @@ const SIZES = {
   level: (f) => f.groups * f.starts[f.columns.length],
 };
 
-/** Find where the values of each entry begin among those of a group, of a list. */
-function startsOf(f) {
-  f.starts = [0];
-  f.columns.forEach((_, i) => f.starts.push(f.starts[i] + (f.sizes ? f.sizes[i] : f.size)));
-}
-
 const KINDS = {
   // Student's t, or a Gaussian where dof is infinite. Entries stand apart, or are joint: they share a variance, and with
   // it their tails.

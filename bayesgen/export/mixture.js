@@ -11,7 +11,7 @@ function prepared(f) {
   f.cell = f.cell || Array.from({ length: f.groups }, (_, g) => g); // alternative times K, plus class
   f.alternatives = Math.floor(f.cell[f.groups - 1] / K) + 1;
   const { fields, prepare } = KINDS[f.kind];
-  if (f.sizes || f.size) startsOf(f);
+  f.starts = f.columns.reduce((starts, _, i) => [...starts, starts[i] + (f.sizes ? f.sizes[i] : f.size)], [0]); // of a list
   for (const [field, size] of Object.entries(fields)) f[field] = flat(f[field], SIZES[size](f));
   if (prepare) prepare(f);
   return f;
@@ -98,9 +98,7 @@ function overMembers(joint) {
   return Array.from({ length: K }, (_, k) => logSum(Float64Array.from({ length: count }, (_, m) => joint[m * K + k])));
 }
 
-const logPrior = Array.from({ length: K }, (_, k) =>
-  logSum(Array.from(members.log, (w, m) => w + Math.log(members.share[m * K + k]))),
-);
+const logPrior = overMembers(members.logShare.map((v, place) => v + members.log[Math.floor(place / K)]));
 
 /** Return the log class probabilities that the classifier reports, from log p(x, k). */
 function reported(joint, prior) {

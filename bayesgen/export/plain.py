@@ -76,10 +76,13 @@ def plain(classifier, draws: int) -> dict[str, Any]:
     }
     if any(column["kind"] == "date" for column in columns):
         made["forms"] = {form: dates.pattern(form).pattern.replace("(?P<", "(?<") for form in dates.FORMATS}
-    if average:
-        made |= _average(classifier, entries)
-    else:
-        made |= _mixture(classifier, entries) if generative else _regression(classifier, columns)
+    try:
+        if average:
+            made |= _average(classifier, entries)
+        else:
+            made |= _mixture(classifier, entries) if generative else _regression(classifier, columns)
+    except NoClosedForm as error:
+        raise InputError(f"{classifier.estimator} cannot be exported: {error}") from None
     made |= {"derived": entries.derived} | ({"kinds": entries.kinds} if entries.kinds else {})
     for column in columns:
         if column["name"] in classifier.schema_.unsigned and "range" in column:
@@ -144,11 +147,7 @@ def _average(classifier, entries: Entries) -> dict[str, Any]:
     roster, factors, views = average.roster, [], []
     known = collections.defaultdict(list)  # pairs of a factor and an alternative by member of a part
     for fitted in chain.from_iterable(slot.parts for slot in roster.slots):
-        try:
-            found = fitted.written(*places)
-        except NoClosedForm as error:
-            raise InputError(f"{classifier.estimator} cannot be exported: {error}") from None
-        for said, alternatives in found:
+        for said, alternatives in fitted.written(*places):
             for member, alternative in zip(fitted.members, alternatives.tolist(), strict=True):
                 if alternative >= 0:
                     known[member].append((len(factors), alternative))
@@ -353,11 +352,7 @@ def _described(joint, entries: Entries) -> dict[str, Any]:
     schema, columns, components = joint.classifier.schema_, entries.columns, joint.components()
     nothing = joint.nothing()
     nothing |= {name: np.zeros_like(nothing[name]) for name in joint.totals()}  # none in none, which is certain
-    try:
-        gaps = list(components.given(nothing).entries())
-    except NoClosedForm as error:
-        raise InputError(f"{joint.classifier.estimator} cannot be exported: {error}") from None
-    for entry in gaps:
+    for entry in list(components.given(nothing).entries()):
         column = columns[entries.place[schema.columns[joint.column(entry.gap)]]]
         if column["kind"] in ("number", "count", "date", "duration"):
             along = entry.along()
