@@ -144,7 +144,7 @@ MUTANTS = [
     Mutant("counts: large counts count twice", "LogWays.__call__",
            "cell[aside] = cells - 1", "cell[aside] = 0", "counts"),
     Mutant("bag: predictive of any length", "DirichletMultinomial.fast_predictive",
-           "_w(_x, _o) - _f(_a.sum(1), _l(_x))", "_w(_x, _o)", "counts"),
+           "_w(_x) - _f(_a.sum(1), _l(_x))", "_w(_x)", "counts"),
     Mutant("bag: evidence without the coefficients", "DirichletMultinomial.log_evidence",
            "_e + _s.base", "_e", "counts"),
     Mutant("regression: alpha + n", "LinearRegression.update",

@@ -16,6 +16,9 @@ Kind = Literal["text", "number"]
 
 GAP_WORDS = frozenset(("na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none"))  # beside numbers, in any case
 _NUMBER = r"^(?i)[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)$"  # inf is a word
+_ANY = r"^-?(0|[1-9][0-9]{0,17})(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?$"  # 1e999 would be infinite
+_PLAIN = {"int64": r"^-?(0|[1-9][0-9]{0,17})$", "float64": r"^-?(0|[1-9][0-9]{0,17})\.[0-9]+$"}
+_WIDE, _LONG = 100, 2000  # columns from which, and rows to which, columns are read together
 _FIRST = re.compile(r"\s*[-+.]*[0-9][-0-9.eE]*\s*$")
 _WHOLE = r"^[+-]?[0-9]+$"
 _PADDED = r"^[+-]?0[0-9]"  # 01 and 1 are two codes and one number
@@ -110,6 +113,27 @@ def _fast_numbers(fields: "pa.Array", gone: np.ndarray, padded: bool) -> np.ndar
     if not np.isfinite(values).all() or (values == np.floor(values)).all():
         return None
     return np.where(gone, np.nan, values) if gone.any() else values
+
+
+def plain_columns(table: Mapping[str, "pa.Array"]) -> dict[str, np.ndarray]:
+    """Return the columns of a wide table in which every field is a plain number, all of one type read at once.
+
+    Of a table of few columns or many rows it returns none: there `column_of` is as fast.
+    """
+    rows, result = len(next(iter(table.values()), ())), {}
+    if not 0 < rows <= _LONG or len(table) < _WIDE:
+        return {}
+    first = {name: fields[0].as_py() for name, fields in table.items()}
+    for kind, pattern in _PLAIN.items():
+        names = [name for name, field in first.items() if re.match(pattern, field)]
+        if not names:
+            continue
+        joined = pa.concat_arrays([table[name] for name in names])
+        right: Any = matches(joined, pattern if kind == "int64" else _ANY).reshape(len(names), rows).all(1)
+        names = [name for name, is_plain in zip(names, right, strict=True) if is_plain]
+        joined = joined.filter(pa.array(np.repeat(right, rows)))
+        result |= dict(zip(names, joined.cast(kind).to_numpy().reshape(len(names), rows), strict=True))
+    return result
 
 
 def _ends(fields: "pa.Array") -> np.ndarray:

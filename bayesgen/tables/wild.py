@@ -80,10 +80,14 @@ def _beyond(entries, codes, column, middle) -> Wild:
         beyond = np.bincount(codes[row], minlength=len(size))
         half = (2 * beyond >= size)[codes[row]].any()
         few = first >= least and len(row) <= max(_FEW, len(entries) // _SHARE)
-        of_one = sum(math.comb(int(n), len(row)) for n in size) / math.comb(len(order), len(row)) if few else 0
-        if few and not half and (beyond.max() < len(row) or of_one > _CHANCE):
+        if few and not half and (beyond.max() < len(row) or _chance(size, len(row)) > _CHANCE):
             return Wild(row, np.full(len(row), column), away[first:] / away[first - 1])
     return Wild(order[:0], order[:0], away[:0])
+
+
+def _chance(size, count: int) -> float:
+    """Return how probable it is that so many of the rows, drawn at random, are of one class."""
+    return sum(math.comb(int(n), count) for n in size) / math.comb(int(size.sum()), count)
 
 
 def by_moments(sums: Moments) -> list[tuple[int, int, float, float]]:
