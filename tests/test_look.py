@@ -212,6 +212,29 @@ def test_one_command_reads_a_file_of_an_office_whole(tmp_path, monkeypatch):
     assert (code, err) == (0, "")
 
 
+@pytest.mark.parametrize("far", ["1e999", "-inf", "1e300"])
+def test_numbers_that_no_model_takes_are_gaps_of_any_file(tmp_path, monkeypatch, far):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(9, 2, 40).round(2), "y": np.where(rng.random(40) < 0.5, "ja", "nein")})
+    table.loc[[3, 7], "a"] = float(far)
+    table.to_parquet("t.parquet")
+    table.to_excel("t.xlsx", index=False)
+    table.assign(a=table["a"].map(repr).replace(repr(float(far)), far)).to_csv("t.csv", index=False)
+    for file in ("t.csv", "t.xlsx", "t.parquet"):
+        code, out, err = run(file, "--target", "y", command="look")
+        assert (
+            (code, err) == (0, "")
+            and "2 gaps" in out
+            and "taken as missing" in out
+            and out.endswith(f"fit {file} --target y")
+        )
+        code, out, err = run(*shlex.split(out[out.rindex("bayesgen fit") :])[2:], "--model", "nb", command="fit")
+        assert (code, err) == (0, "") and "2 missing values" in out
+        code, out, err = run("model.safetensors", file, command="predict")
+        assert (code, err) == (0, "") and "2 missing values" in out
+
+
 def test_what_cannot_be_read_is_refused_with_what_is_open(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("t.csv").write_text("n;y\n" + "".join(f"{1 + i % 9}.{100 + i};{'ab'[i % 2]}\n" for i in range(40)))

@@ -16,6 +16,7 @@ from bayesgen.sheets.batches import located
 from bayesgen.sheets.fields import ENDINGS, Fields, Opened, opened
 from bayesgen.sheets.found import as_written
 from bayesgen.tables import numerals
+from bayesgen.tables.arrays import LARGEST
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.columns import check_distinct, check_named, is_number
 from bayesgen.tables.description import of_labels
@@ -113,6 +114,10 @@ def read(
         notes = [*fields.notes, *notes]
         signs = {name: getattr(reading, name) for name in ("sep", "thousands", "plain", "limits")}
         account = replace(account, decimal=reading.decimal or ".", **signs)
+    for name in () if later else columns:
+        if words := _without_far(columns, gaps, name, table):
+            reading = replace(reading, meant={**reading.meant, name: {**reading.meant.get(name, {}), **words}})
+            notes.append(f"{quoted(name)}: {listed(words)} taken as missing: no number is used beyond {LARGEST:g}")
     kept = ("missing", "meant", "date_order", "sheet", "encoding", "fill_down")
     account = replace(account, **{name: getattr(reading, name) for name in kept})
     notes += [] if content is not None else _misnamed(path, file)
@@ -125,6 +130,16 @@ def _csv(fields: Fields) -> list[tuple[str, "pa.Array"]]:
     schema = pa.schema([(column, pa.string()) for column in fields.names])
     whole = pa.Table.from_batches(fields.blocks(), schema)
     return [(column, whole.column(place).combine_chunks()) for place, column in enumerate(fields.names)]
+
+
+def _without_far(columns: dict, gaps: dict, name: str, table: list) -> dict[str, str]:
+    """Make gaps of the numbers of a column that no model takes, such as 1e999, and return their texts, as gaps."""
+    values = columns[name]
+    if values.dtype.kind != "f" or not (far := (values.abs() > LARGEST).fillna(False).to_numpy(bool)).any():
+        return {}
+    texts = pd.Series(next(texts for column, texts in table if column == name)).astype(str).str.strip()[far]
+    columns[name], gaps[name] = values.mask(far), pd.concat([gaps[name], texts]).sort_index()
+    return dict.fromkeys(texts.tolist(), "")
 
 
 def _without_words(table: list, kinds: Mapping, missing: set) -> list[tuple[str, "pa.Array"]]:
