@@ -199,11 +199,39 @@ def test_words_in_rows_without_a_class_spoil_no_column(tmp_path):
     path.write_text("\n".join(f"{line};" for line in (lines[0], "kg;Stk;;", *lines[1:], "Summe;Summe 240;;")))
     table, account = bg.read_table(path, "y")
     pd.testing.assert_frame_equal(table, want, check_dtype=False)  # whole numbers beside gaps
-    assert "2 rows left out: no y (2 empty)" in account.notes and account.rows[0] == 1
+    assert "1 row of units below the header left out, with 'kg'" in account.notes and account.rows[0] == 0
+    assert "1 row left out: sums, it seems, such as 'Summe' behind row 59" in account.notes
     path.write_text("\n".join((*lines, "Summe;Summe 240;;none")))
     table, account = bg.read_table(path, "y", missing="none")
     pd.testing.assert_frame_equal(table, want, check_dtype=False)
     assert "1 row left out: no y (1 'none')" in account.notes
+
+
+def test_sums_and_units_are_left_out_of_later_files_too(tmp_path):
+    """Two sums, a row of units and a footnote, of a column that names the rows; a class "total" with a gap is a row."""
+    path = tmp_path / "t.csv"
+    lines = [f"P{i:02};{30 + i * 7 % 11},{i % 10};{'AB'[i % 2]};{'ab'[i % 3 == 0]}" for i in range(60)]
+    path.write_text("\n".join(["id;v;w;y", *lines]))
+    table, _ = bg.read_table(path, "y")
+    model = NB().fit(table[["v", "w"]], table["y"])
+    want = model.predict_proba(table[["v", "w"]])
+    odd = [
+        "id;v;w;y",
+        ";(\u00b0C);;",
+        *lines[:20],
+        "Zwischensumme 1;650,1;;",
+        *lines[20:],
+        "Summe;2200;;31",
+        "Quelle: X;;;",
+    ]
+    path.write_text("\n".join(odd))
+    assert len(bg.read_table(path, "y")[0]) == len(bg.read_table(path, like=model)[0]) == 60
+    np.testing.assert_array_equal(model.predict_proba(bg.read_table(path, like=model)[0]), want)
+    with pytest.warns(UserWarning, match="sums, it seems"), pytest.warns(UserWarning, match="row of units"):
+        found = pd.concat(model.predict_batches(path, progress=False))
+    np.testing.assert_allclose(found[["p_a", "p_b"]], want, rtol=1e-12)
+    path.write_text("id;v;w\ntotal;31,5;\nsum;32,5;A\n")
+    assert len(bg.read_table(path, like=model)[0]) == 2
 
 
 FORMS = ["{d:02}.{m:02}.24"]

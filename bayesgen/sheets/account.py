@@ -31,7 +31,7 @@ class Account:
     source : str
         The file.
     rows : int array, shape (n,)
-        Position in the file of each row of the table, counted from 0 below the header.
+        Position of each row of the table among the rows of the file, from 0; lines of sums and units are no rows.
     ids : DataFrame
         The columns that name the rows, with no column where there are none.
     features : dict from column to str

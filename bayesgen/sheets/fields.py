@@ -21,11 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from bayesgen.core.errors import Argument, InputError, Note, counted, listed, named
 from bayesgen.sheets.excel import sheet_as_csv
-from bayesgen.sheets.found import SEPARATORS, separator
+from bayesgen.sheets.found import SEPARATORS, UNITS, separator
 from bayesgen.tables.arrow import arrow_csv, compute, pa
 from bayesgen.tables.columns import is_number
 
@@ -53,6 +54,11 @@ _FOREIGN = {
 }
 _END = "\x1a"  # Ctrl-Z, which ended texts of DOS
 _FORMULA = '^="(.*)"$'  # ="007", which keeps Excel from making a number of it
+_SUM = (  # how a line of sums or a footnote begins
+    "^(?i) *((zwischensumme|summe|subtotal|sous-total)\\b.*|((gesamt|grand )?(summen?|sums?|totale?s?)|gesamt"
+    "|insgesamt|somm[ea]|suma|mean|average|mittelwert|durchschnitt|moyenne|media|promedio|m[e\u00e9]dian[ae]?"
+    "|\u03a3|\u00f8) *[:=]? *$|[*]|(quelle|source|fuente|fonte|stand|hinweis|anmerkung|legende|notes?|nota) *:)"
+)
 _JSON = re.compile(rb'(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*"[^"]*"\s*:')  # an object, or a list of them
 _OFFICE = {"content.xml": ("an OpenDocument file (ods)", _EXCEL)}
 
@@ -196,8 +202,8 @@ def _sign(head: bytes, signs: dict[bytes, Any]) -> Any:
 class Fields:
     """The fields of one file, all of them text; ``names`` is its header, with names for columns that have none.
 
-    Where no separator ``sep`` is said, ``self.sep`` is that which the file leaves no choice of. Lines above the header
-    and rows that repeat it are left out, and told in ``self.notes``.
+    Where no separator ``sep`` is said, ``self.sep`` is that which the file leaves no choice of. Lines above the header,
+    rows that repeat it, a row of units below it, sums and footnotes are left out, and told in ``self.notes``.
 
     Raise ValueError if the file is empty, is no text in UTF-8, or seems to have another separator, which is taken
     where ``found`` is true. An empty field of the columns ``down`` means what stands above, as in merged cells.
@@ -215,14 +221,16 @@ class Fields:
         """Yield record batches of the rows below the header, by default with all columns."""
         names = self.names if columns is None else list(columns)
         places = list(range(len(names))) if columns is None else [self.names.index(name) for name in names]
-        header, row, above = 1, 0, dict[str, Any]()
+        header, row, above, wide = 1, 0, dict[str, Any](), sorted({0, *places})  # the first one tells sums
         with self._named_faults():
-            for batch in self._rows(places):
+            for batch in self._rows(wide):
                 if len(batch) > header:
-                    rows = self._without_headers(batch[header:], [self._written[place] for place in places], row)
+                    rows = batch[header:] if row else self._without_units(batch[header:])
+                    rows = self._without_headers(rows, [self._written[place] for place in wide], row)
+                    rows = self._without_sums(rows, row)
                     row += len(rows)
-                    found = list(rows.columns)
-                    for place, (name, texts) in enumerate(zip(names, rows.columns, strict=True)):
+                    found = [rows.columns[wide.index(place)] for place in places]
+                    for place, (name, texts) in enumerate(zip(names, found, strict=True)):
                         if compute.any(compute.starts_with(texts, '="')).as_py():
                             found[place] = compute.replace_substring_regex(texts, _FORMULA, r"\1")
                         if name in self._down:
@@ -244,6 +252,37 @@ class Fields:
         first = row + compute.index(again, True).as_py()
         self.notes.append(f"{count} left out: the header {named(written)} again, first behind row {first - 1}")
         return batch.filter(compute.invert(again))
+
+    def _without_units(self, batch):
+        """Return the first rows without one of units: words, one or more of them a unit, above all that are numbers."""
+        pairs = [[text.strip() for text in fields[:2].to_pylist()] for fields in batch.columns]
+        above = [first for first, *second in pairs if second and re.match(r"[-+<>(]?[.,]?\d", second[0])]
+        units = [text for text in above if text.strip("()[]") in UNITS or re.match(r"[(\[].*[)\]]$|%$", text)]
+        if not units or any(re.match(r"[(]?[-+<>]?[.,]?\d+[.,]?\d*[)]?$", text) for text in above):
+            return batch
+        self.notes.append(f"1 row of units below the header left out, with {units[0]!r}")
+        return batch[1:]
+
+    def _without_sums(self, batch, row: int):
+        """Return the rows of a batch, which begins at a ``row``, without sums and footnotes.
+
+        Their first field that is filled says so, the others are empty or hold a number, and one or more is empty.
+        """
+        begins, blank = False, True
+        for fields in batch.columns:
+            begins = compute.or_(begins, compute.and_(blank, compute.match_substring_regex(fields, _SUM)))
+            blank = compute.and_(blank, compute.equal(compute.utf8_trim_whitespace(fields), ""))
+            if not compute.any(blank).as_py():
+                break
+        places = np.flatnonzero(begins)
+        lines = [[text for text in line.values() if text.strip()] for line in batch.take(pa.array(places)).to_pylist()]
+        if not lines or any(len(line) == batch.num_columns for line in lines):
+            return batch
+        if any(not re.search(r"\d", text) for line in lines for text in line[1:]):
+            return batch
+        told = f"{counted(len(lines), 'row')} left out: sums, it seems, such as {lines[0][0]!r}"
+        self.notes.append(f"{told} behind row {row + int(places[0]) - 1}")
+        return batch.filter(compute.invert(begins))
 
     def _lines(self) -> io.TextIOWrapper:
         return io.TextIOWrapper(self._file.open(), "utf-8-sig", newline="")

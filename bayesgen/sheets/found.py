@@ -30,7 +30,7 @@ _USUAL = """
     m/s bpm kcal kJ J cal IU U/l U/L IU/l IU/L mIU/l g/l g/L g/dl g/dL mg/l mg/L mg/dl mg/dL \u00b5g/l
     \u03bcg/l ng/ml ng/mL mmol/l mmol/L \u00b5mol/l \u03bcmol/l \u00b5mol/L
 """
-_UNITS = frozenset((*_USUAL.split(), DURATION))
+UNITS = frozenset((*_USUAL.split(), DURATION))
 
 
 def separator(lines: Callable[[], Any]) -> str:
@@ -129,7 +129,7 @@ def units_in(table: Mapping[str, "pa.Array"], missing: Collection[str]) -> dict[
     """Return the columns in which beside every number stands one unit, of those that are known, each with its unit."""
     found = {}
     for name, fields in table.items():
-        if _one_unit(_texts(sampled(fields), missing)) in _UNITS and (unit := _one_unit(_texts(fields, missing))):
+        if _one_unit(_texts(sampled(fields), missing)) in UNITS and (unit := _one_unit(_texts(fields, missing))):
             found[name] = unit
     return found
 
