@@ -20,7 +20,7 @@ from bayesgen.sheets.files import CSV, PARQUET
 from bayesgen.sheets.rows import arrow_of
 from bayesgen.sheets.sources import CsvFiles, expanded, kinds_of, source_of
 from bayesgen.sheets.survey import Survey, kind_of_type, kind_of_values
-from bayesgen.tables.arrow import compute, pa
+from bayesgen.tables.arrow import arrow_csv, compute, pa, parquet
 from bayesgen.tables.columns import check_named, is_number
 from bayesgen.tables.dates import days
 from bayesgen.tables.numerals import limits_in
@@ -86,14 +86,13 @@ def _frame(batch, missing: Sequence[str]):
 
 def _content(source: Source, tables) -> bytes:
     """Return rows as a file of the format that they came from, with all that it says of them."""
-    from pyarrow import csv, parquet
-
     if not tables:
         raise ValueError("the files have columns, but no rows")
     table, sink = pa.concat_tables(tables, promote_options="permissive"), io.BytesIO()
     if isinstance(source, CsvFiles):
         text = [pa.field(name, pa.string()) for name in table.column_names]
-        csv.write_csv(table.cast(pa.schema(text)), sink, csv.WriteOptions(delimiter=source.reading.sep))
+        how = arrow_csv.WriteOptions(delimiter=source.reading.sep)
+        arrow_csv.write_csv(table.cast(pa.schema(text)), sink, how)
     else:
         parquet.write_table(table.unify_dictionaries(), sink)
     return sink.getvalue()

@@ -19,6 +19,7 @@ from bayesgen.sheets.files import PARQUET
 from bayesgen.sheets.rows import RowSchema, columns_of
 from bayesgen.sheets.sources import kinds_of, source_like
 from bayesgen.sheets.survey import Survey
+from bayesgen.tables.arrow import pa, parquet
 from bayesgen.tables.learned_rows import declared_classes
 from bayesgen.tables.schema import Schema
 
@@ -288,9 +289,6 @@ def _written(frames, path: Path, inputs: Iterable) -> int:
 @contextlib.contextmanager
 def parquet_writer(file) -> Iterator[Callable[[Any], None]]:
     """Give the function that writes one table of several to an open Parquet file."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
     with contextlib.ExitStack() as closing:
         writer: Any = None
 

@@ -17,7 +17,7 @@ from bayesgen.sheets.fields import ENDINGS, Fields, Opened, opened
 from bayesgen.sheets.found import as_written
 from bayesgen.tables import numerals
 from bayesgen.tables.arrays import LARGEST
-from bayesgen.tables.arrow import compute, pa
+from bayesgen.tables.arrow import compute, pa, parquet
 from bayesgen.tables.columns import check_distinct, check_named, is_number
 from bayesgen.tables.description import of_labels
 from bayesgen.tables.reading import Reading, limit_of
@@ -272,8 +272,6 @@ def _misnamed(path: Path, file: Opened) -> Iterator[str]:
 
 def _parquet(path) -> tuple[list[tuple[str, pd.Series]], dict[str, int | None]]:
     """Return the typed columns, and the number of levels of each that is declared as categories, None if not told."""
-    from pyarrow import parquet
-
     whole = {getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")() for name in _WHOLE}
     file = parquet.ParquetFile(path, page_checksum_verification=True)
     table, metadata = file.read(), file.metadata.metadata or {}

@@ -22,7 +22,7 @@ from bayesgen.sheets.fields import PARQUET_HEAD, Fields, opened
 from bayesgen.sheets.files import CSV, PARQUET, declared_categories
 from bayesgen.sheets.found import as_written
 from bayesgen.sheets.survey import Survey, kind_of_values
-from bayesgen.tables.arrow import compute, pa
+from bayesgen.tables.arrow import compute, dataset, fs, pa, parquet
 from bayesgen.tables.columns import a_word, check_distinct, check_present, check_same, dense
 from bayesgen.tables.numerals import FEW, Column, Numerals, few, read_column, words_in
 from bayesgen.tables.reading import Reading, limit_of
@@ -195,8 +195,8 @@ _READ_BYTES = 1 << 16  # of a column at a time
 class ParquetFiles(Source):
     """Parquet files of one schema, row group by row group; partitions named in their paths are columns."""
 
-    def __init__(self, dataset):
-        self.fragments, self.schema, self.rows = list(dataset.get_fragments()), dataset.schema, 0
+    def __init__(self, files):
+        self.fragments, self.schema, self.rows = list(files.get_fragments()), files.schema, 0
         self._categories: set[str] = set()
         for fragment in self.fragments:
             with located(str(fragment.path)):
@@ -218,8 +218,6 @@ class ParquetFiles(Source):
                     yield Job(place, functools.partial(self._read, fragment, group.id, names))
 
     def _read(self, fragment, group, names):
-        from pyarrow import dataset, parquet
-
         keys = {k: v for k, v in dataset.get_partition_keys(fragment.partition_expression).items() if k in names}
         stored = [name for name in names if name not in keys]
         check_present(stored, fragment.physical_schema.names)
@@ -239,8 +237,6 @@ class ParquetFiles(Source):
 
 
 def _near(fragment) -> bool:
-    from pyarrow import fs
-
     return isinstance(fragment.filesystem, fs.LocalFileSystem)
 
 
@@ -264,8 +260,6 @@ def source_of(data: Any, reading: Reading | None = None, used: Collection[str] =
     paths = data if isinstance(data, list | tuple) else [data]
     if paths and all(isinstance(one, str | os.PathLike) for one in paths):
         return _files([os.fspath(one) for one in paths], reading or Reading(), used)
-    from pyarrow import dataset
-
     if isinstance(data, dataset.FileSystemDataset) and isinstance(source.format, dataset.ParquetFileFormat):
         return ParquetFiles(data)
     if isinstance(data, dataset.Dataset):
@@ -306,19 +300,17 @@ def _of_lazy(frame):
 
 
 def _files(names: list[str], *csv: Any) -> Source:
-    from pyarrow import dataset
-
     if len(names) == 1 and "://" in names[0]:
         return ParquetFiles(dataset.dataset(names[0], format="parquet", partitioning="hive"))
     found = [path for name in names for path in expanded(name)]
-    parquet = [path for path in found if _is_parquet(path)]
-    if parquet and len(parquet) < len(found):
+    paths = [path for path in found if _is_parquet(path)]
+    if paths and len(paths) < len(found):
         raise ValueError(f"files of several formats: {named(found)}; give those of one")
-    if parquet:
-        with located(parquet[0]):
+    if paths:
+        with located(paths[0]):
             base = names[0] if len(names) == 1 and os.path.isdir(names[0]) else None
             options: Any = {"format": "parquet", "partitioning": "hive", "partition_base_dir": base}
-            files = dataset.dataset(parquet, **options)
+            files = dataset.dataset(paths, **options)
         return ParquetFiles(files)
     return CsvFiles(found, *csv)
 

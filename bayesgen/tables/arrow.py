@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
+    from pyarrow import dataset, fs, parquet
 
     compute: Any  # its functions are made while it is imported: no type checker knows them
 else:
@@ -24,7 +25,8 @@ else:
                 text = "files and streams are read by pyarrow, which is not installed: pip install pyarrow"
                 raise ModuleNotFoundError(text, name=error.name) from None
 
-    pa, compute, arrow_csv = map(_Late, ("pyarrow", "pyarrow.compute", "pyarrow.csv"))
+    _PARTS = ("compute", "csv", "dataset", "fs", "parquet")
+    pa, compute, arrow_csv, dataset, fs, parquet = map(_Late, ("pyarrow", *map("pyarrow.{}".format, _PARTS)))
 
 
 def is_arrow(value: Any, *kinds: str) -> bool:
