@@ -16,10 +16,10 @@ Kind = Literal["text", "number"]
 
 GAP_WORDS = frozenset(("na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "none"))  # beside numbers, in any case
 _NUMBER = r"^(?i)[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)$"  # inf is a word
-_ANY = r"^-?(0|[1-9][0-9]{0,17})(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?$"  # 1e999 would be infinite
-_PLAIN = {"int64": r"^-?(0|[1-9][0-9]{0,17})$", "float64": r"^-?(0|[1-9][0-9]{0,17})\.[0-9]+$"}
+_INTEGER, _ANY = r"^-?(0|[1-9][0-9]{0,17})$", r"^-?(0|[1-9][0-9]{0,17})(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?$"
+# by type the first field of a column of plain numbers, and every field: 1e999 would be infinite
+_PLAIN = {"int64": (_INTEGER, _INTEGER), "float64": (r"^-?(0|[1-9][0-9]{0,17})\.[0-9]+$", _ANY)}
 _WIDE, _LONG = 100, 2000  # columns from which, and rows to which, columns are read together
-_FIRST = re.compile(r"\s*[-+.]*[0-9][-0-9.eE]*\s*$")
 _WHOLE = r"^[+-]?[0-9]+$"
 _PADDED = r"^[+-]?0[0-9]"  # 01 and 1 are two codes and one number
 _SLIP = re.compile(r"(.+)(?:(.)(.)(.*)\0\1\3\2\4|.?(.*)\0\1.?\5)$")  # of two words behind each other
@@ -35,9 +35,10 @@ def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple[pd.Ser
     """
     whole = fields if is_arrow(fields, "Array") else pa.array(fields, pa.large_string(), from_pandas=True)
     whole = whole.combine_chunks() if is_arrow(whole, "ChunkedArray") else whole
-    gone = among(whole, {"", *missing}) if missing else _ends(whole)[1:] == _ends(whole)[:-1]
-    if kind != "text" and (plain := _fast_numbers(whole, gone, kind == "number")) is not None:
-        return _numbers(plain, gone), gap_spellings(whole, gone)
+    for type_, (begins, every) in _PLAIN.items() if kind != "text" and len(whole) else ():
+        if re.match(begins, whole[0].as_py() or "") and matches(whole, every).all():  # read without hashing the fields
+            return pd.Series(whole.cast(type_).to_numpy()), NO_GAPS
+    gone = among(whole, {"", *missing})
     few = sample_places(len(whole))
     look = whole.take(pa.array(few, pa.int64()))
     word = _is_gap_word(look)
@@ -91,30 +92,6 @@ def _numbers(values: np.ndarray, gone: np.ndarray) -> pd.Series:
     return pd.Series(values)
 
 
-def _fast_numbers(fields: "pa.Array", gone: np.ndarray, padded: bool) -> np.ndarray | None:
-    """Return the fields that are not ``gone`` as integers, or floats with some fraction, the fast way; else None."""
-    if (
-        gone.all()
-        or not _FIRST.match(first := fields[int(gone.argmin())].as_py())
-        or _begins_with_zero(fields, b"xX" if padded else b"0123456789xX")
-    ):  # 0x10 is a number to Arrow
-        return None
-    known = compute.if_else(pa.array(gone), "0", fields) if gone.any() else fields
-    for kind in (pa.float64(),) if "." in first else (pa.int64(), pa.float64()):
-        try:
-            values = known.cast(kind).to_numpy()
-            break
-        except pa.ArrowInvalid:
-            continue
-    else:
-        return None
-    if values.dtype.kind == "i":
-        return values
-    if not np.isfinite(values).all() or (values == np.floor(values)).all():
-        return None
-    return np.where(gone, np.nan, values) if gone.any() else values
-
-
 def plain_columns(table: Mapping[str, "pa.Array"]) -> dict[str, np.ndarray]:
     """Return the columns of a wide table in which every field is a plain number, all of one type read at once.
 
@@ -124,35 +101,16 @@ def plain_columns(table: Mapping[str, "pa.Array"]) -> dict[str, np.ndarray]:
     if not 0 < rows <= _LONG or len(table) < _WIDE:
         return {}
     first = {name: fields[0].as_py() for name, fields in table.items()}
-    for kind, pattern in _PLAIN.items():
-        names = [name for name, field in first.items() if re.match(pattern, field)]
+    for kind, (begins, every) in _PLAIN.items():
+        names = [name for name, field in first.items() if re.match(begins, field)]
         if not names:
             continue
         joined = pa.concat_arrays([table[name] for name in names])
-        right: Any = matches(joined, pattern if kind == "int64" else _ANY).reshape(len(names), rows).all(1)
+        right: Any = matches(joined, every).reshape(len(names), rows).all(1)
         names = [name for name, is_plain in zip(names, right, strict=True) if is_plain]
         joined = joined.filter(pa.array(np.repeat(right, rows)))
         result |= dict(zip(names, joined.cast(kind).to_numpy().reshape(len(names), rows), strict=True))
     return result
-
-
-def _ends(fields: "pa.Array") -> np.ndarray:
-    """Return the bounds of the fields in Arrow's buffer of letters, (n + 1,)."""
-    ends = np.frombuffer(fields.buffers()[1], np.int64 if str(fields.type)[:5] == "large" else np.int32)
-    return ends[fields.offset : fields.offset + len(fields) + 1].astype(np.intp)  # else each look-up would convert them
-
-
-def _begins_with_zero(fields: "pa.Array", followers: bytes) -> bool:
-    """Return True if some field is a 0, behind a sign or not, and then one of some letters."""
-    follows = np.zeros(256, bool)
-    follows[list(followers)] = True
-    ends = _ends(fields)
-    letters = np.frombuffer(fields.buffers()[2] or b"", np.uint8)
-    start, stop = ends[:-1], ends[1:]
-    first = letters.take(start, mode="clip")
-    start = start + ((first == ord("-")) | (first == ord("+")))
-    zero = (letters.take(start, mode="clip") == ord("0")) & (stop - start > 1)
-    return bool(follows[letters[start[zero] + 1]].any())
 
 
 def gaps_among_numbers(fields: "pa.Array", missing) -> np.ndarray:
