@@ -9,6 +9,7 @@ sampler are compared with the exact posterior's. Peers that are not installed ar
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -21,6 +22,7 @@ from bayesgen.core import program
 from bayesgen.inference.charts import charted, displacement
 from bayesgen.inference.point import potential
 from bayesgen.inference.whitening import whitened
+from bayesgen.models.function import statistics_program
 from bayesgen.posterior.compiled import fresh, one_kernel
 from benchmarks.fit import as_rows, model, rows
 from benchmarks.peers import ABSENT, CONTENDERS, GOALS, INSTALLED, SITES
@@ -57,7 +59,7 @@ def plain(ours, statistics, samples, warmup):
     def run():
         with program.x64():
             mcmc = MCMC(
-                Kernel(ours.statistics_program),
+                Kernel(partial(statistics_program, ours)),
                 num_warmup=warmup,
                 num_samples=samples,
                 num_chains=2,
@@ -110,6 +112,7 @@ FIRST = """
 import time, numpyro.diagnostics, numpyro.infer, numpyro.optim
 from bayesgen import NUTS
 from bayesgen.inference import cache_compilation
+from bayesgen.models.function import statistics_program
 from benchmarks.fit import as_rows, model, rows
 {keep}
 x, t = rows({kind!r}, 10_000, {dim}, {groups})

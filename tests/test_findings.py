@@ -4,7 +4,9 @@ import pickle
 import re
 import subprocess
 import sys
+import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +100,26 @@ def test_a_fit_tells_a_finding_once_and_another_fit_tells_it_again():
     assert told(lambda: classifier + other)[1] == []
     _, again = told(lambda: classifier.fit(X, Y))
     assert {message.kind for message in again} >= {"wild", "bits", "alike", "copy", "constant", "repeats"}
+
+
+def test_threads_that_fit_at_once_do_not_silence_each_other():
+    """What was told is of the fitted object: of four at once each tells all of it, at its first piece alone."""
+    start, seen = threading.Barrier(4), []
+
+    def learn(_):
+        classifier = NB()
+        start.wait()
+        for rows in (slice(220), slice(220, 400)):
+            classifier.partial_fit(X[rows], Y[rows], classes=["Yes", "no", "yes"])
+        return threading.get_ident()
+
+    with warnings.catch_warnings(), ThreadPoolExecutor(4) as threads:
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *_, **__: seen.append((threading.get_ident(), message.kind))
+        every = set(threads.map(learn, range(4)))
+    kinds = {kind for _, kind in seen}
+    assert kinds >= {"wild", "bits", "alike", "copy", "constant"} and len(every) == 4
+    assert sorted(seen) == sorted((thread, kind) for thread in every for kind in kinds)
 
 
 def test_a_piece_that_brings_something_new_is_told():

@@ -22,8 +22,6 @@ from bayesgen.numerics.special import namespace
 class Exponential(ConjugateFamily):
     """Times until something happens, all at one rate."""
 
-    possible_entry = 1.0
-
     def likelihood(self, params):
         return program.dist.Exponential(params["rate"])
 

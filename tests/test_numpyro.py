@@ -20,6 +20,7 @@ from numpyro.infer.util import potential_energy
 from numpyro.optim import Adam
 
 from bayesgen.models import ClassConditional
+from bayesgen.models.model import on_jax
 
 CASES = [case for case in laws.CASES if case.name != "known die"]  # with something to learn
 DRAWN = [case for case in CASES if not any(map(laws.is_pair, case.parts.values()))]  # tosses are given, never drawn
@@ -141,7 +142,7 @@ def test_gradients_are_finite_where_values_are_missing(case):
     values = {k: jnp.asarray(v[0], jnp.float32) for k, v in laws.parameters(case, 1).items()}
 
     def slope_at(values):
-        sites = laws.sample_sites(case.model.traced(), values).items()
+        sites = laws.sample_sites(on_jax(case.model), values).items()
         z = {name: biject_to(site["fn"].support).inv(site["value"]) for name, site in sites}
         return jax.grad(lambda z: potential_energy(case.model, data, {}, z))(z)
 

@@ -43,6 +43,7 @@ from bayesgen.models import (
     SeparationPrior,
     UnknownClasses,
 )
+from bayesgen.models.function import statistics_program
 
 # Models of `bayesgen.models` that are refused, and the word that tells it.
 REFUSED = {
@@ -186,8 +187,8 @@ def test_unknown_classes_summed_out_and_enumerated(name):
     names = read_back(bg.program(model, x))
     with x64():
         params, _ = drawn(model.latents)
-        statistics = (model.statistics(x, t),)
-        wanted = float(log_density(model.statistics_program, statistics, {}, params)[0])
+        statistics = model.statistics(x, t)
+        wanted = float(log_density(statistics_program, (model, statistics), {}, params)[0])
         assert float(log_density(names["model"], (x, t), {}, params)[0]) == pytest.approx(wanted, rel=1e-10)
         summed = enum(config_enumerate(names["enumerated"]), first_available_dim=-3)
         assert float(log_density_of_sum(summed, (x, t), {}, params)[0]) == pytest.approx(wanted, rel=1e-10)

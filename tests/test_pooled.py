@@ -26,6 +26,8 @@ from bayesgen.models import (
     NormalKnownVariance,
     Pooled,
 )
+from bayesgen.models.beside_constants import marked_per_class
+from bayesgen.models.function import statistics_program
 
 CLASSES = DirichletCategorical(1.5, ["a", "b", "c"])
 T = np.array([0, 0, 0, 1, 1, 1, 1, 2])
@@ -80,7 +82,7 @@ def test_what_nuts_samples_is_the_written_out_program_integrated(name):
     own, sums_of_population, _ = collapsed(model, statistics)
     with program.x64():
         joint = float(log_density(model, ({"x": np.asarray(x, float)}, T), {}, values)[0])
-        other = float(log_density(own.statistics_program, (sums_of_population,), {}, values)[0])
+        other = float(log_density(statistics_program, (own, sums_of_population), {}, values)[0])
     theta = by_scipy(pooled.given_rows(population, sums), pooled.members(params))
     np.testing.assert_allclose(other, joint - theta, rtol=1e-9)
 
@@ -174,7 +176,7 @@ def test_what_is_no_population_is_refused():
     with pytest.raises(ValueError, match=r"scale has the shape \(3,\), the leaf \(2,\)"):
         Pooled(BetaBernoulli([1.0, 1.0], 1), scale=[1.0, 1.0, 1.0])
     coin = BetaBernoulli(1, 1)
-    refuses(lambda: Pooled(coin.update(coin.statistics([0, 1], [0, 1], 2)).marked_per_class()), "leaf is a posterior")
+    refuses(lambda: Pooled(marked_per_class(coin.update(coin.statistics([0, 1], [0, 1], 2)))), "leaf is a posterior")
     model = NaiveBayes(CLASSES, {"x": Pooled(coin)})
     with pytest.raises(ValueError, match=r"Pooled\(BetaBernoulli\) has no posterior mode.*'nuts' or 'laplace'"):
         bg.fit(model, ({"x": T % 2}, T), "map")

@@ -22,6 +22,7 @@ from bayesgen.models import (
     NormalInverseGamma,
     PooledGroups,
 )
+from bayesgen.models.function import statistics_program
 
 RNG = np.random.default_rng(0)
 T, GROUP = np.array([0, 0, 0, 1, 1, 1, 1, 0]), np.array([0, 0, 1, 0, 2, 2, 1, 1])
@@ -48,7 +49,7 @@ def test_what_nuts_samples_is_the_written_out_program_integrated():
     sampled, sums, _ = collapsed(model, statistics)
     with program.x64():
         joint = float(log_density(model, (x, T), {}, sites)[0])
-        other = float(log_density(sampled.statistics_program, (sums,), {}, sites)[0])
+        other = float(log_density(statistics_program, (sampled, sums), {}, sites)[0])
     np.testing.assert_allclose(other, joint - theta, rtol=1e-9)
 
 

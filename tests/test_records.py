@@ -17,6 +17,7 @@ from bayesgen.inspection.members import FittedAverage
 from bayesgen.inspection.one_model import FittedLatent, FittedModel
 from bayesgen.inspection.probabilities import predict_proba_draws, predict_proba_interval
 from bayesgen.inspection.summary import Summary
+from bayesgen.models.leaf import Leaf
 
 X = bg.data.load("penguins").drop(columns="year").sample(frac=1, random_state=0)[:80].reset_index(drop=True)
 Y = X.pop("species")
@@ -162,15 +163,19 @@ def test_only_estimators_and_pictures_ask_whether_something_is_fitted():
     assert found == {"estimators/estimator.py", "estimators/averaged.py", "estimators/imputer.py", "plot/style.py"}
 
 
+MODELS = [getattr(bg.models, name) for name in bg.models.__all__]
+LEAVES = [cls for cls in MODELS if issubclass(cls, Leaf)]
+
+
 @pytest.mark.parametrize(
     ("cls", "most"),
     [
         (bg.NaiveBayesClassifier, 45),
+        (bg.GaussianDiscriminantClassifier, 47),
+        (bg.LatentClassClassifier, 48),
         (bg.AveragedClassifier, 42),
         (bg.LogisticClassifier, 31),
-        (bg.models.NormalInverseGamma, 84),
-        (bg.models.BetaBernoulli, 79),
-        (bg.models.StudentT, 72),
+        *((leaf, 68) for leaf in LEAVES),
     ],
 )
 def test_public_names_do_not_grow(cls, most):

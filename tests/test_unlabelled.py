@@ -60,7 +60,7 @@ def test_the_likelihood_is_that_of_a_mixture(covariance, shared):
     statistics, model, params = classifier.statistics_, classifier.model_, classifier.posterior_.params
     unknown, known = UnknownClasses(model), ~np.isnan(SOME)
     assert isinstance(statistics, PartlyLabelled)
-    leaf = model.gaussian.expand(model.site(params, "gaussian"))
+    leaf = model.gaussian.select_class(model.site(params, "gaussian"), ...)
     covariances = leaf["covariance"] if covariance == "full" else [np.diag(v) for v in leaf["variance"]]
     joint = np.log(params["classes.probability"]) + np.stack(
         [stats.multivariate_normal(m, c).logpdf(X) for m, c in zip(leaf["mean"], covariances, strict=True)], axis=1

@@ -31,6 +31,7 @@ from bayesgen.core.shapes import require_fit, shaped
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.gaussian import NormalInverseGamma
+from bayesgen.models.model import unchecked
 from bayesgen.models.moments import grouped_moments
 from bayesgen.numerics.content_order import level_counts
 from bayesgen.numerics.sums import Grouping
@@ -241,8 +242,8 @@ def _numbers(training: Training) -> np.ndarray:
     variance = np.divide(whole.scatter, whole.n, out=np.zeros_like(whole.n), where=whole.n > 0)
     variance = np.where(variance > 1e-14, variance, 1.0)
     shape = {"kappa": np.array(_KAPPA), "alpha": np.array(1 + _RHO / 2), "beta": _RHO * variance / 2}
-    free = NormalInverseGamma.unchecked(mean=whole.mean, **shape)
-    tied = NormalInverseGamma.unchecked(mean=whole.mean, tied=("class",), **shape)
+    free = unchecked(NormalInverseGamma, mean=whole.mean, **shape)
+    tied = unchecked(NormalInverseGamma, mean=whole.mean, tied=("class",), **shape)
     split = np.logaddexp(*(prior.log_evidence_terms(by_class).sum(0) for prior in (free, tied))) - np.log(2)
     return np.where(whole.n > 0, split - free.log_evidence_terms(whole), -np.inf)
 

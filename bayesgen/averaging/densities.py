@@ -38,14 +38,15 @@ from typing import Any
 import numpy as np
 
 from bayesgen.averaging.students import Reference, log_density
+from bayesgen.models.leaf import untied
+from bayesgen.models.model import revised
 from bayesgen.models.moments import Moments
-from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
-from bayesgen.numerics.monomials import longest, monomials, polynomials, write_quadratic_log_density
+from bayesgen.models.normal_inverse_wishart import log_predictive_of
+from bayesgen.numerics.monomials import longest, monomials, polynomials
 from bayesgen.numerics.pieces import blas_threads, pieces, scratch, taken
 from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.numerics.student import triangular_inverse
 from bayesgen.numerics.student_gaps import complete
-from bayesgen.numerics.sums import finite
 
 RADIUS = 3.0  # times the root of the columns: length of the longest row, in standardised columns
 _CELLS = 1 << 19  # entries worked on at a time: smaller products keep two threads waiting for each other
@@ -230,7 +231,7 @@ class Marginals(Engine):
         root, chosen = triangular_inverse(lower), []
         for place, model in enumerate(models):
             matrix, level, power = model.whitener
-            turned, mean = matrix @ lower, (model.group_means - reference.centre[0]) @ root.T
+            turned, mean = matrix @ lower, (model.density().flat[0] - reference.centre[0]) @ root.T
             Y = turned.mT @ turned
             if exact(np.sqrt((Y**2).sum((1, 2))), mean, power, _ERROR):
                 chosen.append((np.full(groups, place), matrix, turned, Y, mean, level, 2 * power - dim))
@@ -310,23 +311,10 @@ class Marginals(Engine):
         return log_det
 
 
-def log_predictive_of(model, y) -> np.ndarray:
-    """Return the log density of rows under the groups of a model that is kept, (F, n).
-
-    For one prediction polynomials pay from a thousand rows on; of a model that is kept they are there.
-    """
-    if isinstance(model, NormalInverseWishart) and not model.shared and model.quadratic is not None and finite(y):
-        result = np.empty((len(model.group_means), len(y)))
-        write_quadratic_log_density(result, y, model.quadratic, model.group_means, model.whitener)
-        return result
-    density: Any = model.log_predictive(y)
-    return density.reshape(len(y), -1).T
-
-
 def stacked(models):
     """Return models of one kind as one model with a leading axis of models; a single one as it is."""
     if len(models) == 1:
         return models[0]
     names = [field.name for field in fields(models[0]) if "rank" in field.metadata]
     each = ((name, np.broadcast_arrays(*(getattr(model, name) for model in models))) for name in names)
-    return models[0].untied().revised(**{name: np.stack(arrays) for name, arrays in each})
+    return revised(untied(models[0]), **{name: np.stack(arrays) for name, arrays in each})

@@ -112,7 +112,8 @@ class FittedView(FittedFactors):
         return self._leaf_factor(place, None, self.log_share)
 
     def drawn_factor(self, place, rng):
-        drawn = self.posterior(place).expand(self.posterior(place).sample_parameters(rng, ()))
+        posterior = self.posterior(place)
+        drawn = posterior.select_class(posterior.sample_parameters(rng, ()), ...)
         return self._leaf_factor(place, {site: v[None] for site, v in drawn.items()}, np.log(self._shares((), rng)))
 
     def written(self, numbers, categories):

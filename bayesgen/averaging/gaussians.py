@@ -25,6 +25,7 @@ from bayesgen.averaging.students import Reference, by_column
 from bayesgen.averaging.view import WIDE, Training
 from bayesgen.averaging.wide import WideView
 from bayesgen.models.gaussian import NormalInverseGamma
+from bayesgen.models.model import unchecked
 from bayesgen.models.moments import Moments
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 
@@ -73,10 +74,10 @@ class GroupsMember(Member):
         if self.diagonal:
             tied = ("class",) if self.shared else ()
             shape = {"alpha": np.array(1 + self.rho / 2), "beta": self.rho * reference.variance[0] / 2}
-            return NormalInverseGamma.unchecked(mean=mean, kappa=kappa, tied=tied, **shape)
+            return unchecked(NormalInverseGamma, mean=mean, kappa=kappa, tied=tied, **shape)
         scale = self.rho * ((1 - self.shrinkage) * V + self.shrinkage * np.diag(np.diag(V)))
         nu = np.array(len(V) + 1 + self.rho)
-        return NormalInverseWishart.unchecked(mean=mean, kappa=kappa, nu=nu, scale=scale, shared=self.shared)
+        return unchecked(NormalInverseWishart, mean=mean, kappa=kappa, nu=nu, scale=scale, shared=self.shared)
 
     def posterior(self, statistics: Moments, reference: Reference):
         """Return the posterior of every group."""

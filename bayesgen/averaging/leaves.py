@@ -16,6 +16,7 @@ from bayesgen.averaging.member_rows import HeldOut
 from bayesgen.core.errors import Argument, InputError, InputTypeError, listed
 from bayesgen.core.program import Record, static
 from bayesgen.core.statistics import all_but_one, departures
+from bayesgen.models.beside_constants import marked_per_class
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.classifier import NaiveBayes
 from bayesgen.models.model import is_conjugate
@@ -121,10 +122,10 @@ class ColumnModels(Record):
         def each(name, leaf):
             def summed(places, weight=data.weight):
                 rows = Grouping(data.codes[places], data.classes, weight[places], (data.classes,))
-                return leaf.sum_rows(leaf.shaped(x[name][places]), rows)
+                return leaf.sum_rows(x[name][places], rows)
 
             def predicted(others, rows):
-                posterior = leaf.with_prior(others).update(others).marked_per_class()
+                posterior = marked_per_class(leaf.with_prior(others).update(others))
                 return posterior.log_predictive(predicted_rows[name][rows]).reshape(-1, data.classes)
 
             result = np.empty((len(held), data.classes))

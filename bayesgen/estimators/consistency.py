@@ -185,5 +185,6 @@ def _check_own_leaves(leaves, blocks, labels) -> np.ndarray | None:
 
 def _possible(leaf, rows) -> np.ndarray:
     """Return rows with entries that a leaf can take in place of missing ones, where that is known."""
-    known = ours(type(leaf))  # to a user's own leaf 0 may be nothing that can be
-    return np.full_like(rows, leaf.possible_entry) if known else rows
+    if not ours(type(leaf)):
+        return rows  # to a user's own leaf this may be nothing that can be
+    return np.full_like(rows, 0.0 if hasattr(leaf, "categories") or leaf.cardinality(0) else 1.0)  # 0 has no logarithm

@@ -49,7 +49,8 @@ import numpy as np
 from bayesgen.core import program
 from bayesgen.core.program import static
 from bayesgen.core.statistics import Statistics
-from bayesgen.models.model import Hyperparameter, Hyperparameters, Params, hyperparameter, of_part
+from bayesgen.models.gaussian import tie
+from bayesgen.models.model import Hyperparameter, Hyperparameters, Params, hyperparameter, of_part, revised
 from bayesgen.numerics.draws import log_gammas
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.student import triangular_inverse
@@ -86,11 +87,6 @@ class Coordinates(Hyperparameters, abc.ABC):
         """Draw the coordinates: beside a leaf without a start of its own, as where rows have gaps."""
         return self.sample_parameters(rng, size)
 
-    def statistics_program(self, statistics) -> None:
-        """Run the program on the statistics; see `Model.statistics_program`."""
-        params = self.latents()
-        program.numpyro.factor("log_likelihood", self.log_likelihood(params, statistics))
-
 
 @dataclass(frozen=True, eq=False)
 class LeafCoordinates(Coordinates):
@@ -107,14 +103,10 @@ class LeafCoordinates(Coordinates):
 
     def update(self, statistics) -> Self:
         """Return the coordinates of the leaf's posterior."""
-        return self.revised(leaf=self.leaf.update(statistics))
+        return revised(self, leaf=self.leaf.update(statistics))
 
     def start_from(self, statistics) -> Self:
         return self.update(statistics)
-
-    def marked_per_class(self) -> Self:
-        """Return itself."""
-        return self
 
 
 def real(site: str, shape: tuple[int, ...]) -> Any:
@@ -237,8 +229,8 @@ class Standardised(LeafCoordinates):
         return (params["offset"] / self.kappa_n**0.5 - point * program.jnp.exp(-params["log_variance"] / 2)) ** 2
 
     def log_likelihood(self, params, statistics):
-        z, rows = params["log_variance"], self.leaf.tie(statistics.n)
-        spread = rows * z + self.leaf.tie(statistics.scatter) * program.jnp.exp(-z)
+        z, rows = params["log_variance"], tie(statistics.n, self.leaf.tied)
+        spread = rows * z + tie(statistics.scatter, self.leaf.tied) * program.jnp.exp(-z)
         return -0.5 * (spread.sum() + (statistics.n * self._squares(params, statistics.mean)).sum())
 
     def sample_parameters(self, rng, size=()):
@@ -288,7 +280,8 @@ class PrecisionFactor(LeafCoordinates):
 
     def log_likelihood(self, params, statistics):
         rows = statistics.n * (params["log_diagonal"].sum(-1) - 0.5 * self._squares(params, statistics.mean))
-        return rows.sum() - 0.5 * _traces(params, self.leaf.tie(statistics.scatter, 2)).sum()
+        scatter = statistics.scatter.sum(-3, keepdims=True) if self.leaf.shared else statistics.scatter
+        return rows.sum() - 0.5 * _traces(params, scatter).sum()
 
     def _squares(self, params, point):
         """Return |U(mean - point)|² of every mean."""
@@ -393,7 +386,7 @@ class LineCoordinates(Coordinates):
 
     def start_from(self, statistics):
         """Return the posterior, or one close to it where the prior of the weights does not scale with the noise."""
-        return self.revised(alpha=self.alpha + statistics.n / 2)
+        return revised(self, alpha=self.alpha + statistics.n / 2)
 
     def sample_parameters(self, rng, size=()):
         """Draw z and u, of a record that `start_from` made."""

@@ -16,6 +16,7 @@ from bayesgen.core.errors import NoClosedForm
 from bayesgen.core.memory import check_memory
 from bayesgen.core.registry import saveable
 from bayesgen.inference.base import register
+from bayesgen.models.function import statistics_program
 from bayesgen.models.model import Model, summarise
 from bayesgen.numerics.pieces import one_blas_thread
 from bayesgen.posterior.compiled import fresh, kept, shapes, starter
@@ -102,14 +103,14 @@ def sites(step, origin, model, statistics):
     from numpyro.infer.util import constrain_fn
 
     z = unraveled(step, origin)
-    return constrain_fn(model.statistics_program, (statistics,), {}, z, return_deterministic=True)
+    return constrain_fn(statistics_program, (model, statistics), {}, z, return_deterministic=True)
 
 
 def potential(step, origin, model, statistics):
     """Return the negative log density of the rows and of the unconstrained latents at ``step`` from ``origin``. JAX."""
     from numpyro.infer.util import potential_energy
 
-    return potential_energy(model.statistics_program, (statistics,), {}, unraveled(step, origin))
+    return potential_energy(statistics_program, (model, statistics), {}, unraveled(step, origin))
 
 
 def _derivatives(energy, step, *arguments):
@@ -167,7 +168,7 @@ def _undensity(step, origin, model, statistics):
     from numpyro.infer.util import log_density
 
     values = sites(step, origin, model, statistics)
-    joint, _ = log_density(model.statistics_program, (statistics,), {}, values)
+    joint, _ = log_density(statistics_program, (model, statistics), {}, values)
     return -(joint + model.log_abs_det_jacobian(values))
 
 
@@ -176,6 +177,6 @@ def _unlikelihood(step, origin, model, statistics):
     from numpyro.infer.util import log_density
 
     values = sites(step, origin, model, statistics)
-    _, trace = log_density(model.statistics_program, (statistics,), {}, values)
+    _, trace = log_density(statistics_program, (model, statistics), {}, values)
     seen = (site for site in trace.values() if site["type"] == "sample" and site["is_observed"])
     return -sum(program.log_density(site).sum() for site in seen)

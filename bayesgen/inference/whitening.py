@@ -16,7 +16,7 @@ from bayesgen.models.bernoulli import BetaBernoulli, BetaPrior
 from bayesgen.models.beside_constants import BesideConstants
 from bayesgen.models.categorical import DirichletCategorical, DirichletPrior
 from bayesgen.models.classifier import ClassConditional
-from bayesgen.models.gaussian import NormalInverseGamma
+from bayesgen.models.gaussian import NormalInverseGamma, squeeze
 from bayesgen.models.gaussian_known import NormalKnownMean
 from bayesgen.models.linear_regression import LinearRegression, SemiConjugateLinearRegression
 from bayesgen.models.log_normal import LogNormal
@@ -128,7 +128,7 @@ def _(model: NormalInverseGamma, statistics: Moments) -> Whitened:
 
     def restore(params):
         spread = scale * np.exp(params["log_variance"] / 2)
-        return {"mean": centre + spread * params["offset"] / kappa**0.5, "variance": posterior.squeeze(spread**2)}
+        return {"mean": centre + spread * params["offset"] / kappa**0.5, "variance": squeeze(spread**2, posterior.tied)}
 
     alpha, beta = _alike(posterior.alpha.shape, model.alpha, model.beta / variance)
     mean, worth = _alike(posterior.batch_shape, (model.mean - centre) / scale, model.kappa)
@@ -179,7 +179,8 @@ def _(model: NormalInverseWishart, statistics) -> Whitened:
 
     def restore(params):
         root = sampled.factors(params)
-        cholesky, every = model.squeeze(factor) @ root, root[..., None, :, :] if model.shared else root
+        one, every = (factor[..., 0, :, :], root[..., None, :, :]) if model.shared else (factor, root)
+        cholesky = one @ root
         mean = centre + (factor @ every @ params["offset"][..., None])[..., 0] / posterior.kappa[..., None] ** 0.5
         return {"mean": mean, "covariance": cholesky @ cholesky.mT, "cholesky": cholesky}
 

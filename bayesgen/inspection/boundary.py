@@ -173,8 +173,9 @@ def discriminant(posterior, *, seed=None, size: tuple[int, ...] = (4, 1000)) -> 
 def mean_scores(posterior, *, seed=None) -> tuple[np.ndarray, np.ndarray]:
     """Return the posterior means of the weights w_k, (K, D), and intercepts b_k, (K,), under a shared covariance.
 
-    An exact posterior has them in closed form: the means of Σ⁻¹μ_k and of log π_k - ½ μ_k'Σ⁻¹μ_k; see `mean_scores` of
-    `NormalInverseWishart` and `NormalInverseGamma`. They are the mean scores, not the scores of the mean parameters.
+    An exact posterior has them in closed form: the means of Σ⁻¹μ_k and of log π_k - ½ μ_k'Σ⁻¹μ_k. They are P m_k and
+    log π_k - ½ (m_k'P m_k + D/κ_k), with P the mean of Σ⁻¹, since μ_k given Σ has mean m_k and covariance Σ/κ_k; so
+    they are the mean scores, not the scores of the mean parameters.
 
     Parameters
     ----------
@@ -196,8 +197,14 @@ def mean_scores(posterior, *, seed=None) -> tuple[np.ndarray, np.ndarray]:
         raise TypeError("mean_scores() takes a posterior of a GaussianDiscriminant whose classes share the covariance")
     _refuse_student(model)
     if posterior.integrated:
-        weights, square = model.gaussian.mean_scores()
-        return weights, model.classes.mean_log - 0.5 * square
+        said = model.gaussian.density()
+        location, _, dof, kappa = said.arrays().values()
+        vector = kappa.ndim < location.ndim
+        # the squared scale of the predictive is 1 + 1/κ times S/(ν - D + 1), or β/α, where P is ν S⁻¹, or α/β
+        more = (1 + 1 / kappa) * (1 + (location.shape[-1] - 1) / dof if vector else 1)
+        weights = (_precision(said)[0] @ location[..., None])[..., 0] * (more[..., None] if vector else more)
+        square = weights * location + 1 / (kappa[..., None] if vector else kappa)
+        return of_all(model.gaussian, weights, 0.0), model.classes.mean_log - 0.5 * square.sum(-1)
     score = _of_gaussian(model, posterior.as_draws(seed).flat)
     return score.weights.mean(0), score.intercept.mean(0)
 
@@ -213,14 +220,25 @@ def _refuse_student(model) -> None:
 def _of_gaussian(model, params) -> Discriminant:
     with np.errstate(divide="ignore"):
         log_prior = np.log(params["classes.probability"])
-    leaf = model.gaussian
-    leaf_params = model.site(params, "gaussian")
-    mean, (precision, log_determinant) = of_all(leaf, leaf_params["mean"]), leaf.precision(leaf_params)
+    leaf, said = model.gaussian, model.gaussian.density(model.site(params, "gaussian"))
+    precision, log_determinant = _precision(said)
+    mean = said.arrays()["location"]
     weights = (precision @ mean[..., None])[..., 0]
     intercept = log_prior - 0.5 * (weights * mean).sum(-1)
+    weights, precision = of_all(leaf, weights, 0.0), of_all(leaf, of_all(leaf, precision, 0.0).mT, 0.0)
     if model.shared:  # the quadratic term and the determinant are common to all classes
         return Discriminant(model.class_names, np.zeros_like(precision), weights, intercept)
     return Discriminant(model.class_names, -0.5 * precision, weights, intercept - 0.5 * log_determinant)
+
+
+def _precision(said) -> tuple[np.ndarray, np.ndarray]:
+    """Return inverse matrices (..., D, D), and log-determinants, of the squared scales of numbers or of a vector."""
+    location, scale, *_ = said.arrays().values()
+    if scale.ndim == location.ndim:
+        return np.eye(scale.shape[-1]) / scale[..., None] ** 2, 2 * np.log(scale).sum(-1)
+    cholesky = np.linalg.cholesky(scale)
+    inverse = np.linalg.inv(cholesky)
+    return inverse.mT @ inverse, 2 * np.log(np.diagonal(cholesky, axis1=-2, axis2=-1)).sum(-1)
 
 
 def _of_logistic(model, params) -> Discriminant:

@@ -83,7 +83,7 @@ def class_profiles(classifier, level: float = 0.95) -> pd.DataFrame:
         leaf, columns = varying(model.leaves[block.name], block.values)
         sites = model.site(draws, block.name)
         if sites.keys() & {"variance", "covariance"}:
-            sites = leaf.expand(sites)
+            sites = leaf.select_class(sites, ...)
         for j, column in enumerate(columns):
             each = [leaf.quantities({s: v[i] for s, v in sites.items()}, j, block.categories) for i in range(count)]
             values |= {(column, name): np.stack([one[name] for one in each]) for name in each[0]}

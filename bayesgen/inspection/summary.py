@@ -85,7 +85,7 @@ class Summary:
             leaf = prior_leaf
             if isinstance(leaf, Populated):
                 leaf, sites = leaf.leaf, leaf.shown(sites)
-            expanded = leaf.expand(sites) if "variance" in sites else sites
+            expanded = leaf.select_class(sites, ...) if "variance" in sites else sites
             for j, column in enumerate(columns):
                 values |= {(column, name): v for name, v in leaf.quantities(expanded, j, block.categories).items()}
                 if not (leaf.event_dim and j):  # one prior of them all

@@ -34,7 +34,7 @@ from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.kinds import Heads, Values
 from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, count_and_mean, log_or_floor, over_rows
-from bayesgen.models.model import Hyperparameter, check_total, hyperparameter
+from bayesgen.models.model import Hyperparameter, check_total, hyperparameter, revised
 from bayesgen.numerics.beta import log_beta_binomial, log_beta_ratio
 from bayesgen.numerics.checks import refuse_first, require
 from bayesgen.numerics.counts import distinct, filled, gaps
@@ -107,7 +107,7 @@ class BetaPrior(Successes, ConjugateFamily):
     def update(self, statistics) -> Self:
         """Add the counts of successes and failures to a and b."""
         failures, successes = np.moveaxis(statistics.total(), -1, 0)
-        return self.revised(a=self.a + successes, b=self.b + failures)
+        return revised(self, a=self.a + successes, b=self.b + failures)
 
     def log_evidence_terms(self, statistics):
         """Return log B(a + s, b + f) - log B(a, b)."""
@@ -136,8 +136,8 @@ class BetaPrior(Successes, ConjugateFamily):
 class Bernoulli(Successes):
     """Bernoulli features under any prior; ``params`` hold the "probability" of a one."""
 
-    takes_sparse = True
-    column_kind = "b"
+    _takes_sparse = True
+    _column_kind = "b"
     density_kind = "probability"
 
     def likelihood(self, params):
@@ -157,7 +157,7 @@ class Bernoulli(Successes):
         return np.stack([1.0 - x, x], axis=-1)
 
     def check(self, x):
-        x = self.shaped(x)
+        x = self._shaped(x)
         if x.dtype != bool and not (sparse.issparse(x) and _ones(x)):
             require(x, lambda bits: (bits == 0) | (bits == 1), BINARY)
         elif not sparse.issparse(x):
@@ -237,7 +237,7 @@ class BetaBernoulli(BetaPrior, Bernoulli):
         """Return Bernoulli(a / (a + b))."""
         return program.dist.Bernoulli(self.mean)
 
-    def fast_predictive(self, x):
+    def _fast_predictive(self, x):
         """Return log p(x): for one trial the plug-in of the mean is exact."""
         x = self.check(x)
         result, groups = self._row_product(*self._logs, x, x.ndim - 1)
@@ -334,13 +334,13 @@ class BetaBinomial(BetaPrior):
         self._need_trials("its predictive is no one distribution")
         return program.dist.BetaBinomial(self.a, self.b, np.asarray(self.trials))
 
-    def density_of(self, params, x=None):
+    def _density_of(self, params, x=None):
         """Return the density of the heads; tosses in a column are given, never drawn."""
         if self.trials is None:
             if x is None:
                 return self._need_trials("rows cannot be drawn")
             params, x = {**params, "trials": program.jnp.nan_to_num(x[..., 1:])}, x[..., :1]
-        return super().density_of(params, x)
+        return super()._density_of(params, x)
 
     def _need_trials(self, why) -> Any:
         if self.trials is None:
@@ -361,7 +361,7 @@ class BetaBinomial(BetaPrior):
         heads, tosses = self._tosses(x)
         return log_multichoose(tosses - heads + 1, heads)
 
-    def missing(self, x):
+    def _missing(self, x):
         return np.isnan(x[..., 0] if self.trials is None else x)
 
     def check(self, x):
@@ -382,9 +382,9 @@ class BetaBinomial(BetaPrior):
             refuse_first(x, bad, "is more than the tosses")
         return x
 
-    def fast_predictive(self, x):
+    def _fast_predictive(self, x):
         x = self.check(x)
-        gone, (heads, tosses) = self.missing(x), self._tosses(x)
+        gone, (heads, tosses) = self._missing(x), self._tosses(x)
         groups = self._groups(x)
         a, b = (over_rows(value, groups, heads) for value in (self.a, self.b))
         counts = (np.where(gone, 0.0, value).reshape(len(x), a.shape[1]).T for value in (heads, tosses))

@@ -24,8 +24,8 @@ import numpy as np
 from bayesgen.core.errors import DataError
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
-from bayesgen.models.leaf import ExponentialFamily, Leaf
-from bayesgen.models.model import of_part
+from bayesgen.models.leaf import ExponentialFamily, Leaf, untied
+from bayesgen.models.model import of_part, revised
 from bayesgen.numerics.special import namespace
 
 _SAME = 1e-12  # relative distance of two numbers that are the same but for rounding, and a scale that stands for 0
@@ -127,7 +127,6 @@ class BesideConstants(ExponentialFamily):
     conjugate = of_part("leaf", "conjugate")
     smooth = of_part("leaf", "smooth")
     bounded = of_part("leaf", "bounded")
-    possible_entry = of_part("leaf", "possible_entry")
     density_kind = of_part("leaf", "density_kind")
     parameters = of_part("leaf", "parameters")
     likelihood = of_part("leaf", "likelihood")
@@ -139,14 +138,14 @@ class BesideConstants(ExponentialFamily):
     def latents(self, groups=None, name=""):
         return self.leaf.latents(groups, name)
 
-    def density_of(self, params, x=None):
-        return self.leaf.density_of(params, x if x is None else self._rows(x))
+    def _density_of(self, params, x=None):
+        return self.leaf._density_of(params, x if x is None else self._rows(x))
 
     # -- statistics, densities and the algebra -------------------------------------------------------------------------
 
     check = of_part("family", "check")
-    shaped = of_part("family", "shaped")
-    missing = of_part("family", "missing")
+    _shaped = of_part("family", "_shaped")
+    _missing = of_part("family", "_missing")
     sum_rows = of_part("family", "sum_rows")
     sufficient_statistic = of_part("family", "sufficient_statistic")
     log_base_measure = of_part("family", "log_base_measure")
@@ -199,16 +198,6 @@ class BesideConstants(ExponentialFamily):
     def map(self, statistics):
         return self._ask("map", self.varying(statistics))
 
-    def precision(self, params):
-        """Return precision matrices, 0 in constant columns, and log-determinants of the covariances."""
-        inner, log_determinant = self.leaf.precision(params)
-        return self.whole(self.whole(inner, 0.0).mT, 0.0), log_determinant
-
-    def mean_scores(self):
-        """Return the means of the weights of all columns, and of the squares; a constant one has the weight 0."""
-        weights, square = self.leaf.mean_scores()
-        return self.whole(weights, 0.0), square
-
     def tail_probability(self, x):
         tail = self.leaf.tail_probability(self._rows(self.check(x)))
         return np.where(self.possible(x).reshape(-1, *[1] * (tail.ndim - 1)), tail, 0.0)
@@ -244,13 +233,6 @@ class BesideConstants(ExponentialFamily):
 
     def for_classes(self, groups):
         return self._with(self.leaf.for_classes(groups))
-
-    def marked_per_class(self):
-        return self._with(self.leaf.marked_per_class())
-
-    def untied(self):
-        """Return the posterior with nothing shared between classes."""
-        return self._with(self.leaf.untied())
 
     # -- a leaf that is an exponential family --------------------------------------------------------------------------
 
@@ -291,9 +273,23 @@ def constants_of(statistics) -> tuple[np.ndarray, np.ndarray]:
     return constant, np.where(constant, seen.argmax(-1), np.nan)
 
 
-def of_all(leaf: Leaf, values):
-    """Return values of the columns of a leaf that vary as values of all of them."""
-    return leaf.whole(values) if isinstance(leaf, BesideConstants) else values
+@untied.register
+def _(leaf: BesideConstants) -> BesideConstants:
+    return leaf._with(untied(leaf.leaf))
+
+
+def marked_per_class(leaf: Any) -> Any:
+    """Return the same leaf with ``per_class`` set: its hyperparameters lead with the axis of classes."""
+    if leaf.per_class:
+        return leaf
+    if isinstance(leaf, BesideConstants):
+        return leaf._with(marked_per_class(leaf.leaf))
+    return revised(leaf, per_class=True)
+
+
+def of_all(leaf: Leaf, values, constant: Any = None):
+    """Return values of the columns of a leaf that vary as values of all of them, see `BesideConstants.whole`."""
+    return leaf.whole(values, constant) if isinstance(leaf, BesideConstants) else values
 
 
 def varying(leaf: Leaf, columns: tuple) -> tuple[Any, tuple]:

@@ -28,7 +28,7 @@ from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.kinds import Values
 from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, count_and_mean, log_or_floor
-from bayesgen.models.model import Hyperparameter, check_total, hyperparameter
+from bayesgen.models.model import Hyperparameter, check_total, hyperparameter, revised
 from bayesgen.numerics.checks import check_shares, refuse_first, require
 from bayesgen.numerics.draws import log_gammas
 from bayesgen.numerics.pieces import pieces
@@ -160,7 +160,7 @@ class DirichletPrior(Dice):
 
     def update(self, statistics) -> Self:
         """Add the counts of the categories to alpha."""
-        return self.revised(alpha=self.alpha + statistics.total())
+        return revised(self, alpha=self.alpha + statistics.total())
 
     def log_evidence_terms(self, statistics):
         return log_evidence_of_counts(self.alpha, statistics.total())
@@ -231,7 +231,7 @@ class Categorical(Categories):
         return (x[..., None] == np.arange(len(self.categories))).astype(float)
 
     def check(self, x):
-        x, count = self.shaped(x), len(self.categories)
+        x, count = self._shaped(x), len(self.categories)
         if x.dtype.kind == "f" or not x.size:
             require(x, lambda c: (c >= 0) & (c < count) & (c == np.floor(c)), self._not_a_code)
         elif x.min() < 0 or x.max() >= count:
@@ -278,9 +278,9 @@ class Categorical(Categories):
         total = total.reshape(rows.count, width)[:, :-1]
         return SumStatistics(total.reshape(*rows.lead, *x.shape[1:], size), np.float64(0))
 
-    def fast_predictive(self, x):
+    def _fast_predictive(self, x):
         """Return log p(x), looked up in a table: for one trial the plug-in of the mean is exact."""
-        x = self.shaped(x)
+        x = self._shaped(x)
         with np.errstate(divide="ignore"):
             table = np.log(self.mean)
         entries, size, groups = math.prod(x.shape[1:]), len(self.categories), self._groups(x)

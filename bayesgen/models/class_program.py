@@ -18,7 +18,7 @@ from bayesgen.core.statistics import Statistics, SumStatistics
 from bayesgen.models.categorical import Categorical
 from bayesgen.models.gaps import PatternMoments
 from bayesgen.models.leaf import Leaf
-from bayesgen.models.model import Model, Params
+from bayesgen.models.model import Model, Params, on_jax
 from bayesgen.models.moments import Moments, moments
 from bayesgen.models.row_leaf import RowsByGroup
 
@@ -191,7 +191,7 @@ class ClassProgram(Model):
             come from the mean of exp(t_log_joint) over draws of the posterior.
         """
         numpyro = program.numpyro
-        model, layout = self.traced(), program.Layout.now()
+        model, layout = on_jax(self), program.Layout.now()
         params = {site: program.jnp.asarray(value) for site, value in model.latents().items()}
         rows_of = {} if x is None else model.blocks(x)
         given = {name: program.known(a) for name, a in rows_of.items() if a is not None}
@@ -266,7 +266,7 @@ class ClassProgram(Model):
             leaf = self.leaves[name]
             lead = rows.ndim - len(leaf.features) - leaf.event_dim
             rows = rows.reshape(*rows.shape[:lead], 1, *rows.shape[lead:])
-            likelihood, rows = leaf.density_of(leaf.select_class(self.site(params, name), ...), rows)
+            likelihood, rows = leaf._density_of(leaf.select_class(self.site(params, name), ...), rows)
             result = result + likelihood.to_event(len(leaf.features)).log_prob(rows)
         return result
 

@@ -33,9 +33,10 @@ import numpy as np
 from bayesgen.core.errors import DataError
 from bayesgen.core.program import static
 from bayesgen.core.statistics import SumStatistics
+from bayesgen.models.beside_constants import marked_per_class
 from bayesgen.models.class_program import ClassProgram, ClassStatistics
 from bayesgen.models.leaf import Leaf
-from bayesgen.models.model import Conjugate, Params
+from bayesgen.models.model import Conjugate, Params, revised
 from bayesgen.models.structures import structure
 from bayesgen.numerics.special import namespace
 from bayesgen.numerics.sums import Grouping, finite
@@ -97,7 +98,7 @@ class ClassConditional(ClassProgram, Conjugate):
 
     def sum_rows(self, x: Mapping[str, Any], rows: Grouping, schema: str = "") -> ClassStatistics:
         """Do `statistics` of blocks under a grouping by class that is already checked; see `ClassStatistics.schema`."""
-        leaves = self.leafwise(lambda name, leaf: leaf.sum_rows(leaf.shaped(x[name]), rows))
+        leaves = self.leafwise(lambda name, leaf: leaf.sum_rows(leaf._shaped(x[name]), rows))
         sizes, weight = rows.sizes(), rows.weight
         squares = sizes if weight is None else np.bincount(rows.codes, weight**2, rows.count)
         return ClassStatistics(SumStatistics(sizes, np.float64(0)), leaves, squares, schema)
@@ -144,7 +145,7 @@ class ClassConditional(ClassProgram, Conjugate):
     bounded: ClassVar[bool] = _of_every_leaf("bounded")
 
     def update(self, statistics: ClassStatistics) -> Self:
-        leaves = self.leafwise(lambda name, leaf: leaf.update(statistics.leaves[name]).marked_per_class())
+        leaves = self.leafwise(lambda name, leaf: marked_per_class(leaf.update(statistics.leaves[name])))
         return self.with_leaves(self.classes.update(statistics.classes), leaves)
 
     def log_evidence(self, statistics: ClassStatistics):
@@ -247,7 +248,7 @@ class NaiveBayes(ClassConditional):
         return {name: x[name] for name in self.features}
 
     def with_leaves(self, classes, leaves):
-        return self.revised(classes=classes, features=dict(leaves))
+        return revised(self, classes=classes, features=dict(leaves))
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,4 +307,4 @@ class GaussianDiscriminant(ClassConditional):
         return x if isinstance(x, Mapping) else {"gaussian": x}
 
     def with_leaves(self, classes, leaves):
-        return self.revised(classes=classes, gaussian=leaves["gaussian"])
+        return revised(self, classes=classes, gaussian=leaves["gaussian"])

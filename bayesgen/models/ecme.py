@@ -148,13 +148,13 @@ def advanced(rows: Numbers | Vectors, gaussian, dof: float | None, maximise, pri
     ``maximise`` takes what ``rows.sums`` returns to the parameters of the Gaussian leaf; ``prior`` is (shape, rate) of
     the gamma prior of the degrees of freedom less 1, or None. They are among the parameters where ``dof`` is None.
     """
-    old, freedom = gaussian.expand({site: v for site, v in params.items() if site != "dof"}), params.get("dof", dof)
+    old, freedom = gaussian._expand({site: v for site, v in params.items() if site != "dof"}), params.get("dof", dof)
     freedom = np.broadcast_to(freedom, rows.total.shape)
     delta = rows.distances(old)
     if dof is None:
         freedom = _newton(freedom, delta, rows.count, rows.weight, rows.axis, prior)
     found = maximise(*rows.sums(old, freedom, delta))
-    steps = rows.steps(old, gaussian.expand(found))
+    steps = rows.steps(old, gaussian._expand(found))
     if dof is None:
         steps = *steps, np.log(freedom - LEAST) - np.log(params["dof"] - LEAST)
         found = {**found, "dof": freedom}

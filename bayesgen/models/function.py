@@ -86,9 +86,6 @@ class FunctionModel(Model):
     def __call__(self, *args, **kwargs):
         return self.function(*args, **kwargs)
 
-    def statistics_program(self, statistics: Arguments) -> None:
-        statistics.call(self.function)
-
     def latents(self):
         """Raise TypeError: a function samples its latents as it runs, not apart from its data."""
         raise TypeError(f"{_name(self.function)} samples its latents as it runs: they cannot be drawn without data")
@@ -136,6 +133,14 @@ class FunctionModel(Model):
 
 def _trace(function, arguments: Arguments) -> dict[str, Any]:
     return program.traced(program.handlers.seed(lambda: arguments.call(function), 0))
+
+
+def statistics_program(model, statistics) -> None:
+    """Run a model on statistics: parameters from the prior, the likelihood of all rows as one factor."""
+    if isinstance(statistics, Arguments):
+        statistics.call(model.function)
+    else:
+        program.numpyro.factor("log_likelihood", model.log_likelihood(model.latents(), statistics))
 
 
 def plates(site) -> tuple[str, ...]:

@@ -127,9 +127,9 @@ def em(leaf, statistics: PatternMoments, maximise):
     units = {"mean": scale, "covariance": np.outer(scale, scale)}
 
     def advance(params):
-        full = leaf.expand(params)
+        full = leaf._expand(params)
         new = maximise(_complete(statistics, full))
-        ahead = leaf.expand(new)
+        ahead = leaf._expand(new)
         if np.linalg.eigvalsh(ahead["covariance"] / units["covariance"]).min() < 1e-9:
             raise DataError(
                 "no maximum exists: with these gaps the covariance shrinks to a singular one; use 'map', 'nuts'"

@@ -29,7 +29,8 @@ from bayesgen.core import program
 from bayesgen.core.errors import DataError, first, refuse_where
 from bayesgen.core.program import static
 from bayesgen.models.kinds import Numbers
-from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, Hyperparameter, hyperparameter, over_rows
+from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, Hyperparameter, hyperparameter, over_rows, untied
+from bayesgen.models.model import revised, unchecked
 from bayesgen.models.moments import grouped_moments
 from bayesgen.numerics.pieces import as_columns, pieces, scratch
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
@@ -46,25 +47,13 @@ class Gaussian(ExponentialFamily):
 
     tied: ClassVar[tuple[str, ...]] = ()  # axes that share one variance: "class", "feature"
 
-    def expand(self, params):
+    def _expand(self, params):
         """Give the variance its tied axes back, so that it broadcasts against the mean."""
         mean, variance = params["mean"], params["variance"]
         if variance.ndim < mean.ndim:
             variance = variance[..., None] if "feature" in self.tied else variance
             variance = variance[..., None, :] if "class" in self.tied else variance
         return {"mean": mean, "variance": namespace(mean).broadcast_to(variance, mean.shape)}
-
-    def squeeze(self, variance):
-        """Drop the tied axes of a variance (draws..., K, D)."""
-        if "class" in self.tied:
-            variance = variance[..., 0, :]
-        return variance[..., 0] if "feature" in self.tied else variance
-
-    def tie(self, increments):
-        """Sum over the tied axes, kept with length 1: all increments of one variance."""
-        if not self.tied:
-            return increments
-        return increments.sum(tuple({"class": -2, "feature": -1}[name] for name in self.tied), keepdims=True)
 
     def dims(self, site, *, grouped=False):
         dims = super().dims(site, grouped=grouped)
@@ -74,7 +63,7 @@ class Gaussian(ExponentialFamily):
         return program.dist.Normal(params["mean"], params["variance"] ** 0.5)
 
     def density(self, params=None):
-        params = self.expand(params)
+        params = self._expand(params)
         return Numbers(params["mean"], np.sqrt(params["variance"]))
 
     def sufficient_statistic(self, x, about=0.0):
@@ -84,7 +73,7 @@ class Gaussian(ExponentialFamily):
 
     def natural_parameters(self, params, about=0.0):
         """Return (-log(2πσ²)/2 - d²/2σ², d/σ², -1/2σ²) with d = mean - about."""
-        params = self.expand(params)
+        params = self._expand(params)
         d, variance = params["mean"] - about, params["variance"]
         xp = namespace(d)
         log_partition = -0.5 * (LOG_2PI + xp.log(variance) + d * d / variance)
@@ -92,7 +81,7 @@ class Gaussian(ExponentialFamily):
 
     def log_likelihood_rows(self, params, x):
         """Return log p(row | params), about each class's mean over the draws, so that an offset costs no digits."""
-        params = self.expand(params)
+        params = self._expand(params)
         mean = params["mean"]
         if mean.ndim == x.ndim:  # draws of one class
             return self._product(params, x, mean.mean(0))
@@ -100,11 +89,6 @@ class Gaussian(ExponentialFamily):
         for k in range(mean.shape[1]):
             result[:, k] = self._product({site: v[:, k] for site, v in params.items()}, x, mean[:, k].mean(0))
         return result
-
-    def precision(self, params):
-        """Return precision matrices (draws..., K, D, D) and log-determinants of the covariances (draws..., K)."""
-        variance = self.expand(params)["variance"]
-        return np.eye(variance.shape[-1]) / variance[..., None], np.log(variance).sum(-1)
 
     def sum_rows(self, x, rows):
         """Return the `Moments` of the rows, by group, free of hyperparameters."""
@@ -117,12 +101,26 @@ class Gaussian(ExponentialFamily):
         """Return sample means, and variances with divisor n; raise where the values of a variance show no spread."""
         n, scatter = statistics.n, statistics.scatter
         refuse_where(n <= 0, "maximum likelihood does not exist: no observed value")
-        total, count, noise = self.tie(scatter), self.tie(n), self.tie(n * statistics.resolution())
+        total, count, noise = tie(scatter, self.tied), tie(n, self.tied), tie(n * statistics.resolution(), self.tied)
         if (total <= noise).any():
             place = {key: v for key, v in first(total <= noise).items() if key not in self.tied}
             place = {key: v for key, v in place.items() if key != "group" or "class" not in self.tied}
             raise DataError("maximum likelihood does not exist: fewer than two distinct values", **place)
-        return {"mean": statistics.mean, "variance": self.squeeze(total / count)}
+        return {"mean": statistics.mean, "variance": squeeze(total / count, self.tied)}
+
+
+def squeeze(variance, tied: tuple[str, ...]):
+    """Drop the tied axes of a variance (draws..., K, D)."""
+    if "class" in tied:
+        variance = variance[..., 0, :]
+    return variance[..., 0] if "feature" in tied else variance
+
+
+def tie(increments, tied: tuple[str, ...]):
+    """Sum over the tied axes, kept with length 1: all increments of one variance."""
+    if not tied:
+        return increments
+    return increments.sum(tuple({"class": -2, "feature": -1}[name] for name in tied), keepdims=True)
 
 
 class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
@@ -163,12 +161,14 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
         n, delta = statistics.n, statistics.mean - self.mean
         share = n / (self.kappa + n)
         rows, squares = n / 2, 0.5 * statistics.scatter + 0.5 * n / (1 + n / self.kappa) * delta**2
-        return (self.tie(rows), self.tie(squares), share * delta) if self.tied else (rows, squares, share * delta)
+        if self.tied:
+            rows, squares = tie(rows, self.tied), tie(squares, self.tied)
+        return rows, squares, share * delta
 
     def update(self, statistics) -> Self:
         rows, squares, move = self._steps(statistics)
         kappa = self.kappa + statistics.n
-        return self.revised(mean=self.mean + move, kappa=kappa, alpha=self.alpha + rows, beta=self.beta + squares)
+        return revised(self, mean=self.mean + move, kappa=kappa, alpha=self.alpha + rows, beta=self.beta + squares)
 
     def log_evidence_terms(self, statistics):
         """Return the log of (2π)^(-n/2) (kappa/kappa_n)^½ beta^alpha/beta_n^alpha_n Γ(alpha_n)/Γ(alpha)."""
@@ -176,7 +176,7 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
         xp = namespace(squares, self.alpha)
         means = -0.5 * (statistics.n * LOG_2PI + xp.log1p(statistics.n / self.kappa))
         scales = self.alpha * xp.log1p(squares / self.beta) + rows * xp.log(self.beta + squares)
-        return self.tie(means) + log_gamma_ratio(self.alpha, rows) - scales
+        return tie(means, self.tied) + log_gamma_ratio(self.alpha, rows) - scales
 
     def expected(self):
         """Return the means of mean and variance, the latter beta / (alpha - 1), infinite where alpha <= 1."""
@@ -186,7 +186,7 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
 
     def mode(self):
         """Return the joint mode of (means, variance): beta / (alpha + 1 + (means tied to the variance)/2)."""
-        return self._beside_mean(self.beta / (self.alpha + 1 + self.tie(np.ones(self.batch_shape)) / 2))
+        return self._beside_mean(self.beta / (self.alpha + 1 + tie(np.ones(self.batch_shape), self.tied) / 2))
 
     def marginal_mode(self):
         """Return the modes of the marginal densities: with the means integrated out, variance beta / (alpha + 1)."""
@@ -194,7 +194,7 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
 
     def _beside_mean(self, variance):
         mean, variance = (np.broadcast_to(value, self.batch_shape) for value in (self.mean, variance))
-        return {"mean": mean, "variance": self.squeeze(variance)}
+        return {"mean": mean, "variance": squeeze(variance, self.tied)}
 
     def sample_parameters(self, rng, size=()):
         shape, once = (*size, *self.batch_shape), list(self.batch_shape)
@@ -203,7 +203,7 @@ class NormalInverseGammaPrior(Gaussian, ConjugateFamily):
                 once[axis] = 1
         variance = np.broadcast_to(self.beta / rng.gamma(self.alpha, size=(*size, *once)), shape)
         mean = rng.normal(self.mean, (variance / self.kappa) ** 0.5, shape)
-        return {"mean": mean, "variance": self.squeeze(variance)}
+        return {"mean": mean, "variance": squeeze(variance, self.tied)}
 
 
 class UnknownVariance(NormalInverseGammaPrior):
@@ -217,9 +217,9 @@ class UnknownVariance(NormalInverseGammaPrior):
         power = ((alpha + 0.5) / (alpha[0] + 0.5)).T[:, None]  # over that of the first column
         return groups, mean, width, alpha, level, bool((power == 1).all() and (alpha < _LARGE).all()), power
 
-    def fast_predictive(self, x):
+    def _fast_predictive(self, x):
         """Return the log density of the Student-t, joint over the observed features where they share a variance."""
-        x, joint = self.shaped(x), "feature" in self.tied
+        x, joint = self._shaped(x), "feature" in self.tied
         groups, mean, width, alpha, level, alike, power = self._kept(x.shape[1:], lambda: self._constants(x))
         rows, result = x.reshape(len(x), len(mean)), np.empty((mean.shape[1], len(x)))
 
@@ -311,25 +311,13 @@ class NormalInverseGamma(UnknownVariance):
     def weak(cls, statistics) -> Self:
         """Return the default prior: the data's location, worth 0.01 row, and within-class scale, worth two rows."""
         mean, variance, _ = statistics.pooled
-        return cls.unchecked(mean=mean, kappa=np.array(0.01), alpha=np.array(1.0), beta=variance)
-
-    def untied(self):
-        tied = tuple(name for name in self.tied if name != "class")
-        return self.revised(tied=tied)
+        return unchecked(cls, mean=mean, kappa=np.array(0.01), alpha=np.array(1.0), beta=variance)
 
     def marginal(self, columns) -> Self:
         """Return the model of some of the features, along the last axis."""
         every = self.batch_shape[-1:]
         values = {name: getattr(self, name) for name in ("mean", "kappa", "alpha", "beta")}
-        return self.revised(**{name: a[..., columns] if a.shape[-1:] == every else a for name, a in values.items()})
-
-    def mean_scores(self):
-        """Return the means of μ/σ², (..., D), and of Σ_j μ_j²/σ_j², (...): P m and Σ (P m² + 1/kappa), P = alpha/beta.
-
-        1/σ² is Gamma(alpha, rate beta) with mean P, and μ given σ² has mean m and variance σ²/kappa.
-        """
-        weights = self.alpha / self.beta * self.mean
-        return weights, (weights * self.mean + 1 / self.kappa).sum(-1)
+        return revised(self, **{name: a[..., columns] if a.shape[-1:] == every else a for name, a in values.items()})
 
     # -- where classes or features share one variance ----------------------------------------------------------------
 
@@ -345,12 +333,17 @@ class NormalInverseGamma(UnknownVariance):
             return super().latents(groups, name)
         numpyro, jnp = program.numpyro, program.jnp
         shape = (groups, *self.features)
-        alpha, beta = (self.squeeze(jnp.broadcast_to(a, shape)) for a in (self.alpha, self.beta))
+        alpha, beta = (squeeze(jnp.broadcast_to(a, shape), self.tied) for a in (self.alpha, self.beta))
         labels: Any = {"class": ("class", groups), "feature": (f"{name}feature", shape[1])}
         with program.axes([label for axis, label in labels.items() if axis not in self.tied]):
             variance: Any = numpyro.sample("variance", program.dist.InverseGamma(alpha, beta))
         lead = variance.shape[: variance.ndim - alpha.ndim]  # of plates of the user
         with self.plates(groups, name):
-            spread = self.expand({"mean": jnp.zeros((*lead, *shape)), "variance": variance})["variance"]
+            spread = self._expand({"mean": jnp.zeros((*lead, *shape)), "variance": variance})["variance"]
             mean = numpyro.sample("mean", program.dist.Normal(self.mean, (spread / self.kappa) ** 0.5))
         return {"mean": mean, "variance": variance}
+
+
+@untied.register
+def _(leaf: NormalInverseGamma) -> NormalInverseGamma:
+    return revised(leaf, tied=tuple(name for name in leaf.tied if name != "class"))

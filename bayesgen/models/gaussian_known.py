@@ -30,6 +30,7 @@ from bayesgen.core.errors import refuse_where
 from bayesgen.models.gaussian import LOG_2PI, Gaussian, UnknownVariance
 from bayesgen.models.kinds import Numbers
 from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter, over_rows
+from bayesgen.models.model import revised
 from bayesgen.numerics.special import namespace
 
 
@@ -79,7 +80,7 @@ class NormalKnownMean(UnknownVariance):
         rows, squares, _ = self._steps(statistics)
         alpha = self.alpha + rows
         mean = namespace(alpha).broadcast_to(self.mean, alpha.shape)
-        return self.revised(mean=mean, alpha=alpha, beta=self.beta + squares)
+        return revised(self, mean=mean, alpha=alpha, beta=self.beta + squares)
 
     def mode(self):
         return self.marginal_mode()
@@ -141,7 +142,7 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         gain = statistics.n / self.noise_sd**2 / precision
         mean = self.mean + gain * (statistics.mean - self.mean)
         noise_sd = namespace(mean).broadcast_to(self.noise_sd, mean.shape)
-        return self.revised(mean=mean, sd=precision**-0.5, noise_sd=noise_sd)
+        return revised(self, mean=mean, sd=precision**-0.5, noise_sd=noise_sd)
 
     def log_evidence_terms(self, statistics):
         """Return -n log(2πσ²)/2 - S/2σ² + log(σ²/v)/2 - n (x̄ - m)²/2v, v = σ² + n sd²."""
@@ -150,7 +151,7 @@ class NormalKnownVariance(Gaussian, ConjugateFamily):
         spread = n * (statistics.mean - self.mean) ** 2 / v
         return -0.5 * (n * (LOG_2PI + xp.log(noise)) + statistics.scatter / noise + xp.log(v / noise) + spread)
 
-    def fast_predictive(self, x):
+    def _fast_predictive(self, x):
         x = self.check(x)
         groups = self._groups(x)
         mean, variance = (over_rows(v, groups, x)[:, None] for v in (self.mean, self.sd**2 + self.noise_sd**2))

@@ -31,7 +31,7 @@ class GaussianVector(ExponentialFamily):
     event_dim = 1
     site_dims = {"mean": ("feature",), "covariance": ("feature", "feature2"), "cholesky": ("feature", "feature2")}
 
-    def expand(self, params):
+    def _expand(self, params):
         """Give a shared covariance the axis of classes, so that it broadcasts against the mean."""
         mean = params["mean"]
         shape = (*mean.shape, mean.shape[-1])
@@ -49,7 +49,7 @@ class GaussianVector(ExponentialFamily):
     def likelihood(self, params):
         return program.dist.MultivariateNormal(params["mean"], scale_tril=params["cholesky"])
 
-    def density_of(self, params, x=None):
+    def _density_of(self, params, x=None):
         """Return the normal density of the entries that are there.
 
         A missing entry is one at its mean under variance 1/2π, apart from the others: its density is 1.
@@ -70,7 +70,7 @@ class GaussianVector(ExponentialFamily):
         return likelihood, jnp.where(seen, x, 0.0)
 
     def density(self, params=None):
-        full = self.expand(params)
+        full = self._expand(params)
         return Vector(full["mean"], full["covariance"], root=full.get("cholesky"))
 
     def sufficient_statistic(self, x, about=0.0):
@@ -85,13 +85,7 @@ class GaussianVector(ExponentialFamily):
         Here d = mean - about, w = L⁻¹d, P = L⁻ᵀL⁻¹.
         """
         dim = params["mean"].shape[-1]
-        return _natural_parameters(params["mean"] - about, self.expand(params)["cholesky"], dim)
-
-    def precision(self, params):
-        """Return precision matrices (draws..., K, D, D) and log-determinants of the covariances (draws..., K)."""
-        cholesky = self.expand(params)["cholesky"]
-        inverse = np.linalg.inv(cholesky)
-        return inverse.mT @ inverse, 2 * np.log(np.diagonal(cholesky, axis1=-2, axis2=-1)).sum(-1)
+        return _natural_parameters(params["mean"] - about, self._expand(params)["cholesky"], dim)
 
     def sum_rows(self, x, rows):
         """Return `Moments` with the full scatter, by group, or their `PatternMoments` where rows are partly missing.
@@ -115,7 +109,7 @@ class GaussianVector(ExponentialFamily):
         """Return log p(all rows | params), the missing entries integrated out. NumPy or JAX."""
         if isinstance(statistics, Moments):
             return super().log_likelihood(params, statistics)
-        m, covariance = statistics.moments, self.expand(params)["covariance"]
+        m, covariance = statistics.moments, self._expand(params)["covariance"]
         seen = statistics.seen_by_group
         cholesky = seen_root(covariance, seen)
         return (_natural_parameters((params["mean"] - m.mean) * seen, cholesky, seen.sum(-1)) * m.total()).sum()
@@ -125,7 +119,7 @@ class GaussianVector(ExponentialFamily):
 
     def row_density(self, params):
         """Return `log_likelihood_rows` as a function of rows, which keeps natural parameters by pattern of gaps."""
-        full = self.expand(params)
+        full = self._expand(params)
         lead, dim = full["mean"].shape[:-1], full["mean"].shape[-1]
         mean = full["mean"].reshape(-1, lead[-1] if len(lead) > 1 else 1, dim)
         covariance = full["covariance"].reshape(*mean.shape, dim)

@@ -44,6 +44,7 @@ from scipy.special import logsumexp, softmax, xlogy
 from bayesgen.core.statistics import with_axes
 from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.classifier import ClassConditional
+from bayesgen.models.leaf import untied
 from bayesgen.models.model import Params
 from bayesgen.models.row_em import RowEM, twin
 from bayesgen.models.row_leaf import RowsByGroup
@@ -356,7 +357,7 @@ def log_evidence(model: ClassConditional, statistics: PartlyLabelled) -> float |
     Return None for more rows than `MOST`, with labels or weights, and where the classes share a parameter.
     """
     count, classes = len(statistics.base), len(model.class_names)
-    shared = not model.conjugate or any(leaf.untied() != leaf for leaf in model.leaves.values())
+    shared = not model.conjugate or any(untied(leaf) != leaf for leaf in model.leaves.values())
     if shared or count > MOST or statistics.classes.total().any() or (statistics.weight != 1).any():
         return None
     sets = np.arange(1 << count)

@@ -7,6 +7,7 @@ its posterior has a closed form; a `bayesgen.models.row_leaf.RowLeaf` keeps the 
 
 import abc
 import dataclasses
+import functools
 import math
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
@@ -19,7 +20,7 @@ from bayesgen.core.errors import DataError, NoClosedForm, first
 from bayesgen.core.statistics import Statistics, SumStatistics, with_axes
 from bayesgen.models.kinds import Density
 from bayesgen.models.leaf_program import LeafProgram
-from bayesgen.models.model import Conjugate, Hyperparameter, Params, hyperparameter, in_full
+from bayesgen.models.model import Conjugate, Hyperparameter, Params, hyperparameter, in_full, revised
 from bayesgen.numerics.checks import dense_rows, require, sparse_rows
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import namespace
@@ -69,24 +70,23 @@ class Leaf(LeafProgram):
     """
 
     density_kind: ClassVar[str] = "density"  # kind of p(x); evidences compare where it is the same
-    takes_sparse: ClassVar[bool] = False  # True if rows may be a sparse array (n, columns)
-    column_kind: ClassVar[str] = "f"  # what its columns hold in a file: "f" numbers, "b" 0 and 1 or bools, "O" text
-    possible_entry: ClassVar[float] = 0.0  # an entry that it can take
+    _takes_sparse: ClassVar[bool] = False  # True if rows may be a sparse array (n, columns)
+    _column_kind: ClassVar[str] = "f"  # what its columns hold in a file: "f" numbers, "b" 0 and 1 or bools, "O" text
 
     def check(self, x) -> Any:
         """Return the rows as an array, NaN where missing, or raise.
 
         Sparse rows stay sparse, in CSR, where the leaf takes them.
         """
-        x = self.shaped(x)
+        x = self._shaped(x)
         if not finite(x):
             require(x, lambda entries: ~np.isinf(entries), INFINITE)
         return x
 
-    def shaped(self, x) -> Any:
+    def _shaped(self, x) -> Any:
         """Do the first half of `check`, which checks types and shapes but not the entries."""
-        owner = type(self).__name__
-        x = sparse_rows(x, owner, self.takes_sparse) if sparse.issparse(x) else dense_rows(x, owner, 1 + self.event_dim)
+        owner, takes = type(self).__name__, self._takes_sparse
+        x = sparse_rows(x, owner, takes) if sparse.issparse(x) else dense_rows(x, owner, 1 + self.event_dim)
         shape: Any = x.shape
         features = shape[1 : x.ndim - self.event_dim]
         expected = self.batch_shape
@@ -99,7 +99,7 @@ class Leaf(LeafProgram):
             raise DataError(f"rows have {features} features where the model has {expected}")
         return x
 
-    def missing(self, x) -> np.ndarray:
+    def _missing(self, x) -> np.ndarray:
         """Return a mask of missing entries, (n, features...): NaN scalars, and vectors that are all NaN."""
         missing = np.isnan(x)
         return missing.all(tuple(range(-self.event_dim, 0))) if self.event_dim else missing
@@ -118,7 +118,7 @@ class Leaf(LeafProgram):
         weight : array, shape (n,), optional
             Row weights >= 0; an integer weight is a row repeated.
         """
-        x = self.shaped(x)
+        x = self._shaped(x)
         return self.sum_rows(x, Grouping.of(x.shape[0], group, groups, weight))
 
     @abc.abstractmethod
@@ -241,7 +241,7 @@ class Leaf(LeafProgram):
             return program.short(self)
         place, axis = column if self.batch_shape[-1] > 1 else 0, len(self.batch_shape) - 1
         one = {name: np.take(np.asarray(value), place, axis) for name, value in in_full(self).items()}
-        return program.short(self.revised(**one))
+        return program.short(revised(self, **one))
 
     def tail_probability(self, x) -> np.ndarray:
         """Return P(p(new) <= p(row)) for a new row with the same gaps, parameters integrated out: (n, groups...)."""
@@ -254,8 +254,8 @@ class Leaf(LeafProgram):
         return self
 
     def column_kinds(self, count: int) -> list[str]:
-        """Return the kind of each of ``count`` columns, as ``column_kind`` writes it."""
-        return [self.column_kind] * count
+        """Return the kind of each of ``count`` columns, as ``_column_kind`` writes it."""
+        return [self._column_kind] * count
 
     def read_columns(self, table, columns: tuple[str, ...], unseen: dict | None = None) -> Any:
         """Return the rows that columns of a table hold, (n, columns), NaN where missing.
@@ -268,10 +268,6 @@ class Leaf(LeafProgram):
     def write_columns(self, rows) -> Iterable[np.ndarray]:
         """Return the columns, each (n,), that rows stand for: the inverse of `read_columns`."""
         return rows.reshape(len(rows), -1).T
-
-    def marked_per_class(self) -> Self:
-        """Return the same leaf with ``per_class`` set: its hyperparameters lead with the axis of classes."""
-        return self.revised(per_class=True)
 
     def for_classes(self, groups: int) -> Self:
         """Return the model with its hyperparameters repeated along a leading axis of classes."""
@@ -307,7 +303,7 @@ class ExponentialFamily(Leaf):
         result: Any = 0
         for piece in pieces(max(len(x), 1), math.prod(x.shape[1:])):
             entries, grouping = x[piece], rows[piece]
-            gone = self.missing(entries)
+            gone = self._missing(entries)
             with np.errstate(invalid="ignore"):
                 terms = np.where(gone[..., None], 0.0, self.sufficient_statistic(entries))
                 base = grouping.total(np.where(gone, 0.0, self.log_base_measure(entries)))
@@ -329,7 +325,7 @@ class ExponentialFamily(Leaf):
 
     def _product(self, params: Params, x, about: Any = 0.0) -> np.ndarray:
         """Do `log_likelihood_rows` as one matrix product of natural parameters with T(x, about)."""
-        missing = self.missing(x)
+        missing = self._missing(x)
         with np.errstate(invalid="ignore", over="ignore", under="ignore"):
             rows, base = self.sufficient_statistic(x, about), self.log_base_measure(x)
         if missing.any():
@@ -357,7 +353,8 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
     """A leaf with a conjugate prior: prior, posterior and both predictives are one class.
 
     In addition to the methods of an `ExponentialFamily`, a subclass must write `update`, `log_evidence_terms` and
-    `sample_parameters`. It may write `predictive`, `mode`, and `fast_predictive`.
+    `sample_parameters`. It may write `predictive`, `mode`, and `log_predictive` where there is a faster way than the
+    evidence of single rows.
     """
 
     @abc.abstractmethod
@@ -370,20 +367,20 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
 
     def log_predictive(self, x) -> Any:
         """Return log p(row) with the parameters integrated out, (n, groups...), summed over the observed features."""
-        return self.fast_predictive(x) if self._concrete else self._row_evidence(x)
+        return self._fast_predictive(x) if self._concrete else self._row_evidence(x)
 
-    def fast_predictive(self, x) -> Any:
+    def _fast_predictive(self, x) -> Any:
         """Return `log_predictive` of NumPy hyperparameters, where there is a faster way than by `_row_evidence`."""
         return self._row_evidence(x)
 
     def _row_evidence(self, x) -> Any:
         """Return `log_predictive` as the evidence of single rows, which needs no formula of its own."""
         x = np.asarray(self.check(x), float)
-        missing = self.missing(x)
+        missing = self._missing(x)
         features = x.ndim - 1 - self.event_dim
         groups = self._groups(x)
         each = self.sum_rows(x, Grouping(np.arange(len(x)), len(x), None, (len(x),)))
-        terms = self.untied().log_evidence_terms(with_axes(each, len(groups)))
+        terms = untied(self).log_evidence_terms(with_axes(each, len(groups)))
         axes = tuple(range(-features, 0))
         with np.errstate(invalid="ignore"):
             base = np.where(missing, 0.0, self.log_base_measure(x))
@@ -399,9 +396,11 @@ class ConjugateFamily(ExponentialFamily, Conjugate):
             return super().fill(x, group, rng, params)
         return self._fill_apart(x, (np.arange(len(x)), group), rng, self.sample_parameters(rng, (len(x),)))
 
-    def untied(self) -> Self:
-        """Return the posterior with nothing shared between classes, since one row updates one class."""
-        return self
+
+@functools.singledispatch
+def untied(leaf: Any) -> Any:
+    """Return a posterior with nothing shared between classes, since one row updates one class."""
+    return leaf
 
 
 def log_or_floor(p):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from bayesgen.core import program
 from bayesgen.core.program import static
-from bayesgen.models.model import Model, Params
+from bayesgen.models.model import Model, Params, on_jax
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class LeafProgram(Model):
         array
             The rows, their axes where NumPyro has those of the plates.
         """
-        model, layout, x = self.traced(), program.Layout.now(), program.known(x)
+        model, layout, x = on_jax(self), program.Layout.now(), program.known(x)
         size = (size or 1) if x is None else layout.size(x, len(model.features) + model.event_dim)
         with contextlib.ExitStack() as stack:
             if prefix:
@@ -94,9 +94,9 @@ class LeafProgram(Model):
 
     def select_class(self, params: Params, group) -> Params:
         """Return the parameters of each row's class: ``params`` lead with the classes, ``group`` holds codes (n,)."""
-        return {site: value[group] for site, value in self.expand(params).items()}
+        return {site: value[group] for site, value in self._expand(params).items()}
 
-    def expand(self, params: Params) -> Params:
+    def _expand(self, params: Params) -> Params:
         """Return the parameters with the axes of classes and features that share one; by default none is shared."""
         return params
 
@@ -110,10 +110,10 @@ class LeafProgram(Model):
         dim = program.Layout.now().dim
         count = size if x is None else x.shape[dim - len(features) - self.event_dim]
         with program.numpyro.plate("obs", size, subsample_size=count, dim=dim):
-            likelihood, x = self.density_of(params, x)
+            likelihood, x = self._density_of(params, x)
             return program.numpyro.sample(site, likelihood.to_event(len(features)), obs=x)
 
-    def density_of(self, params: Params, x=None) -> tuple[Any, Any]:
+    def _density_of(self, params: Params, x=None) -> tuple[Any, Any]:
         """Return p(x | params) as a NumPyro distribution, and the rows at which it has their density.
 
         Where entries are missing, it is the density of those that are there, at rows without NaN. A leaf writes

@@ -38,7 +38,7 @@ from bayesgen.core.program import static
 from bayesgen.core.shapes import shaped
 from bayesgen.core.statistics import Statistics
 from bayesgen.models.gaussian import LOG_2PI
-from bayesgen.models.model import Model
+from bayesgen.models.model import Model, on_jax
 from bayesgen.numerics.checks import check_flag, check_weight
 from bayesgen.numerics.newton import check_rank
 from bayesgen.numerics.pieces import pieces
@@ -98,7 +98,7 @@ class Discriminative(Model):
                 f"{type(self).__name__}: a regression has rows of its own in every element of a plate; run it for each "
                 "in a loop, under numpyro.handlers.scope(prefix=...), in place of the plate"
             )
-        model, x = self.traced(), program.jnp.asarray(x)
+        model, x = on_jax(self), program.jnp.asarray(x)
         params = model.latents()
         with program.subsampled(len(x), subsample_size) as rows:
             likelihood = model.likelihood(params, x[rows])

@@ -32,8 +32,6 @@ class LogGaussian(Gaussian):
 
     shift: float = static(default=0.0, kw_only=True)
 
-    possible_entry = 1.0  # 0 has no logarithm
-
     def __post_init__(self):
         super().__post_init__()
         if not np.isfinite(self.shift) or self.shift < 0:
@@ -57,7 +55,7 @@ class LogGaussian(Gaussian):
     def quantities(self, params, column, labels=None):
         return {f"{name} of log": values for name, values in super().quantities(params, column).items()}
 
-    def logarithm(self, x):
+    def _logarithm(self, x):
         """Return log(x + shift), exact near 0 for a shift of 1."""
         xp = namespace(x)
         if isinstance(x, np.ndarray):  # NumPy's log1p of a uint8 is a float16
@@ -82,7 +80,7 @@ class LogGaussian(Gaussian):
 
     def sufficient_statistic(self, x, about=0.0):
         """Return (1, d, d²), d = log(x + shift) - about."""
-        return super().sufficient_statistic(self.logarithm(x), about)
+        return super().sufficient_statistic(self._logarithm(x), about)
 
     def natural_parameters(self, params, about=0.0):
         """Return the logarithm's natural parameters, plus -z = -about - d of the Jacobian."""
@@ -92,7 +90,7 @@ class LogGaussian(Gaussian):
         return eta - xp.stack([about, slope, xp.zeros(eta.shape[:-1])], axis=-1)
 
     def sum_rows(self, x, rows):
-        return super().sum_rows(self.logarithm(self.check(x)), rows)
+        return super().sum_rows(self._logarithm(self.check(x)), rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +151,8 @@ class LogNormal(LogGaussian, NormalInverseGammaPrior):
         """Return the evidence terms of the logarithms, less the sum of the logarithms."""
         return super().log_evidence_terms(statistics) - statistics.n * statistics.mean
 
-    def fast_predictive(self, x):
-        z = self.logarithm(self.check(x))
+    def _fast_predictive(self, x):
+        z = self._logarithm(self.check(x))
         density = self.of_logarithm.log_predictive(z)
         jacobian = np.nansum(z.reshape(len(z), -1), axis=1)
         return density - jacobian.reshape(-1, *[1] * (density.ndim - 1))

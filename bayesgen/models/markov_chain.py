@@ -33,7 +33,7 @@ from bayesgen.core.errors import DataError, NoClosedForm, listed, refuse_where
 from bayesgen.core.program import static
 from bayesgen.models.categorical import labels, log_evidence_of_counts, shares
 from bayesgen.models.leaf import LOG_ZERO, Hyperparameter, hyperparameter
-from bayesgen.models.model import check_total
+from bayesgen.models.model import check_total, revised
 from bayesgen.models.sequences import ChainStatistics, Contexts, earlier, sequence_distribution
 from bayesgen.models.symbols import END, Symbols
 from bayesgen.numerics.checks import check_count
@@ -86,7 +86,7 @@ class MarkovChain(Symbols):
     length: int = static(default=20)
 
     event_dim = 1
-    column_kind = "O"
+    _column_kind = "O"
     density_kind = "probability given the length"
     site_dims = {"probability": ("context", "category")}
 
@@ -149,7 +149,7 @@ class MarkovChain(Symbols):
         """Return the codes (n, L) of a column of sequences."""
         new = None if unseen is None else {}
         try:
-            rows = self.encode(table.labels(columns[0]), new)
+            rows = self._encode(table.labels(columns[0]), new)
         except DataError as error:
             raise error.with_names((), columns) from None
         if new and unseen is not None:
@@ -157,15 +157,15 @@ class MarkovChain(Symbols):
         return rows
 
     def write_columns(self, rows):
-        """Return the column of sequences, see `decode`."""
-        return [self.decode(rows)]
+        """Return the column of sequences."""
+        return [self._decode(rows)]
 
-    def shaped(self, x):
+    def _shaped(self, x):
         if not sparse.issparse(x) and (not hasattr(x, "dtype") or x.dtype.kind not in "biuf"):
             if isinstance(x, str):
                 raise TypeError(f"MarkovChain takes many sequences, [{x!r:.20}], where one was given")
-            x = self.encode(x)
-        return super().shaped(x)
+            x = self._encode(x)
+        return super()._shaped(x)
 
     def check(self, x):
         """Return codes 0..V-1, NaN where missing and -1 behind the end of a row, or raise."""
@@ -185,7 +185,7 @@ class MarkovChain(Symbols):
             raise DataError(f"row {row} goes on behind its end, -1", row=row)
         return x
 
-    def missing(self, x):
+    def _missing(self, x):
         return (np.isnan(x) | (x == END)).all(-1)
 
     def _codes(self, x) -> np.ndarray:
@@ -230,7 +230,7 @@ class MarkovChain(Symbols):
     def likelihood(self, params):
         return sequence_distribution()(params["probability"], self.order, params.get("length", self.length))
 
-    def density_of(self, params, x=None):
+    def _density_of(self, params, x=None):
         if x is None:
             return self.likelihood(params), None
         jnp, count = program.jnp, len(self.categories)
@@ -295,7 +295,7 @@ class MarkovChain(Symbols):
         return counts.reshape(*counts.shape[:-1], *self.alpha.shape[-2:])
 
     def _counted(self, counts) -> Self:
-        return self.revised(alpha=self.alpha + self._by_context(counts))
+        return revised(self, alpha=self.alpha + self._by_context(counts))
 
     def log_evidence_terms(self, statistics):
         """Return the log evidence of each group; over gaps the sum of those of all completions, where these are few."""
@@ -312,7 +312,7 @@ class MarkovChain(Symbols):
 
         Missing symbols are summed out over all completions of the row, `bayesgen.models.sequences.MOST` at most.
         """
-        x = self.check(self.shaped(x))
+        x = self.check(self._shaped(x))
         codes, groups, result = self._codes(x), self._groups(x), []
         for piece in pieces(len(x), x.shape[1] * max(1, math.prod(groups))):
             rows, owner = self._completed(codes[piece])

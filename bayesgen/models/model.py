@@ -10,7 +10,7 @@ import functools
 import operator
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +23,7 @@ from bayesgen.core.statistics import Statistics
 from bayesgen.numerics.special import namespace
 
 Params = Mapping[str, Any]  # name of a site -> array (draws..., groups..., features..., event...)
+R = TypeVar("R")
 LARGEST_TOTAL = 1e300  # largest sum of counts: beyond it sums and log-gammas leave float64
 
 if TYPE_CHECKING:
@@ -91,20 +92,6 @@ class Hyperparameters(Record):
                 shapes = ", ".join(f"{name} {np.shape(getattr(self, name))}" for name in ranks)
                 raise ValueError(f"{type(self).__name__}: the shapes of {shapes} do not fit together") from None
 
-    @classmethod
-    def unchecked(cls, **values) -> Self:
-        """Return a record of hyperparameters, arrays of floats that are right by construction."""
-        result = object.__new__(cls)
-        vars(result).update(_defaults(cls), **values)
-        return result
-
-    def revised(self, **changed) -> Self:
-        """Return the same record with other hyperparameters, `unchecked` too."""
-        result, values = object.__new__(type(self)), vars(self)
-        names = _defaults(type(self))
-        vars(result).update(zip(names, map(values.__getitem__, names), strict=True), **changed)
-        return result
-
     _inner: ClassVar[int] = 0  # last axes of a hyperparameter that are no columns
 
     def for_columns(self, columns: Sequence[str]) -> Self:
@@ -132,6 +119,30 @@ class Hyperparameters(Record):
         ranks = _ranks(type(self))
         shapes = {np.shape(getattr(self, name))[: -rank or None] for name, rank in ranks.items()} - {()}
         return shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
+
+
+def unchecked(cls: type[R], **values) -> R:
+    """Return a record of hyperparameters, arrays of floats that are right by construction."""
+    result = object.__new__(cls)
+    vars(result).update(_defaults(cls), **values)
+    return result
+
+
+def revised(record: R, **changed) -> R:
+    """Return the same record with other hyperparameters, `unchecked` too."""
+    result, values = object.__new__(type(record)), vars(record)
+    names = _defaults(type(record))
+    vars(result).update(zip(names, map(values.__getitem__, names), strict=True), **changed)
+    return result
+
+
+def on_jax(model: R) -> R:
+    """Return the same model on JAX arrays: a NumPy float64 array would leak into a float32 program.
+
+    The arrays are copied, since JAX remembers the conversion of a read-only array and would hand a later float64 run
+    the float32 one.
+    """
+    return program.jax.tree_util.tree_map(lambda a: program.jnp.asarray(a.copy()), model)
 
 
 def in_full(record: Hyperparameters, *lead: int) -> dict[str, Any]:
@@ -259,11 +270,6 @@ class Model(Hyperparameters, abc.ABC):
     def coords(self) -> dict[str, list]:
         """Return the known labels along the axes that `dims` names."""
 
-    def statistics_program(self, statistics) -> None:
-        """Run the program on the statistics: parameters from the prior, the likelihood of all rows as one factor."""
-        params = self.latents()
-        program.numpyro.factor("log_likelihood", self.log_likelihood(params, statistics))
-
     def row_density(self, params: Params) -> Callable[[Any], np.ndarray]:
         """Return `log_likelihood_rows` of ``params`` as a function of rows alone, for many pieces of rows."""
         return lambda x: self.log_likelihood_rows(params, x)
@@ -290,14 +296,6 @@ class Model(Hyperparameters, abc.ABC):
     def map(self, statistics) -> Params:
         """Return the mode of the posterior density in the parameters as the model writes them, by group."""
         raise NoClosedForm(f"{type(self).__name__} has no closed form for the posterior mode")
-
-    def traced(self) -> Self:
-        """Return the same model on JAX arrays: a NumPy float64 array would leak into a float32 program.
-
-        The arrays are copied, since JAX remembers the conversion of a read-only array and would hand a later float64
-        run the float32 one.
-        """
-        return program.jax.tree_util.tree_map(lambda a: program.jnp.asarray(a.copy()), self)
 
 
 def _listed_sites(latents):

@@ -60,7 +60,7 @@ class DirichletMultinomial(DirichletPrior):
     categories: Any = static(default=None)
     length: int = static(default=100)
 
-    takes_sparse = True
+    _takes_sparse = True
     event_dim = 1
     density_kind = "probability given the total"
 
@@ -89,7 +89,7 @@ class DirichletMultinomial(DirichletPrior):
     def predictive(self):
         return program.dist.DirichletMultinomial(self.alpha, self.length)
 
-    def density_of(self, params, x=None):
+    def _density_of(self, params, x=None):
         if x is None:
             return self.likelihood(params), None
         jnp, gone = program.jnp, x != x
@@ -108,7 +108,7 @@ class DirichletMultinomial(DirichletPrior):
         return log_factorial(lengths(x)) - log_factorials(x)
 
     def check(self, x):
-        x = self.shaped(x)
+        x = self._shaped(x)
         if sparse.issparse(x) and small(x.data) is not None:  # small counts, none missing
             return x
         x, count = super().check(x), len(self.categories)
@@ -127,8 +127,8 @@ class DirichletMultinomial(DirichletPrior):
                 raise self._partly(row, word)
         return x
 
-    def shaped(self, x):
-        x = super().shaped(x)
+    def _shaped(self, x):
+        x = super()._shaped(x)
         if x.shape[-1] != len(self.categories):
             raise DataError(f"expected documents of {len(self.categories)} words, got {x.shape[-1]} columns")
         return x
@@ -155,7 +155,7 @@ class DirichletMultinomial(DirichletPrior):
         result[result < LOG_ZERO / 2] = -np.inf
         return result.reshape(*eta.shape[:-1], x.shape[0])
 
-    def fast_predictive(self, x):
+    def _fast_predictive(self, x):
         """Return the log probability of the Dirichlet-multinomial, with a term for each word that occurs."""
         x = self.check(x)
         groups = self._groups(x)

@@ -23,7 +23,8 @@ from bayesgen.core.program import is_abstract, static
 from bayesgen.models.gaps import PatternMoments, em
 from bayesgen.models.gaussian_vector import GaussianVector, full_params
 from bayesgen.models.kinds import Vector
-from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter
+from bayesgen.models.leaf import ConjugateFamily, Hyperparameter, hyperparameter, untied
+from bayesgen.models.model import revised, unchecked
 from bayesgen.numerics import student
 from bayesgen.numerics.monomials import Quadratic, write_quadratic_log_density
 from bayesgen.numerics.pieces import patterns
@@ -124,7 +125,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         mean, variance, _ = statistics.pooled
         dim = len(mean)
         scale = (2 * dim - 1) * np.diag(variance)
-        return cls.unchecked(mean=mean, kappa=np.array(0.01), nu=np.array(3.0 * dim), scale=scale)
+        return unchecked(cls, mean=mean, kappa=np.array(0.01), nu=np.array(3.0 * dim), scale=scale)
 
     @property
     def dof(self):
@@ -155,7 +156,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 
     # -- the algebra -------------------------------------------------------------------------------------------------
 
-    def tie(self, increments, event: int = 0):
+    def _tie(self, increments, event: int = 0):
         """Sum over the classes, axis kept, where they share a covariance; else return the increments.
 
         ``event`` is the number of axes after that of the classes.
@@ -180,8 +181,8 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         kappa = self.kappa + n
         between = (self.kappa * n / kappa)[..., None, None] * delta[..., :, None] * delta[..., None, :]
         mean = self.mean + (n / kappa)[..., None] * delta
-        nu, scale = self.nu + self.tie(n), self.scale + self.tie(statistics.scatter + between, 2)
-        return self.revised(mean=mean, kappa=kappa, nu=nu, scale=scale)
+        nu, scale = self.nu + self._tie(n), self.scale + self._tie(statistics.scatter + between, 2)
+        return revised(self, mean=mean, kappa=kappa, nu=nu, scale=scale)
 
     def log_evidence_terms(self, statistics):
         """Return the log evidence of each class.
@@ -192,40 +193,28 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         xp = namespace(p.mean, p.scale)
         means = -0.5 * dim * (xp.log1p(statistics.n / self.kappa) + statistics.n * np.log(np.pi))
         before, after = xp.linalg.slogdet(self.scale)[1], xp.linalg.slogdet(p.scale)[1]
-        rows = self.tie(statistics.n)
+        rows = self._tie(statistics.n)
         scales = 0.5 * (self.nu * (before - after) - rows * after)
-        return self.tie(means) + scales + multivariate_log_gamma_ratio(self.nu, rows, dim)
-
-    def untied(self):
-        return self.revised(shared=False)
-
-    def mean_scores(self):
-        """Return the means of Σ⁻¹μ, (..., D), and of μ'Σ⁻¹μ, (...).
-
-        They are P m and m'P m + D/kappa, with P = nu scale⁻¹ the mean of Σ⁻¹: Σ⁻¹ is Wishart(nu, scale⁻¹), and μ given
-        Σ has mean m and covariance Σ/kappa.
-        """
-        weights = self.nu[..., None] * np.linalg.solve(self.scale, self.mean[..., None])[..., 0]
-        return weights, (weights * self.mean).sum(-1) + self.mean.shape[-1] / self.kappa
+        return self._tie(means) + scales + multivariate_log_gamma_ratio(self.nu, rows, dim)
 
     def marginal(self, columns) -> Self:
         """Return the model of d of the columns, whose block of the covariance has D - d fewer degrees of freedom."""
         columns = np.asarray(columns)
         fewer = self.mean.shape[-1] - len(columns)
         block = self.scale[..., columns[:, None], columns]
-        return self.revised(mean=self.mean[..., columns], nu=self.nu - fewer, scale=block)
+        return revised(self, mean=self.mean[..., columns], nu=self.nu - fewer, scale=block)
 
-    def shaped(self, x):
-        x = super().shaped(x)
+    def _shaped(self, x):
+        x = super()._shaped(x)
         if x.shape[-1] != self.mean.shape[-1]:
             raise DataError(f"rows have {x.shape[-1]} entries where the prior mean has {self.mean.shape[-1]}")
         return x
 
-    def fast_predictive(self, x):
+    def _fast_predictive(self, x):
         """Return the log density of the Student-t; gaps leave its marginal t with the same degrees of freedom."""
-        x = self.shaped(x)
+        x = self._shaped(x)
         if finite(x):
-            density = np.empty((len(self.group_means), len(x)))
+            density = np.empty((len(self._flat[0]), len(x)))
             self._write_log_density(density, x)
         else:
             if np.isinf(x).any():
@@ -237,10 +226,10 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         """Write the log density of rows without gaps to ``result`` (groups, n)."""
         if self._once is not None and student.write_shared_log_density(result, x, self._once):
             return
-        if len(x) >= _MANY and self.quadratic is not None:
-            write_quadratic_log_density(result, x, self.quadratic, self.group_means, self.whitener)
+        if len(x) >= _MANY and self._quadratic is not None:
+            write_quadratic_log_density(result, x, self._quadratic, self._flat[0], self.whitener)
         else:
-            student.write_log_density(result, x, self.group_means, self.whitener)
+            student.write_log_density(result, x, self._flat[0], self.whitener)
 
     def density(self, params=None):
         if params is not None:
@@ -258,12 +247,6 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return tail_with_gaps(x, *self._flat).T.reshape(len(x), *self.batch_shape)
 
     @functools.cached_property
-    def group_means(self):
-        """Means of all groups, on one axis."""
-        dim = self.mean.shape[-1]
-        return (self.mean + np.zeros((*self.batch_shape, 1))).reshape(-1, dim)
-
-    @functools.cached_property
     def whitener(self):
         """Whitener of rows without gaps: dof times the predictive's scale matrix is scale times 1 + 1/kappa."""
         dim, each = self.mean.shape[-1], np.zeros(self.batch_shape)
@@ -273,19 +256,19 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         )
 
     @functools.cached_property
-    def quadratic(self):
+    def _quadratic(self):
         """Polynomials of many rows without gaps, where there are many groups of few columns; else None."""
-        return Quadratic.of(self.group_means, self.whitener)
+        return Quadratic.of(self._flat[0], self.whitener)
 
     @functools.cached_property
     def _once(self):
         """Whitener of rows for all classes at once, where they share a covariance; else None."""
-        dim, groups = self.group_means.shape[1], len(self.group_means)
+        dim, groups = self._flat[0].shape[1], len(self._flat[0])
         if not self.shared or groups == 1 or self.scale.size > dim * dim:
             return None
         root = np.linalg.cholesky(self.scale.reshape(dim, dim))
         unit = np.broadcast_to(1 + 1 / self.kappa, self.batch_shape).reshape(groups, 1)
-        return student.SharedWhitener.of(self.group_means, root, unit, self.dof.reshape(1))
+        return student.SharedWhitener.of(self._flat[0], root, unit, self.dof.reshape(1))
 
     def _row_evidence(self, x):
         """Return evidences of single rows, by marginal models for gaps."""
@@ -301,11 +284,11 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         dim = self.mean.shape[-1]
         spare = (self.nu - dim - 1)[..., None, None]
         covariance = np.where(spare > 0, self.scale / np.where(spare > 0, spare, 1.0), np.inf)
-        return {"mean": np.broadcast_to(self.mean, (*self.batch_shape, dim)), "covariance": self.squeeze(covariance)}
+        return {"mean": np.broadcast_to(self.mean, (*self.batch_shape, dim)), "covariance": self._squeeze(covariance)}
 
     def mode(self):
         """Return the joint mode of (means, covariance): scale / (nu + D + 1 + number of means tied to it)."""
-        dim, means = self.mean.shape[-1], self.tie(np.ones(self.batch_shape))
+        dim, means = self.mean.shape[-1], self._tie(np.ones(self.batch_shape))
         return self._peak(self.nu + dim + 1 + means)
 
     def marginal_mode(self):
@@ -314,9 +297,9 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
 
     def _peak(self, divisor):
         mean = np.broadcast_to(self.mean, (*self.batch_shape, self.mean.shape[-1]))
-        return full_params(mean, self.squeeze(self.scale / divisor[..., None, None]))
+        return full_params(mean, self._squeeze(self.scale / divisor[..., None, None]))
 
-    def squeeze(self, matrix):
+    def _squeeze(self, matrix):
         """Drop the axis of classes from a shared covariance."""
         return matrix[..., 0, :, :] if self.shared else matrix
 
@@ -348,7 +331,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         cholesky = np.linalg.cholesky(self.scale) @ student.triangular_inverse(M)
         noise = (cholesky @ rng.standard_normal((*shape, dim, 1)))[..., 0]
         mean = self.mean + noise / np.sqrt(self.kappa)[..., None]
-        cholesky = self.squeeze(cholesky)
+        cholesky = self._squeeze(cholesky)
         return {"mean": mean, "covariance": cholesky @ cholesky.mT, "cholesky": cholesky}
 
     # -- where classes share the covariance --------------------------------------------------------------------------
@@ -372,6 +355,19 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
         return _with_covariance(mean, cholesky)
 
 
+def log_predictive_of(model, y) -> np.ndarray:
+    """Return the log density of rows under the groups of a model that is kept, (F, n).
+
+    For one prediction polynomials pay from a thousand rows on; of a model that is kept they are there.
+    """
+    if isinstance(model, NormalInverseWishart) and not model.shared and model._quadratic is not None and finite(y):
+        result = np.empty((len(model._flat[0]), len(y)))
+        write_quadratic_log_density(result, y, model._quadratic, model._flat[0], model.whitener)
+        return result
+    density: Any = model.log_predictive(y)
+    return density.reshape(len(y), -1).T
+
+
 def _sample_cholesky(nu, scale) -> Any:
     root = program.jnp.linalg.cholesky(scale)
     return program.numpyro.sample(
@@ -383,3 +379,8 @@ def _with_covariance(mean, cholesky):
     """Return the parameters, with the covariance recorded beside its factor."""
     covariance = program.numpyro.deterministic("covariance", cholesky @ cholesky.mT)
     return {"mean": mean, "covariance": covariance, "cholesky": cholesky}
+
+
+@untied.register
+def _(leaf: NormalInverseWishart) -> NormalInverseWishart:
+    return revised(leaf, shared=False)

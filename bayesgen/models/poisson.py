@@ -22,7 +22,7 @@ from bayesgen.core.errors import refuse_where
 from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.kinds import Counts
 from bayesgen.models.leaf import LOG_ZERO, ConjugateFamily, ExponentialFamily, count_and_mean, log_or_floor, over_rows
-from bayesgen.models.model import Hyperparameter, hyperparameter
+from bayesgen.models.model import Hyperparameter, hyperparameter, revised
 from bayesgen.numerics.checks import require
 from bayesgen.numerics.counts import LogWays, filled, gaps, log_factorials, small, whole
 from bayesgen.numerics.newton import gamma_of_interval
@@ -36,7 +36,7 @@ _NO_COUNT = "is not a count: a Poisson feature is a whole number >= 0"
 class Poisson(ExponentialFamily):
     """Poisson features under any prior; ``params`` hold the "mean" count of a row."""
 
-    takes_sparse = True
+    _takes_sparse = True
     density_kind = "probability"
 
     def likelihood(self, params):
@@ -62,7 +62,7 @@ class Poisson(ExponentialFamily):
         return -gammaln(x + 1.0)
 
     def check(self, x):
-        x = self.shaped(x)
+        x = self._shaped(x)
         if sparse.issparse(x) and small(x.data) is not None:  # small counts, none missing
             return x
         x = super().check(x)
@@ -177,7 +177,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
     def update(self, statistics) -> Self:
         """Return Gamma(concentration + Σ x, rate + n)."""
         rows, events = np.moveaxis(statistics.total(), -1, 0)
-        return self.revised(concentration=self.concentration + events, rate=self.rate + rows)
+        return revised(self, concentration=self.concentration + events, rate=self.rate + rows)
 
     def log_evidence_terms(self, statistics):
         """Return the log of b^a/(b + n)^(a + s) Γ(a + s)/Γ(a)."""
@@ -185,7 +185,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
         xp, a, b = namespace(self.concentration, self.rate), self.concentration, self.rate
         return log_gamma_ratio(a, events) - a * xp.log1p(rows / b) - events * xp.log(b + rows)
 
-    def fast_predictive(self, x):
+    def _fast_predictive(self, x):
         """Return the log probability of the negative binomial.
 
         Terms linear in x are a matrix product; gammas are computed where x > 0.

@@ -64,19 +64,19 @@ class Pooled(Populated, ExponentialFamily):  # pyright: ignore[reportIncompatibl
     def likelihood(self, params):
         return self.leaf.likelihood(self.members(params))
 
-    def density_of(self, params, x=None):
-        return self.leaf.density_of(self.members(params), x)
+    def _density_of(self, params, x=None):
+        return self.leaf._density_of(self.members(params), x)
 
     def select_class(self, params, group):
         return self.leaf.select_class(self.members(params), group)
 
     batch_shape = Populated.columns_of_leaf  # type: ignore[assignment]  # of all features
     event_dim = of_part("leaf", "event_dim")
-    column_kind = of_part("leaf", "column_kind")
-    takes_sparse = of_part("leaf", "takes_sparse")
+    _column_kind = of_part("leaf", "_column_kind")
+    _takes_sparse = of_part("leaf", "_takes_sparse")
     check = of_part("leaf", "check")
-    shaped = of_part("leaf", "shaped")
-    missing = of_part("leaf", "missing")
+    _shaped = of_part("leaf", "_shaped")
+    _missing = of_part("leaf", "_missing")
     sum_rows = of_part("leaf", "sum_rows")
     sufficient_statistic = of_part("leaf", "sufficient_statistic")
     log_base_measure = of_part("leaf", "log_base_measure")

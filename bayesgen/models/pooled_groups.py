@@ -21,7 +21,7 @@ from bayesgen.core import program
 from bayesgen.core.errors import DataError, NoClosedForm
 from bayesgen.core.program import Record, static
 from bayesgen.models.categorical import label_array, labels
-from bayesgen.models.model import Hyperparameter, hyperparameter
+from bayesgen.models.model import Hyperparameter, hyperparameter, revised
 from bayesgen.models.population import Populated
 from bayesgen.numerics.checks import refuse_first
 from bayesgen.numerics.sums import Grouping
@@ -76,7 +76,7 @@ class PooledGroups(Populated):
     def __repr__(self):
         if self.groups is None or self.count <= _SHOWN:
             return Record.__repr__(self)
-        return Record.__repr__(self.revised(groups=self.count))
+        return Record.__repr__(revised(self, groups=self.count))
 
     @property
     def batch_shape(self):  # type: ignore[override]
@@ -129,7 +129,7 @@ class PooledGroups(Populated):
     def likelihood(self, params):
         raise TypeError("PooledGroups: groups are a column, so rows cannot be drawn in a program")
 
-    def density_of(self, params, x=None):
+    def _density_of(self, params, x=None):
         """Return the density of the values, given the groups, which must be known."""
         if x is None:
             return self.likelihood(params)
@@ -144,7 +144,7 @@ class PooledGroups(Populated):
             axes = max(value.ndim, code.ndim)  # of all rows, of each, or of each class that is enumerated
             value, code = (a.reshape((*[1] * (axes - a.ndim), *a.shape)) for a in (value, code))
             of_rows[site] = jnp.take_along_axis(value, code, axis=-1 - wide).squeeze(-1 - wide)
-        density, values = self.leaf.density_of(of_rows, jnp.asarray(self._values(x)))
+        density, values = self.leaf._density_of(of_rows, jnp.asarray(self._values(x)))
         return density.to_event(len(self.columns_of_leaf)), values
 
     # -- names -------------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class PooledGroups(Populated):
 
     def check(self, x):
         """Return rows of values that the leaf takes and a group 0, 1, ..., NaN where missing or new, or raise."""
-        x = self.shaped(x).astype(float, copy=False)
+        x = self._shaped(x).astype(float, copy=False)
         if x.shape[1] < 2 or (not self.leaf.event_dim and x.shape[1] != 1 + max(1, *self.columns_of_leaf, 0)):
             raise DataError(f"expected the values of {type(self.leaf).__name__} and a group, got {x.shape[1]} columns")
         self.leaf.check(self._values(x))
@@ -215,7 +215,7 @@ class PooledGroups(Populated):
             refuse_first(x, place, f"is not the code 0..{self.count - 1} of a group")
         return x
 
-    def missing(self, x):
+    def _missing(self, x):
         return np.isnan(x[..., :-1]).all(-1)
 
     def sum_rows(self, x, rows):
@@ -227,7 +227,7 @@ class PooledGroups(Populated):
             )
         codes = rows.codes * self.count + x[:, -1].astype(np.intp)
         within = Grouping(codes, rows.count * self.count, rows.weight, (*rows.lead, self.count))
-        return self.leaf.sum_rows(self.leaf.shaped(self._values(x)), within)
+        return self.leaf.sum_rows(self.leaf._shaped(self._values(x)), within)
 
     def log_likelihood(self, params, statistics):
         return self.leaf.log_likelihood(self.members(params), statistics)

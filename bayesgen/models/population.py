@@ -31,7 +31,7 @@ from bayesgen.models.categorical import DirichletPrior
 from bayesgen.models.gaussian import NormalInverseGammaPrior
 from bayesgen.models.gaussian_known import NormalKnownMean, NormalKnownVariance
 from bayesgen.models.leaf import ConjugateFamily, Leaf
-from bayesgen.models.model import Hyperparameter, Params, of_part
+from bayesgen.models.model import Hyperparameter, Params, of_part, revised
 from bayesgen.models.poisson import GammaPoisson
 
 CENTRE = "centre_"  # before the names of the leaf's own sites
@@ -143,7 +143,7 @@ class Populated(Leaf):
         shared = {site: self._with_axes(site, v, axes) for site, v in params.items() if not self.of_member(site)}
         centre = self.centre(shared)
         rows = {site: shared[site] ** -2.0 for site in self.population.spreads}
-        return self.leaf.revised(**self.population.given(self.leaf, centre, rows))
+        return revised(self.leaf, **self.population.given(self.leaf, centre, rows))
 
     def _with_axes(self, site, value, axes):
         place = value.ndim - len(self.columns_of_leaf) - len(self.site_dims.get(site, ()))
@@ -171,7 +171,7 @@ class Populated(Leaf):
 
     def for_columns(self, columns):
         ordered = super().for_columns(columns)
-        return ordered.revised(leaf=self.leaf.for_columns(columns))
+        return revised(ordered, leaf=self.leaf.for_columns(columns))
 
     def map(self, statistics):
         """Raise: the joint density has no mode."""

@@ -34,7 +34,7 @@ from bayesgen.core.program import static
 from bayesgen.models.bernoulli import Bernoulli, BetaBernoulli
 from bayesgen.models.categorical import Categorical, DirichletCategorical, labels
 from bayesgen.models.gaps import PatternMoments
-from bayesgen.models.gaussian import Gaussian, NormalInverseGamma
+from bayesgen.models.gaussian import Gaussian, NormalInverseGamma, tie
 from bayesgen.models.gaussian_vector import GaussianVector, independent
 from bayesgen.models.leaf import ConjugateFamily
 from bayesgen.models.moments import Moments
@@ -104,10 +104,10 @@ class ReferenceGaussian(Gaussian, ReferencePrior):
 
     def update(self, statistics: Moments):
         """Return NIG(x̄, n, (N - M)/2, S/2): N and S over all rows, M the means that share the variance."""
-        n, spread = statistics.n, self.tie(statistics.scatter)
+        n, spread = statistics.n, tie(statistics.scatter, self.tied)
         _require(n > 0, "no observed value")
-        freedom = self.tie(n) - self.tie(np.ones(n.shape))
-        enough = (freedom > 0) & (spread > self.tie(n * statistics.resolution()))
+        freedom = tie(n, self.tied) - tie(np.ones(n.shape), self.tied)
+        enough = (freedom > 0) & (spread > tie(n * statistics.resolution(), self.tied))
         _require(enough, "fewer than two distinct values")
         return NormalInverseGamma(statistics.mean, n, freedom / 2, spread / 2, tied=self.tied)
 

@@ -125,7 +125,7 @@ class RowLeaf(Leaf):
 
     def _beside_rows(self, params):
         """Give each parameter an axis for the rows, before its features."""
-        params, xp = self.expand(params), namespace(*params.values())
+        params, xp = self._expand(params), namespace(*params.values())
         return {site: xp.expand_dims(v, v.ndim - self._trailing(site)) for site, v in params.items()}
 
     def _masked(self, params, x, seen):

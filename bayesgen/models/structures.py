@@ -19,6 +19,7 @@ from bayesgen.models.gaussian import Gaussian, NormalInverseGamma
 from bayesgen.models.gaussian_vector import GaussianVector
 from bayesgen.models.leaf import Leaf
 from bayesgen.models.log_normal import LogGaussian
+from bayesgen.models.model import revised
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.poisson import Poisson
 from bayesgen.models.reference import ReferenceGaussian, ReferenceVector
@@ -163,13 +164,13 @@ def _tied(*features: str):
             if features and prior.alpha.size * prior.beta.size != 1:
                 raise ValueError("covariance='isotropic' has one variance: alpha and beta of its prior must be numbers")
         tied = ("class",) * shared + features
-        return prior if prior.tied == tied else prior.revised(tied=tied)
+        return prior if prior.tied == tied else revised(prior, tied=tied)
 
     return leaf
 
 
 def _full(prior: NormalInverseWishart | ReferenceVector, shared: bool):
-    return prior if prior.per_class or prior.shared == shared else prior.revised(shared=shared)
+    return prior if prior.per_class or prior.shared == shared else revised(prior, shared=shared)
 
 
 def _student(prior: StudentT, shared: bool):

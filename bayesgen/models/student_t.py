@@ -26,9 +26,9 @@ from bayesgen.core.errors import DataError
 from bayesgen.core.program import static
 from bayesgen.models import ecme
 from bayesgen.models.ecme import LEAST
-from bayesgen.models.gaussian import NormalInverseGamma
+from bayesgen.models.gaussian import NormalInverseGamma, tie
 from bayesgen.models.gaussian_vector import inverse_triangular
-from bayesgen.models.model import Hyperparameter, hyperparameter, of_part
+from bayesgen.models.model import Hyperparameter, hyperparameter, of_part, revised
 from bayesgen.models.normal_inverse_wishart import NormalInverseWishart
 from bayesgen.models.row_leaf import RowLeaf, RowsByGroup
 from bayesgen.numerics.special import log1p_sum_squares, log_gamma_ratio, namespace
@@ -135,9 +135,9 @@ class StudentT(RowLeaf):
     def repeated(self, columns):
         return replace(self, gaussian=self.gaussian.repeated(columns))
 
-    def expand(self, params):
+    def _expand(self, params):
         """Return all parameters by class, and the degrees of freedom, known or not."""
-        full = self.gaussian.expand({site: value for site, value in params.items() if site != "dof"})
+        full = self.gaussian._expand({site: value for site, value in params.items() if site != "dof"})
         mean = full["mean"]
         known = namespace(mean).full(mean.shape[: mean.ndim - self.event_dim], self.dof or np.nan, mean.dtype)
         return full | {"dof": params.get("dof", known)}
@@ -162,20 +162,20 @@ class StudentT(RowLeaf):
         return {"dof": program.numpyro.sample("dof", prior)}
 
     def likelihood(self, params):
-        params = self.expand(params)
+        params = self._expand(params)
         if self.event_dim:
             return program.dist.MultivariateStudentT(params["dof"], params["mean"], params["cholesky"])
         return program.dist.StudentT(params["dof"], params["mean"], params["variance"] ** 0.5)
 
-    def density_of(self, params, x=None):
+    def _density_of(self, params, x=None):
         """Return p(x | params), and the rows at which it has their density.
 
         Vectors with gaps get a point mass, which carries the density of the entries that are there.
         """
         jnp = program.jnp
         if not self.event_dim or x is None or not (program.is_abstract(x) or np.isnan(x).any()):
-            return super().density_of(params, x)
-        full, seen = self.expand(params), ~jnp.isnan(x)
+            return super()._density_of(params, x)
+        full, seen = self._expand(params), ~jnp.isnan(x)
         inverse, level, count = _of_pattern(full["covariance"], full["dof"], seen)
         z = inverse @ jnp.where(seen, x - full["mean"], 0.0)[..., None]
         density = _log_density(level, full["dof"], count, z[..., 0])
@@ -199,7 +199,7 @@ class StudentT(RowLeaf):
     def log_likelihood(self, params, statistics):
         if not self.event_dim or len(statistics.patterns) == 1:
             return super().log_likelihood(params, statistics)
-        full, pattern = self.expand(params), statistics.pattern
+        full, pattern = self._expand(params), statistics.pattern
         xp, axis = namespace(full["mean"]), pattern.ndim - 1
         covariance, dof = full["covariance"][..., None, :, :], full["dof"][..., None]
         inverse, level, count = _of_pattern(covariance, dof, statistics.patterns)  # (classes..., patterns, ...)
@@ -216,7 +216,7 @@ class StudentT(RowLeaf):
         return log_density_with_gaps(x, *said.flat).reshape(*said.dof.shape, len(x))
 
     def density(self, params=None):
-        full = self.expand(params)
+        full = self._expand(params)
         return replace(self.gaussian.density(full), dof=full["dof"])
 
     # -- maximum likelihood and the mode: ECME -----------------------------------------------------------------------
@@ -259,7 +259,7 @@ class StudentT(RowLeaf):
             params = self.map(statistics)
         except (DataError, np.linalg.LinAlgError):
             return {}
-        rows, full = self._rows(statistics), self.expand(params)
+        rows, full = self._rows(statistics), self._expand(params)
         sums = rows.sums(full, full["dof"], rows.distances(full))
         draws = self._given_precisions(*sums).sample_parameters(rng, size)
         if self.dof is None:
@@ -274,8 +274,8 @@ class StudentT(RowLeaf):
         """Return the posterior of the Gaussian from sums that û weighs, and the weight that they ``lack``."""
         posterior = self.gaussian.update(moments)
         if self.event_dim:
-            return posterior.revised(nu=posterior.nu + self.gaussian.tie(lack))
-        return posterior.revised(alpha=posterior.alpha + self.gaussian.tie(lack) / 2)
+            return revised(posterior, nu=posterior.nu + self.gaussian._tie(lack))
+        return revised(posterior, alpha=posterior.alpha + tie(lack, self.gaussian.tied) / 2)
 
 
 def _level(root, dof, count):

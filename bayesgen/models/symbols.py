@@ -17,7 +17,7 @@ class Symbols(Dice):
     separator: str | None  # text between symbols; None where each character is one
     gap: str | None  # symbol that stands for a missing one
 
-    def encode(self, rows: Iterable, unseen: dict | None = None) -> np.ndarray:
+    def _encode(self, rows: Iterable, unseen: dict | None = None) -> np.ndarray:
         """Return texts, lists or tuples as codes (n, L), NaN where missing and -1 behind the end of a row.
 
         None or NaN in place of a sequence is a row that is missing. A symbol that is no category is an error; where
@@ -66,7 +66,7 @@ class Symbols(Dice):
     def _is_gap(self, symbol) -> bool:
         return _nothing(symbol) or (self.gap is not None and symbol == self.gap)
 
-    def decode(self, x) -> np.ndarray:
+    def _decode(self, x) -> np.ndarray:
         """Return codes (n, L) as sequences: texts where every symbol is one, else tuples; None where missing."""
         textual = all(isinstance(c, str) for c in self.categories)
         between = self.separator or ""

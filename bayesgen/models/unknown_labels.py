@@ -51,7 +51,7 @@ from bayesgen.models.categorical import DirichletCategorical
 from bayesgen.models.class_program import ClassStatistics
 from bayesgen.models.classifier import ClassConditional, NaiveBayes
 from bayesgen.models.leaf import ExponentialFamily
-from bayesgen.models.model import Hyperparameter, Hyperparameters, Model, Params, hyperparameter, of_part
+from bayesgen.models.model import Hyperparameter, Hyperparameters, Model, Params, hyperparameter, of_part, unchecked
 from bayesgen.models.moments import Moments
 from bayesgen.models.row_em import RowEM
 from bayesgen.models.row_leaf import RowsByGroup
@@ -247,7 +247,7 @@ class UnknownClasses(Model):
         if self.confusion is None:
             return model
         leaves = {**model.leaves, LABEL: self.confusion}
-        return NaiveBayes.unchecked(classes=model.classes, features=leaves, columns=model.columns)
+        return unchecked(NaiveBayes, classes=model.classes, features=leaves, columns=model.columns)
 
     smooth = of_part("model", "smooth")
     proper = of_part("model", "proper")
@@ -320,7 +320,7 @@ class UnknownClasses(Model):
         rows = select_rows(self.beside(rows, t), unknown)
         terms, centres, base = {}, {}, np.zeros(len(unknown))
         for name, leaf in self.whole.leaves.items():
-            z, missing = rows[name], leaf.missing(rows[name])
+            z, missing = rows[name], leaf._missing(rows[name])
             gaps = np.isnan(z).reshape(len(z), -1).any(1) & ~missing.reshape(len(z), -1).all(1)
             if leaf.event_dim and gaps.any():
                 raise DataError(

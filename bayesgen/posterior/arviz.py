@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from bayesgen.core import __version__, program
-from bayesgen.models.function import FunctionModel
+from bayesgen.models.function import FunctionModel, statistics_program
 from bayesgen.models.model import Model, Params, is_conjugate
 from bayesgen.posterior.compiled import fresh, kept, shapes
 
@@ -172,7 +172,7 @@ def add_prior(result, draws: Draws, predictive: Groups | None = None, obs=None) 
 
 def _seeded(model, data, key):
     """Return the part of a program that samples its latents; for a function, the whole program on its data."""
-    run = model.latents if data is None else lambda: model.statistics_program(data)
+    run = model.latents if data is None else lambda: statistics_program(model, data)
     return program.handlers.seed(run, key)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from bayesgen.core import program
 from bayesgen.core.statistics import Rows
+from bayesgen.models.function import statistics_program
 
 _DRAWS = 100  # draws that give a start and a first scale
 _BUDGET = 256 << 20  # bytes of compiled programs
@@ -99,8 +100,8 @@ def _start(seed, values, model, statistics):
     jax, jnp = program.jax, program.jnp
 
     def unconstrained(key, values):
-        run = handlers.substitute(handlers.seed(model.statistics_program, key), values)
-        trace = handlers.trace(run).get_trace(statistics)
+        run = handlers.substitute(handlers.seed(statistics_program, key), values)
+        trace = handlers.trace(run).get_trace(model, statistics)
         sites = {name: s for name, s in trace.items() if s["type"] == "sample" and not s["is_observed"]}
         return {name: biject_to(s["fn"].support).inv(s["value"]) for name, s in sites.items()}
 

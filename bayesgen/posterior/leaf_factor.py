@@ -9,8 +9,8 @@ import numpy as np
 
 from bayesgen.core.errors import NoClosedForm, listed
 from bayesgen.models.beside_constants import BesideConstants
-from bayesgen.models.leaf import Leaf
-from bayesgen.models.model import Params, in_full
+from bayesgen.models.leaf import Leaf, untied
+from bayesgen.models.model import Params, in_full, revised
 from bayesgen.numerics.pieces import DENSITIES, pieces
 from bayesgen.posterior.component import Factor, Gap, gaps
 from bayesgen.posterior.conditional import Conditional, Line, Listed
@@ -66,7 +66,7 @@ class LeafFactor(Factor):
     def structure(self):
         """Key of factors whose posteriors may stand side by side: block, bend, family and settings."""
         leaf: Any = self.leaf
-        leaf = leaf.untied()
+        leaf = untied(leaf)
         settings = (getattr(leaf, field.name) for field in fields(leaf) if "rank" not in field.metadata)
         return self.name, id(self.bend), type(leaf), *settings
 
@@ -78,7 +78,7 @@ class LeafFactor(Factor):
         values = {name: np.concatenate([one[name] for one in each]) for name in each[0]}
         return replace(
             factors[0],
-            leaf=leaves[0].untied().revised(**values),
+            leaf=revised(untied(leaves[0]), **values),
             classes_of=np.concatenate([factor.owner for factor in factors]),
             shares=np.concatenate([factor.log_share for factor in factors]),
             alternative_of=np.concatenate([s + factor.alternative for s, factor in zip(start, factors, strict=True)]),

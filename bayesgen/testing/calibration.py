@@ -19,7 +19,7 @@ from bayesgen.core import program
 from bayesgen.inference import NUTS, Inference, SamplerWarning, resolve
 from bayesgen.models.classifier import ClassConditional, NaiveBayes
 from bayesgen.models.leaf import Leaf
-from bayesgen.models.model import Model, Params, is_conjugate, summarise
+from bayesgen.models.model import Model, Params, is_conjugate, on_jax, summarise
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.draws import band, generator, uniformity
 
@@ -175,7 +175,7 @@ def _parameters(model, rng, count):
 
     with program.x64():
         key = program.jax.random.PRNGKey(int(rng.integers(2**31)))
-        sites = Predictive(model.traced().latents, num_samples=count)(key)
+        sites = Predictive(on_jax(model).latents, num_samples=count)(key)
         return {site: np.asarray(v) for site, v in sites.items()}
 
 

@@ -14,6 +14,7 @@ from scipy import stats
 from bayesgen import NUTS, GaussianDiscriminantClassifier, fit
 from bayesgen.inference.whitening import whitened
 from bayesgen.models import DirichletCategorical, GaussianDiscriminant, NormalInverseWishart
+from bayesgen.models.function import statistics_program
 
 
 @pytest.mark.compiles
@@ -92,7 +93,7 @@ def test_what_nuts_samples_has_the_density_of_the_exact_posterior(shared):
             "classes.log_gamma": [0.2, 0.3, 0.5],
         }
         with jax.enable_x64(True):
-            own, _ = log_density(sampled.statistics_program, (sums,), {}, {k: jnp.array(v) for k, v in latents.items()})
+            own, _ = log_density(statistics_program, (sampled, sums), {}, {k: jnp.array(v) for k, v in latents.items()})
         exact = 0.0
         for r, nu, scale in zip(np.atleast_2d(draws["factor"][i]), leaf.nu, leaf.scale, strict=True):
             exact += stats.invwishart(nu, scale).logpdf(covariance(r)) + volume(r)

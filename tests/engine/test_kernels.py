@@ -327,7 +327,7 @@ def test_monomials_of_many_groups_keep_the_digits_of_whitening(dof, condition, a
     near = slice(3500)  # in one piece
     got = leaf.log_predictive(x)
     whitened = np.concatenate([leaf.log_predictive(own) for own in np.split(x, 10)])  # too few rows for monomials
-    assert (leaf.quadratic is None) == (apart > 1)  # classes far apart would cost digits
+    assert (leaf._quadratic is None) == (apart > 1)  # classes far apart would cost digits
     assert np.isfinite(got).all()
     np.testing.assert_array_equal(got[-50:], whitened[-50:])
     for k in range(groups):

@@ -315,7 +315,7 @@ def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, mon
     assert len(models) == 2
     alone = found.log_density(rows[:1], NONE, some)
     np.testing.assert_allclose(alone, every[:, :1], rtol=0, atol=1e-12)
-    monkeypatch.setattr(NormalInverseWishart, "quadratic", None)  # whitens, group by group
+    monkeypatch.setattr(NormalInverseWishart, "_quadratic", None)  # whitens, group by group
     plain = fit(view, x, codes, weights).log_density(rows, NONE, some)
     np.testing.assert_allclose(every, plain, rtol=1e-9, atol=1e-9)  # rows far out and with gaps among them
     near = RADIUS**2 * 4 >= (found.view.read(x)[0] ** 2).sum(1)
@@ -370,7 +370,7 @@ def test_marginals_are_those_of_scipy():
         for k, one in np.ndindex(3, len(rows)):
             some = np.flatnonzero(seen[rows[one]])
             block = np.broadcast_to(shape, (3, 12, 12))[k][np.ix_(some, some)]
-            expected = stats.multivariate_t.logpdf(y[rows[one], some], model.group_means[k, some], block, df=dof[k])
+            expected = stats.multivariate_t.logpdf(y[rows[one], some], model.mean[k, some], block, df=dof[k])
             np.testing.assert_allclose(density[k, one], expected, rtol=1e-12, atol=1e-11)
 
 

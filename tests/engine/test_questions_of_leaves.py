@@ -15,6 +15,7 @@ from bayesgen import AveragedClassifier, NaiveBayesClassifier, inspection, load,
 from bayesgen.averaging.member import NOTHING
 from bayesgen.core.errors import NoClosedForm
 from bayesgen.models import BetaBinomial
+from bayesgen.models.model import revised
 
 pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
 
@@ -187,7 +188,7 @@ def test_what_is_loaded_is_what_was_saved(fitted, tmp_path):
         (lambda leaves: None, "leaves are a NoneType"),
         (lambda leaves: replace(leaves, single=()), "entries of another shape"),
         (
-            lambda leaves: replace(leaves, model=leaves.model.revised(features={"wait": Waiting(1.0, 1.0)})),
+            lambda leaves: replace(leaves, model=revised(leaves.model, features={"wait": Waiting(1.0, 1.0)})),
             "other columns than schema_",
         ),
     ],
