@@ -37,7 +37,7 @@ from bayesgen.models.unknown_labels import LABEL, PartlyLabelled, UnknownClasses
 
 _INLINE, _LONGEST = 10, 80  # numbers, and signs, of an array that stands within the program
 _WIDTH, _ROWS = 110, 100
-_CLASSES, _LABEL = "classes.", f"{LABEL}."
+_CLASSES, _LABEL = "classes.probability", f"{LABEL}."
 _quoted = functools.partial(json.dumps, ensure_ascii=False)
 PROGRAM = "a program in Python", (".py",)
 
@@ -53,7 +53,7 @@ class Program(str):
 
 
 class _Asked(Exception):
-    """Ends a fit before its inference, and tells what the estimator has learned."""
+    """Ends a fit before its inference."""
 
 
 def program(model: Any, X=None, y=None, *, member: int | None = None) -> Program:
@@ -109,15 +109,15 @@ def program(model: Any, X=None, y=None, *, member: int | None = None) -> Program
         many, no = "is no one program, but many: give a row of summary(), as in ", "has no members: leave out "
         raise InputError(f"{name} {many if member is None else no}", Argument("member", 0 if member is None else None))
     if X is not None:
-        model = type(model)(**settings)
+        model, found = type(model)(**settings), {}
 
         def ask(learned, data, *, seed=None):
-            raise _Asked(vars(model) | {"model_": learned, "statistics_": data})
+            found.update(vars(model), model_=learned, statistics_=data)
+            raise _Asked
 
-        try:
+        with contextlib.suppress(_Asked):
             (model.set_params(inference=ask) if member is None else model).fit(X, y)
-        except _Asked as asked:
-            vars(model).update(asked.args[0])
+        vars(model).update(found)
     if member is not None:
         learned, bends = model.fitted_.model_of(member)
         return Program(_Text(learned, f"Member {member} of an average, untempered.", bends and astuple(bends)))
@@ -146,49 +146,44 @@ from numpyro.infer import MCMC, NUTS
 
 numpyro.enable_x64()
 """
-_HELPERS = {
-    "bent(": '''
+_HELPERS = '''\
 def bent(x, centre, scale, power):
     """Return numbers bent by Yeo and Johnson, and the log of the slope of the bends of each row."""
     z = (x - centre) / scale
     size, p = jnp.log1p(jnp.abs(z)), jnp.where(z < 0, 2 - power, power) + 1e-200  # p = 0 is a limit
     slope = (power - 1) * jnp.sign(z) * size - jnp.log(scale)
     return jnp.sign(z) * jnp.expm1(p * size) / p, jnp.where(jnp.isnan(x), 0, slope).sum(-1)
-''',
-    "entries(": '''
-def entries(x, possible=0.0):
-    """Return a mask of the entries that are there, and the rows with a number in place of each NaN."""
+
+
+def entries(x):
+    """Return a mask of the entries that are there, and the rows with 1, which all can be, in place of each NaN."""
     seen = ~jnp.isnan(jnp.asarray(x, float))
-    return seen, jnp.where(seen, x, possible)
-''',
-    "marginal(": '''
+    return seen, jnp.where(seen, x, 1.0)
+
+
 def marginal(covariance, seen):
     """Return the covariance of the entries that are there; a missing one stands apart, of variance 1/2pi: density 1."""
     both = seen[..., None] & seen[..., None, :]
     return jnp.where(both, covariance, jnp.eye(seen.shape[-1]) / (2 * jnp.pi))
-''',
-    "student(": '''
+
+
 def student(rows, seen, dof, mean, covariance):
     """Return a point mass at rows, with the density of Student's t of the entries that are there."""
-    normal, d = dist.MultivariateNormal(jnp.where(seen, mean, 0.0), covariance), seen.sum(-1)
+    normal, d = dist.MultivariateNormal(jnp.where(seen, mean, 1.0), covariance), seen.sum(-1)
     top, log_gamma = normal.log_prob(normal.mean), jax.scipy.special.gammaln
     level = top + log_gamma((dof + d) / 2) - log_gamma(dof / 2) - d / 2 * jnp.log(dof / 2)
     density = level - (dof + d) / 2 * jnp.log1p(2 * (top - normal.log_prob(rows)) / dof)
     return dist.Delta(jnp.broadcast_to(rows, (*density.shape, rows.shape[-1])), density, event_dim=1)
-''',
-    "contexts(": '''
+
+
 def contexts(x, count, order):
-    """Return the place of the context of each symbol: of the symbols before it, shorter contexts first."""
+    """Return 1 at the place of the context of each symbol, else 0; shorter contexts come first, of fewer before it."""
     place, x = [], np.maximum(x, 0).astype(int)
     for i in range(x.shape[-1]):
         before = x[..., max(i - order, 0) : i]
         powers = count ** np.arange(before.shape[-1])
         place.append(powers.sum() + before @ powers[::-1])
-    return np.stack(place, -1)
-''',
-}
-
-
+    return jax.nn.one_hot(np.stack(place, -1), (count ** np.arange(order + 1)).sum())'''
 _STATEMENTS = {
     "": "{0} = numpyro.sample({1}, {2})",
     "=": "{0} = numpyro.deterministic({1}, {2})",
@@ -199,16 +194,14 @@ _STATEMENTS = {
 
 def _has_gaps(name: str, leaf, data) -> bool:
     """Return True if entries of a leaf may be missing: in the rows, or by the counts of a fit."""
-    rows = getattr(data, "rows", data)
+    rows, sums = getattr(data, "rows", data), getattr(data, "recorded", data)
     if isinstance(data, str):
         return not isinstance(leaf, MarkovChain)
     if isinstance(rows, Mapping) and rows.get(name) is not None and (rows[name] != rows[name]).sum():
         return True
-    sums = getattr(data, "recorded", data)
     if not isinstance(sums, ClassStatistics):
         return False
-    kept = sums.leaves[name]
-    if isinstance(kept, ChainStatistics):
+    if isinstance(kept := sums.leaves[name], ChainStatistics):
         return len(kept.stretches) > 0
     count = column_sums(leaf, kept).get("count")
     return count is None or not np.allclose(count.T, sums.classes.total())
@@ -218,14 +211,13 @@ class _Text:
     """The text of a program; ``data`` are rows by leaf, the statistics of a fit, or what is told of a member."""
 
     def __init__(self, model: Any, data: Any = None, units: Any = None):
-        self.model: Any = model
-        self.units, self.unknown, whole = units, isinstance(model, UnknownClasses), getattr(model, "model", model)
+        self.model, self.units, self.unknown = model, units, isinstance(model, UnknownClasses)
         self.constants: dict[str, str] = {}  # names of arrays that stand below the program, by their text
         self.sites: dict[str, tuple[str, Collection[str]]] = {}  # the variable of each site, and its axes
+        whole, alone = model.model if self.unknown else model, isinstance(model, Leaf | Discriminative)
         self.by_name = isinstance(whole, NaiveBayes)  # True if rows are given by leaf
-        alone = isinstance(model, Leaf | Discriminative)
-        self.names = () if isinstance(model, Leaf) else getattr(whole, "class_names", getattr(model, "classes", ()))
-        self.classes = None if alone else whole.classes
+        self.classes = None if alone else text_of(whole.classes)
+        self.names = whole.class_names if self.classes else getattr(model, "classes", ())
         self.notes, self.bent = [data] * isinstance(data, str), units is not None and len(units) == 3
         self.notes += ["Weak priors have the numbers that the rows gave."] * isinstance(data, Statistics | str)
         if self.names:
@@ -233,19 +225,19 @@ class _Text:
         self.parts: dict[str, Text] = {}  # of each leaf, by what stands before the names of its sites
         for name, leaf in ({"": model} if alone else whole.leaves).items():
             columns = getattr(model, "columns", ()) if alone else whole.columns_of(name)
-            label, source = "" if alone else f"{name}.", f"x[{_quoted(name)}]" if self.by_name else "x"
+            source = f"x[{_quoted(name)}]" if self.by_name else "x"
             if isinstance(leaf, BesideConstants):
                 self.notes.append(f"Constant columns, which are left out: {listed(leaf.constants(columns))}.")
                 if not leaf.kept:
                     continue
                 columns, leaf = tuple(columns[j] for j in leaf.kept), leaf.leaf
             source = "numbers" if self.bent and name == "numbers" else source
-            self.parts[label] = text_of(leaf, source, _has_gaps(name, leaf, data))
+            self.parts[f"{name}." * (not alone)] = text_of(leaf, source, _has_gaps(name, leaf, data))
             self.notes += [f"Columns of {source}: {listed(columns)}."] * bool(columns)
         if not self.parts:
             raise InputError(f"no column of this {type(model).__name__} varies: there is no program to write")
-        if getattr(model, "confusion", None) is not None:
-            self.parts[_LABEL] = replace(text_of(self.model.confusion, "t"), entry="jnp.maximum({x}, 0)")
+        if self.unknown and model.confusion is not None:
+            self.parts[_LABEL] = replace(text_of(model.confusion, "t"), entry="jnp.maximum({x}, 0)")
 
     def __str__(self) -> str:
         """Return the whole text."""
@@ -258,9 +250,11 @@ class _Text:
             f"sampler.run(jax.random.PRNGKey(0), {', '.join(rows)})",
             "sampler.print_summary()",
         ]
-        parts = ["\n".join(_laid_out(lines)) for lines in [*functions, _block('if __name__ == "__main__":', main)]]
-        helpers = [text for call, text in _HELPERS.items() if any(call in part for part in parts)]
-        wrapped = functools.partial(textwrap.fill, width=_WIDTH, break_long_words=False, break_on_hyphens=False)
+        functions.append(_block('if __name__ == "__main__":', main))
+        parts = ["\n".join(map(_laid_out, lines)) for lines in functions]
+        called = {name for part in parts for name in re.findall(r"\w+\(", part)}
+        helpers = [text for text in _HELPERS.split("\n\n\n") if text[4 : text.index("(") + 1] in called]
+        wrapped = functools.partial(textwrap.fill, width=_WIDTH, subsequent_indent="    ", break_on_hyphens=False)
         constants = "\n".join(wrapped(f"{name} = {text}") for text, name in self.constants.items())
         notes = [textwrap.fill(note, _WIDTH, initial_indent="\n# ", subsequent_indent="#   ") for note in self.notes]
         told = f'"""{type(self.model).__name__} in NumPyro, written by bayesgen {__version__}."""\n'
@@ -272,7 +266,7 @@ class _Text:
         prior = self.priors()
         names = ", ".join(variable for variable, _ in self.sites.values())
         taken = f"({names}) = parameters()"
-        summed = [taken, f"joint = jnp.log({next(iter(self.sites.values()))[0]})"]
+        summed = [taken, f"joint = jnp.log({self.sites[_CLASSES][0]})"]
         for label in self.parts:
             *lines, density, rows = self.density(label, ":")
             summed += [*lines, f"density = {density}", f"joint = joint + density.log_prob({rows})"]
@@ -293,21 +287,20 @@ class _Text:
         lines = [*self.priors(), *self.observed("t")]
         if self.units is not None:
             before = 'numbers, slope = bent(x["numbers"], {}, {}, {})' if self.bent else "x = (x - {}) / {}"
-            lines = [before.format(*map(self.literal, ("centre", "scale", "power"), self.units, (1, 1, 1))), *lines]
+            lines = [before.format(*map(self.literal, ("centre", "scale", "power"), self.units)), *lines]
         return _block(f"def model({'x' if isinstance(self.model, Leaf) else 'x, t=None'}):", lines)
 
     def priors(self) -> list[str]:
         """Return the statements of all sites, those of the same plates together."""
-        classes = {} if self.classes is None else {_CLASSES: text_of(self.classes)}
+        classes = {"classes.": self.classes} if self.classes else {}
         statements = (each for label, text in (classes | self.parts).items() for each in self.prior(label, text))
         together = itertools.groupby(statements, operator.itemgetter(0))
         return [line for plates, same in together for line in _block(plates, [statement for _, statement in same])]
 
     def prior(self, label: str, text: Text) -> Iterator[tuple[str, str]]:
         """Yield the statements of the sites of a leaf, each after the plates that it stands in."""
-        grouped = {"grouped": True} if self.classes is not None and label != _CLASSES else {}
-        axes_of_all = zip(("class", "feature"), (len(self.names) * len(grouped), *text.features), strict=False)
-        sizes = text.plates or {axis: size for axis, size in axes_of_all if size}
+        grouped = {"grouped": True} if self.classes and text is not self.classes else {}
+        sizes = text.plates or {"class": len(self.names), **dict(zip(["feature"], text.features, strict=False))}
         for site, prior in text.sites.items():
             axes = [axis for axis in sizes if axis in text.leaf.dims(site, **grouped)]
             plates = [
@@ -323,30 +316,30 @@ class _Text:
     def observed(self, index: str) -> list[str]:
         """Return the statements of the rows, whose classes have the name ``index``."""
         rows = []
-        if self.classes is not None:
+        if self.classes:
             last = "obs=t" if index == "t" else 'infer={"enumerate": "parallel"}'
-            probability = next(iter(self.sites.values()))[0]
+            probability = self.sites[_CLASSES][0]
             rows.append(f'{index} = numpyro.sample("t", dist.Categorical(probs={probability}), {last})')
         for label in self.parts:
             *lines, density, seen = self.density(label, index)
-            rows += [*lines, f"numpyro.sample({_quoted(label + self.parts[label].site)}, {density}, obs={seen})"]
+            site = _quoted(label + ("t" if seen == "t" else "x"))
+            rows += [*lines, f"numpyro.sample({site}, {density}, obs={seen})"]
         rows += ['numpyro.factor("slope", slope)'] * self.bent
         return _block(f'with numpyro.plate("obs", len({next(iter(self.parts.values())).source})):', rows)
 
     def density(self, label: str, index: str) -> list[str]:
         """Return statements, the distribution of the rows of a class, ":" for all at once, and the rows it is of."""
         text, lines, mask = self.parts[label], [], ""
-        rows = text.source + "[:, None]" * (index == ":")
-        density, event = text.likelihood, text.event + len(text.features)
+        density, rows = text.likelihood, text.source + "[:, None]" * (index == ":")
         if text.source == "t":
             mask = f".mask({rows} >= 0)"
         elif text.gaps:
             if not (text.mask or text.vector):
                 name = type(text.leaf).__name__
                 raise InputError(f"gaps of a {name} are not written as a plain program: leave these rows out")
-            lines, rows = [f"seen, rows = entries({rows}{text.possible})"], "rows"
+            lines, rows = [f"seen, rows = entries({rows})"], "rows"
             density, mask = text.vector or density, f".mask({text.mask})" * bool(text.mask)
-        density = density + mask + f".to_event({event})" * bool(event)
+        density += mask + f".to_event({len(text.features)})" * bool(text.features)
         return [*lines, self.filled(density, label, text, ("feature",), index, rows), text.entry.replace("{x}", rows)]
 
     def filled(self, words: str, label: str, text: Text, axes: Collection[str] = (), index=":", rows="") -> str:
@@ -359,19 +352,15 @@ class _Text:
             return self.literal(label + found[1], value[..., None, None] if found[2] and value.ndim else value, rank)
 
         def variable(found):
-            if found[1] == "x":
+            if found[1] in ("x", "shape"):
                 return rows
             what, known = self.sites[label + found[1]]
-            by_class = "class" in known
-            if found[2]:
-                every = f"jnp.arange({len(self.names)})" if index == ":" else index
-                return f"{what}[" + f"{every}[:, None], " * by_class
             thin = bool(text.features) and "feature" in axes and "feature" not in known
-            return f"{what}[{index}{', None' * thin}]" if by_class and (thin or index != ":") else what
+            return f"{what}[{index}{', None' * thin}]" if "class" in known and (thin or index != ":") else what
 
-        return re.sub(r"\{(\w+)(:chain)?\}", variable, re.sub(r"\$(\w+)(:matrix)?", number, words))
+        return re.sub(r"\{(\w+)\}", variable, re.sub(r"\$(\w+)(:matrix)?", number, words))
 
-    def literal(self, name: str, value, rank: int) -> str:
+    def literal(self, name: str, value, rank: int = 1) -> str:
         """Return numbers as Python reads them back, without axes along which they do not change."""
         value = np.asarray(value)
         first = value.reshape(-1, *value.shape[value.ndim - rank :])[0]
@@ -381,7 +370,7 @@ class _Text:
         if value.ndim == rank == 1 and (value == value[0]).all():
             return f"jnp.full({len(value)}, {value[0].item()!r})"
         if value.ndim == rank == 2 and len(value) == value.shape[1] and (value == np.diag(value.diagonal())).all():
-            return f"jnp.diag({self.literal(name, value.diagonal(), 1)})"
+            return f"jnp.diag({self.literal(name, value.diagonal())})"
         text = f"jnp.array({value.tolist()})"
         if value.size <= _INLINE and len(text) <= _LONGEST:
             return text
@@ -393,17 +382,18 @@ class _Text:
         """Return rows and targets of no meaning, as text."""
         rows = {}
         for label, text in self.parts.items():
-            words = text.rows.replace("{shape}", ", ".join(map(str, (_ROWS, *text.features))))
-            rows[label] = self.filled(words, label, text).replace(f"({_ROWS})", str(_ROWS)).replace("jnp.", "np.")
+            shape = ", ".join(map(str, (_ROWS, *text.features)))
+            rows[label] = self.filled(text.rows, label, text, rows=shape).replace(f"({_ROWS})", str(_ROWS))
+        rows.pop(_LABEL, None)
         if self.bent:
-            rows["numbers."] = "{} + {} * ".format(*map(self.literal, ("", ""), self.units, (1, 1))) + rows["numbers."]
+            rows["numbers."] = "{} + {} * ".format(*map(self.literal, ("", ""), self.units)) + rows["numbers."]
         x = next(iter(rows.values()))
         if self.by_name:
-            named = (f"{_quoted(label[:-1])}: {x}" for label, x in rows.items() if self.parts[label].source != "t")
-            x = f"{{{', '.join(named)}}}"
-        codes = f"rng.integers({-1 if self.unknown else 0}, {len(self.names)}, {_ROWS})"
-        t = {} if isinstance(self.model, Leaf) else {"t": codes if self.names else f"rng.normal(size={_ROWS})"}
-        return {"x": x} | t
+            x = f"{{{', '.join(f'{_quoted(label[:-1])}: {text}' for label, text in rows.items())}}}"
+        t = f"rng.normal(size={_ROWS})"
+        if self.names:
+            t = f"rng.integers({-1 if self.unknown else 0}, {len(self.names)}, {_ROWS})"
+        return {"x": x.replace("jnp.", "np.")} | ({} if isinstance(self.model, Leaf) else {"t": t})
 
 
 def _block(head: str, lines: Iterable[str]) -> list[str]:
@@ -418,22 +408,15 @@ def _new(name: str, known: Collection[str]) -> str:
     return next(f"{plain}{k}" for k in ("", *range(2, 3 + len(known))) if f"{plain}{k}" not in known)
 
 
-def _laid_out(lines: Iterable[str]) -> Iterator[str]:
-    """Yield lines; of those that are too long, what their first brackets hold stands on lines below."""
-    for line in lines:
-        indent, depth, cuts = " " * (len(line) - len(line.lstrip())), 0, []
-        for place, sign in enumerate(re.sub(r'"(?:[^"\\]|\\.)*"', lambda text: "_" * len(text[0]), line)):
-            closes = sign in ")]}"
-            depth += (sign in "([{") - closes
-            if depth + closes == 1 and sign in "([{,)]}":
-                cuts.append(place)
-            if cuts and not depth:
-                break
-        if len(line) <= _WIDTH or not cuts:
-            yield line
-            continue
-        inner = [f"{indent}    {line[a + 1 : b].strip()}" for a, b in itertools.pairwise(cuts)]
-        comma = "," * (len(inner) > 1)  # behind a single expression it would make a tuple
-        yield line[: cuts[0] + 1]
-        yield from _laid_out(part + comma for part in inner)
-        yield indent + line[cuts[-1] :]
+def _laid_out(line: str) -> str:
+    """Return a line; of one that is too long, what its first brackets hold stands on lines below."""
+    plain = re.sub(r'"(?:[^"\\]|\\.)*"', lambda text: "_" * len(text[0]), line)
+    depths = list(itertools.accumulate((sign in "([{") - (sign in ")]}") for sign in plain))
+    if len(line) <= _WIDTH or 1 not in depths:
+        return line
+    start, indent = depths.index(1), " " * (len(line) - len(line.lstrip()))
+    end = depths.index(0, start)
+    cuts = [start, *(i for i in range(start, end) if plain[i] == "," and depths[i] == 1), end]
+    comma = "," * (len(cuts) > 2)  # behind a single expression it would make a tuple
+    inner = [_laid_out(f"{indent}    {line[a + 1 : b].strip()}{comma}") for a, b in itertools.pairwise(cuts)]
+    return "\n".join([line[: start + 1], *inner, indent + line[end:]])

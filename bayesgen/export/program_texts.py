@@ -6,7 +6,6 @@ In these texts ``$alpha`` is a hyperparameter of the model, ``{mean}`` the value
 """
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -29,10 +28,7 @@ class Text:
     likelihood: str  # the distribution of an observation
     rows: str = "rng.normal(size=({shape}))"  # rows to try the program with
     entry: str = "{x}"  # what is observed of the rows
-    site: str = "x"  # and its name
-    event: int = 0  # number of last axes of the rows along which an observation is a product
     mask: str = "seen"  # mask of the observations that are there; "" where a part of one may be missing
-    possible: str = ""  # where 0 is no entry: one that stands for a missing one
     vector: str = ""  # the distribution of a vector with gaps
     plates: Mapping[str, int] = field(default_factory=dict)  # those of a regression, by size; a leaf's follow from it
     leaf: Any = None
@@ -68,11 +64,8 @@ _PAIRS = "np.stack([rng.integers(0, 4, ({shape})), np.full(({shape}), 5)], -1)"
 _WORDS = "rng.multinomial(9, np.full($V, 1 / $V), ({shape}))"
 _CODES = "dist.Categorical(probs={probability})", "rng.integers(0, $V, ({shape}))", "{x}.astype(int)"
 _BAG = "dist.Multinomial({x}.sum(-1).astype(int), probs={probability})"
-_CHAIN = (
-    "dist.Categorical(probs={probability:chain}contexts({x}, $V, $order)]).mask({x} >= 0)",
-    "rng.integers(0, $V, ({shape}, 4))",
-)
-_GAPS = "dist.MultivariateNormal(jnp.where(seen, {mean}, 0.0), marginal({covariance}, seen))"
+_CHAIN = "dist.Categorical(probs=contexts({x}, $V, $order) @ {probability}).mask({x} >= 0).to_event(1)"
+_GAPS = "dist.MultivariateNormal(jnp.where(seen, {mean}, 1.0), marginal({covariance}, seen))"
 _VECTOR: dict[str, Any] = {"mask": "", "vector": _GAPS, "rows": "rng.normal(size=({shape}, $D))"}
 _WHOLE = "dist.MultivariateNormal({mean}, scale_tril={cholesky})"
 
@@ -87,7 +80,7 @@ def _binomial(leaf) -> Text:
 def _log_normal(leaf) -> Text:
     shift = f", dist.transforms.AffineTransform({-leaf.shift!r}, 1.0)" * bool(leaf.shift)
     density = f"dist.TransformedDistribution({_NORMAL}, [dist.transforms.ExpTransform(){shift}])"
-    return Text(_CONJUGATE, density, "rng.exponential(size=({shape}))", possible=", 1.0")
+    return Text(_CONJUGATE, density, "rng.exponential(size=({shape}))")
 
 
 def _student(leaf) -> Text:
@@ -98,29 +91,26 @@ def _student(leaf) -> Text:
     return replace(inner, sites=inner.sites | dof, likelihood=density, vector=gaps)
 
 
-# Hyperparameters of a class that is drawn from a population; see `bayesgen.models.population`.
-_GIVEN = {
-    "a": "{centre_probability} / {spread} ** 2",
-    "b": "(1 - {centre_probability}) / {spread} ** 2",
-    "concentration": "{centre_mean} / {spread} ** 2",
-    "rate": "1 / {spread} ** 2",
-    "mean": "{centre_mean}",
-    "sd": "$noise_sd * {spread}",
-    "kappa": "(1 / {spread} ** 2)",
-    "alpha": "0.5 / {variance_spread} ** 2",
-    "beta": "{centre_variance} * 0.5 / {variance_spread} ** 2",
+# Priors of a class that is drawn from a population; see `bayesgen.models.population`.
+_OF_MEMBER = {
+    _COIN["probability"]: "dist.Beta({centre_probability} / {spread} ** 2, (1 - {centre_probability}) / {spread} ** 2)",
+    _DIE["probability"]: "dist.Dirichlet({centre_probability} / {spread}[..., None] ** 2)",
+    _GAMMA["mean"]: "dist.Gamma({centre_mean} / {spread} ** 2, 1 / {spread} ** 2)",
+    _KNOWN_VARIANCE["mean"]: "dist.Normal({centre_mean}, $noise_sd * {spread})",
+    _KNOWN_MEAN["mean"]: "=jnp.full_like({variance}, {centre_mean})",
+    _CONJUGATE["mean"]: "dist.Normal({centre_mean}, {variance} ** 0.5 * {spread})",
+    _VARIANCE["variance"]: (
+        "dist.InverseGamma(0.5 / {variance_spread} ** 2, 0.5 * {centre_variance} / {variance_spread} ** 2)"
+    ),
 }
-_GIVEN_DIE = {"alpha": "{centre_probability} / {spread}[..., None] ** 2"}
 
 
 def _pooled(leaf) -> Text:
     inner = text_of(leaf.leaf)
-    given = _GIVEN_DIE if inner.sites == _DIE else _GIVEN
     sites = {CENTRE + site: prior.replace("{", "{" + CENTRE) for site, prior in inner.sites.items()}
     for spread in leaf.population.spreads:
         sites[spread] = f"dist.Half{'Cauchy' if spread == 'spread' else 'Normal'}($scale)"
-    members = {k: re.sub(r"\$(\w+)", lambda name: given.get(name[1], name[0]), v) for k, v in inner.sites.items()}
-    return replace(inner, sites=sites | members)
+    return replace(inner, sites=sites | {site: _OF_MEMBER.get(prior, prior) for site, prior in inner.sites.items()})
 
 
 _THROUGH_0 = "=jnp.zeros(())"
@@ -133,7 +123,7 @@ _LINKS = {"logistic": "jax.nn.sigmoid", "probit": "jax.scipy.special.ndtr"}
 
 
 def _regression(sites: dict[str, str], likelihood: str, **plates: int) -> Text:
-    return Text(sites, likelihood, rows="rng.normal(size=({shape}, $features))", site="t", entry="t", plates=plates)
+    return Text(sites, likelihood, "rng.normal(size=({shape}, $features))", entry="t", plates=plates)
 
 
 def _weights(variance: str, unit: str = "") -> Callable[[Any], Text]:
@@ -196,7 +186,9 @@ _TEXTS: dict[type, Callable[[Any], Text] | Text] = {
     models.DirichletCategorical: Text(_DIE, *_CODES),
     models.KnownCategorical: Text({"probability": "=$probability"}, *_CODES),
     models.DirichletMultinomial: Text(_DIE, _BAG, _WORDS, mask="seen.all(-1)"),
-    models.MarkovChain: Text(_CONTEXTS, *_CHAIN, "jnp.maximum({x}, 0).astype(int)", event=1, mask=""),
+    models.MarkovChain: Text(
+        _CONTEXTS, _CHAIN, "rng.integers(0, $V, ({shape}, 4))", "jnp.maximum({x}, 0).astype(int)", mask=""
+    ),
     models.GammaPoisson: Text(_GAMMA, "dist.Poisson({mean})", "rng.poisson(3.0, ({shape}))"),
     models.NormalKnownMean: Text(_KNOWN_MEAN, _NORMAL),
     models.NormalKnownVariance: Text(_KNOWN_VARIANCE, _NORMAL),
