@@ -8,10 +8,10 @@ import typer
 from bayesgen.cli import formats, inputs, shell
 from bayesgen.cli.report import terminal
 from bayesgen.cli.shell import said
+from bayesgen.export import program as program_of
 from bayesgen.export import words_template
 from bayesgen.export.calculator import PAGE
 from bayesgen.export.plain_program import PROGRAM
-from bayesgen.export.plain_program import program as program_of
 from bayesgen.export.script import SCRIPT
 from bayesgen.files import storage
 

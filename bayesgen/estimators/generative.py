@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from bayesgen.core.errors import Argument, InputWarning, warn
 from bayesgen.estimators import settings
 from bayesgen.estimators.estimator import Estimator, asks, score
-from bayesgen.export.plain_program import program_or_none
+from bayesgen.export import program_or_none
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.data_tree import to_arviz
 from bayesgen.inspection.explain import explain

@@ -18,7 +18,7 @@ from bayesgen.cli.report.pictures import Picture, pictures
 from bayesgen.cli.report.run import Account
 from bayesgen.cli.report.terminal import say
 from bayesgen.core.errors import named, quoted
-from bayesgen.export.plain_program import program_or_none
+from bayesgen.export import program_or_none
 from bayesgen.files import disk
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "jax", "numpyro", "arviz-base")
