@@ -145,11 +145,11 @@ def class_codes(y, classes=None) -> tuple[np.ndarray, np.ndarray]:
     return classes, np.array([position[label] for label in found.tolist()])[codes]
 
 
-def codes_of(y, classes, rows: int, names=("X", "y")) -> np.ndarray:
-    """Return the codes of the labels of so many rows; an error calls rows and labels by their ``names``."""
+def codes_of(y, classes, rows: int) -> np.ndarray:
+    """Return the codes of the labels of so many rows."""
     _, codes = class_codes(class_labels(y), classes)
     if len(codes) != rows:
-        raise ValueError(f"{names[0]} has {rows} rows and {names[1]} has {len(codes)}; they must be of one length")
+        raise ValueError(f"X has {rows} rows and y has {len(codes)}; they must be of one length")
     return codes
 
 
@@ -161,27 +161,5 @@ def _distinct(y) -> tuple[np.ndarray, np.ndarray]:
         if present.all():
             return np.arange(top + 1, dtype=y.dtype), places
         return np.flatnonzero(present).astype(y.dtype), (np.cumsum(present) - 1)[places]
-    if y.dtype.kind == "U":
-        return _distinct_words(y)
     codes, found = pd.factorize(y, sort=True)
-    return np.asarray(found), codes
-
-
-def _distinct_words(y) -> tuple[np.ndarray, np.ndarray]:
-    """Do `_distinct` for text of fixed width, whose letters are whole numbers: faster than as objects."""
-    if not len(y):
-        return y, np.empty(0, np.intp)
-    width = y.dtype.itemsize
-    letters = np.ascontiguousarray(y).view(np.uint64 if width % 8 == 0 else np.uint32).reshape(len(y), -1)
-    codes, count = np.zeros(len(y), np.intp), 1
-    for j in range(letters.shape[1]):
-        letter, found = pd.factorize(letters[:, j])
-        if len(found) > 1:
-            codes, both = pd.factorize(codes * len(found) + letter)
-            count = len(both)
-    first = np.empty(count, np.intp)
-    first[codes[::-1]] = np.arange(len(y))[::-1]
-    order = np.argsort(y[first])
-    rank = np.empty(count, np.intp)
-    rank[order] = np.arange(count)
-    return y[first[order]], rank[codes]
+    return np.asarray(found, y.dtype), codes
