@@ -72,9 +72,11 @@ class Numerals:
 
     def meaning(self, fields: "pa.Array") -> "pa.Array":
         """Return fields with the texts that they mean."""
-        encoded, meant = fields.dictionary_encode(), dict(self.meant)
+        if not (meant := dict(self.meant)):
+            return fields
+        encoded = fields.dictionary_encode()
         texts = [meant.get(text.strip(BLANKS), text) for text in encoded.dictionary.to_pylist()]
-        return pa.array(texts, fields.type).take(encoded.indices) if meant else fields
+        return pa.array(texts, fields.type).take(encoded.indices)
 
     def value(self, text: str, fraction: bool | None = None) -> float | None:
         """Return the number of one text, without its unit; None where it is none, or one of two.
