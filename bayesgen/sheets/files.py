@@ -21,7 +21,7 @@ from bayesgen.tables.arrow import compute, pa, parquet
 from bayesgen.tables.columns import check_distinct, check_named, is_number
 from bayesgen.tables.description import of_labels
 from bayesgen.tables.reading import Reading, limit_of
-from bayesgen.tables.text import NO_GAPS, among, column_of, plain_columns
+from bayesgen.tables.text import among, column_of
 from bayesgen.tables.units import DURATION, unit_in
 
 Kind = Literal["text", "number", "label", "category"]
@@ -205,14 +205,8 @@ def _of_fields(table: dict, missing: set, kinds: Mapping, reading: Reading, limi
     like = reading if later else Reading()
     columns, gaps, notes, percent, minus, units, doubts = {}, {}, [], {}, {}, {}, []
     fractions: dict[str, bool] = {}
-    said = missing or reading.units or reading.meant or reading.numerals() != numerals.Numerals()
-    plain = {} if said else plain_columns(table)
     for name, fields in table.items():
         how = reading.numerals(name)
-        if name in plain and kinds.get(name) in (None, "number") and limit_of(name) not in table:
-            columns[name], gaps[name], fractions[name] = pd.Series(plain[name]), NO_GAPS, plain[name].dtype.kind == "f"
-            doubts += like.doubts(name, fields, numerals.Column(columns[name], NO_GAPS), how)
-            continue
         kind = "text" if kinds.get(name) in ("label", "category") else kinds.get(name)
         wanted = limits is True or (limits is not False and name in limits and limit_of(name) not in table)
         how = replace(how, limits=wanted)

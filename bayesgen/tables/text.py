@@ -19,7 +19,6 @@ _NUMBER = r"^(?i)[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?)$"  # inf is a 
 _INTEGER, _ANY = r"^-?(0|[1-9][0-9]{0,17})$", r"^-?(0|[1-9][0-9]{0,17})(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?$"
 # by type the first field of a column of plain numbers, and every field: 1e999 would be infinite
 _PLAIN = {"int64": (_INTEGER, _INTEGER), "float64": (r"^-?(0|[1-9][0-9]{0,17})\.[0-9]+$", _ANY)}
-_WIDE, _LONG = 100, 2000  # columns from which, and rows to which, columns are read together
 _WHOLE = r"^[+-]?[0-9]+$"
 _PADDED = r"^[+-]?0[0-9]"  # 01 and 1 are two codes and one number
 _SLIP = re.compile(r"(.+)(?:(.)(.)(.*)\0\1\3\2\4|.?(.*)\0\1.?\5)$")  # of two words behind each other
@@ -90,27 +89,6 @@ def _numbers(values: np.ndarray, gone: np.ndarray) -> pd.Series:
         nullable: Any = pd.arrays.BooleanArray if values.dtype.kind == "b" else pd.arrays.IntegerArray
         return pd.Series(nullable(values, gone))
     return pd.Series(values)
-
-
-def plain_columns(table: Mapping[str, "pa.Array"]) -> dict[str, np.ndarray]:
-    """Return the columns of a wide table in which every field is a plain number, all of one type read at once.
-
-    Of a table of few columns or many rows it returns none: there `column_of` is as fast.
-    """
-    rows, result = len(next(iter(table.values()), ())), {}
-    if not 0 < rows <= _LONG or len(table) < _WIDE:
-        return {}
-    first = {name: fields[0].as_py() for name, fields in table.items()}
-    for kind, (begins, every) in _PLAIN.items():
-        names = [name for name, field in first.items() if re.match(begins, field)]
-        if not names:
-            continue
-        joined = pa.concat_arrays([table[name] for name in names])
-        right: Any = matches(joined, every).reshape(len(names), rows).all(1)
-        names = [name for name, is_plain in zip(names, right, strict=True) if is_plain]
-        joined = joined.filter(pa.array(np.repeat(right, rows)))
-        result |= dict(zip(names, joined.cast(kind).to_numpy().reshape(len(names), rows), strict=True))
-    return result
 
 
 def gaps_among_numbers(fields: "pa.Array", missing) -> np.ndarray:
