@@ -1,6 +1,5 @@
 """`fit`, `predict` and `compare` on folders, patterns, and files too large to be read whole."""
 
-import io
 import re
 import subprocess
 import sys
@@ -148,7 +147,7 @@ def test_what_a_sample_keeps_does_not_depend_on_the_batches(tmp_path, monkeypatc
     monkeypatch.setattr(folders, "_SAMPLED", 100)
     kept = [folders.sample(str(tmp_path), "t", Reading(), seed) for seed in range(40)]
     assert {len(one.codes) for one in kept} == {100} and kept[0].counts.tolist() == [1000, 1000]
-    x = np.concatenate([pd.read_parquet(io.BytesIO(one.content))["x"] for one in kept])
+    x = np.concatenate([one.rows.table["x"].to_numpy() for one in kept])
     assert abs(x.mean() - 999.5) < 5 * 577 / 4000**0.5
     counts = np.histogram(x, 8, (0, 2000))[0]
     assert ((counts - 500) ** 2 / 500).sum() < 30  # chi squared of 7 degrees of freedom

@@ -2,9 +2,8 @@
 
 import functools
 import glob
-import io
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from bayesgen.core.errors import counted
 from bayesgen.core.memory import available
 from bayesgen.sheets.account import redated
 from bayesgen.sheets.batches import Source, located
-from bayesgen.sheets.files import CSV, PARQUET
+from bayesgen.sheets.files import CSV, PARQUET, Rows
 from bayesgen.sheets.rows import arrow_of
 from bayesgen.sheets.sources import CsvFiles, expanded, kinds_of, source_of
 from bayesgen.sheets.survey import Survey, kind_of_type, kind_of_values
@@ -52,16 +51,25 @@ def outgrows(file: str, summed: bool = False) -> bool:
     return size > (min(most, _SUMMED) if summed else most)
 
 
-def joined(file: str, reading: Reading) -> bytes | None:
-    """Return the rows of a folder or a pattern as the content of one file; None for anything else."""
+def joined(file: str, reading: Reading) -> Rows | None:
+    """Return the rows of a folder or a pattern, as those of one file; None for anything else."""
     if not several(file):
         return None
-    source = source_of(file, replace(reading, missing=()))  # words for gaps stay as they stand there, and limits
-    return _content(source, [table for job in source.jobs() for table in job.each(_arrow)])
+    source = source_of(file, reading)
+    return _rows(source, [*_tables(source)])
 
 
-def _arrow(batch):
-    return arrow_of(batch) if isinstance(batch, pa.RecordBatch) else pa.Table.from_pandas(batch, preserve_index=False)
+def _tables(source: Source) -> Iterator[Any]:
+    """Yield the rows of files, piece by piece: the fields of CSV as they stand there, columns of Parquet with types."""
+    for job in source.texts(source.columns) if isinstance(source, CsvFiles) else source.jobs():
+        yield from job.each(arrow_of)
+
+
+def _rows(source: Source, tables) -> Rows:
+    if not tables:
+        raise ValueError("the files have columns, but no rows")
+    whole = pa.concat_tables(tables, promote_options="permissive").unify_dictionaries()
+    return Rows(whole, source.reading.sep if isinstance(source, CsvFiles) else "")
 
 
 def _without_gaps(table, missing: Sequence[str]):
@@ -81,28 +89,14 @@ def _without_gaps(table, missing: Sequence[str]):
 
 
 def _frame(batch, missing: Sequence[str]):
-    return batch if hasattr(batch, "iloc") else _without_gaps(_arrow(batch), missing).to_pandas()
-
-
-def _content(source: Source, tables) -> bytes:
-    """Return rows as a file of the format that they came from, with all that it says of them."""
-    if not tables:
-        raise ValueError("the files have columns, but no rows")
-    table, sink = pa.concat_tables(tables, promote_options="permissive"), io.BytesIO()
-    if isinstance(source, CsvFiles):
-        text = [pa.field(name, pa.string()) for name in table.column_names]
-        how = arrow_csv.WriteOptions(delimiter=source.reading.sep)
-        arrow_csv.write_csv(table.cast(pa.schema(text)), sink, how)
-    else:
-        parquet.write_table(table.unify_dictionaries(), sink)
-    return sink.getvalue()
+    return batch if hasattr(batch, "iloc") else _without_gaps(arrow_of(batch), missing).to_pandas()
 
 
 @dataclass(frozen=True)
 class Sample:
     """A sample of the rows of large files, stratified by class."""
 
-    content: bytes  # its rows, as a file
+    rows: Rows
     classes: tuple  # those of all files, in the order of ``counts``
     codes: np.ndarray  # place of the class of each row in ``counts``
     counts: np.ndarray  # rows of each class in all files, (K,)
@@ -129,44 +123,44 @@ def sample(file: str, target: str, reading: Reading, seed: int) -> Sample:
     smallest numbers of each class are kept. Where limits of detection are read, the first row with a limit in a column
     is kept too, so that the sample shows which columns hold some.
     """
-    source, rng = source_of(file, replace(reading, missing=())), np.random.default_rng(seed)
+    source, rng = source_of(file, reading), np.random.default_rng(seed)
     unlimited = set(source.columns) if reading.limits and isinstance(source, CsvFiles) else set()
     names, counts = dict[Any, int](), np.zeros(0, int)
     found, pool, most = Counter[int](), [], 2 * _SAMPLED  # rows by the code of their class, -1 without one
     largest = np.zeros(0)  # key of each class above which no row is kept
-    for job in source.jobs():
-        for table in job.each(_arrow):
-            check_named(target, table.column_names)
-            codes = _codes(table.column(target), names, reading.missing)
-            there, many = np.unique(codes, return_counts=True)
-            found.update(dict(zip(there.tolist(), many.tolist(), strict=True)))
-            counts = np.array([found[code] for code in range(len(names))])
-            largest = np.pad(largest, (0, len(names) - len(largest)), constant_values=np.inf)
-            keys = rng.random(len(codes))
-            for column in unlimited.copy():
-                limits = limits_in(table.column(column), reading.numerals())
-                if len(held := np.flatnonzero(limits & (codes >= 0))):
-                    keys[held[0]] = -1.0
-                    unlimited.remove(column)
-            kept = np.flatnonzero((codes >= 0) & (keys < np.append(largest, 0.0)[codes]))
-            pool.append((table.take(kept), codes[kept], keys[kept]))
-            if sum(len(group) for _, group, _ in pool) > most:
-                enough = np.maximum(np.ceil(2 * _SAMPLED * counts / counts.sum()), 4 * _FEWEST).astype(int)
-                pool = [_fewest(pool, enough)]  # the share of a class in the sample is half of it, or falls
-                most = 2 * len(pool[0][1]) + 2 * _SAMPLED
-                np.maximum.at(key := np.zeros(len(names)), pool[0][1], pool[0][2])
-                largest = np.where(np.bincount(pool[0][1], minlength=len(names)) == enough, key, largest)
+    for table in _tables(source):
+        check_named(target, table.column_names)
+        labels: Any = table.column(target).combine_chunks()
+        labels = reading.numerals(target).meaning(labels) if isinstance(source, CsvFiles) else labels
+        codes = _codes(labels, names, reading.missing)
+        there, many = np.unique(codes, return_counts=True)
+        found.update(dict(zip(there.tolist(), many.tolist(), strict=True)))
+        counts = np.array([found[code] for code in range(len(names))])
+        largest = np.pad(largest, (0, len(names) - len(largest)), constant_values=np.inf)
+        keys = rng.random(len(codes))
+        for column in unlimited.copy():
+            limits = limits_in(table.column(column), reading.numerals())
+            if len(held := np.flatnonzero(limits & (codes >= 0))):
+                keys[held[0]] = -1.0
+                unlimited.remove(column)
+        kept = np.flatnonzero((codes >= 0) & (keys < np.append(largest, 0.0)[codes]))
+        pool.append((table.take(kept), codes[kept], keys[kept]))
+        if sum(len(group) for _, group, _ in pool) > most:
+            enough = np.maximum(np.ceil(2 * _SAMPLED * counts / counts.sum()), 4 * _FEWEST).astype(int)
+            pool = [_fewest(pool, enough)]  # the share of a class in the sample is half of it, or falls
+            most = 2 * len(pool[0][1]) + 2 * _SAMPLED
+            np.maximum.at(key := np.zeros(len(names)), pool[0][1], pool[0][2])
+            largest = np.where(np.bincount(pool[0][1], minlength=len(names)) == enough, key, largest)
     if not names:
         raise ValueError(f"no row is left: all lack {target}")
     share = np.round(_SAMPLED * counts / counts.sum()).astype(int)
     table, codes, _ = _fewest(pool, np.maximum(share, np.minimum(counts, _FEWEST)))
-    return Sample(_content(source, [table]), tuple(names), codes, counts, found[-1])
+    return Sample(_rows(source, [table]), tuple(names), codes, counts, found[-1])
 
 
 def _codes(labels, names: dict[Any, int], missing: Sequence[str]) -> np.ndarray:
     """Return the code of each label, -1 where it is missing; labels that are not among ``names`` get the next codes."""
-    coded: Any = labels.combine_chunks()
-    coded = coded if isinstance(coded, pa.DictionaryArray) else coded.dictionary_encode()
+    coded: Any = labels if isinstance(labels, pa.DictionaryArray) else labels.dictionary_encode()
     places = coded.indices.fill_null(-1).to_numpy()
     distinct, codes = coded.dictionary.to_pylist(), np.full(len(coded.dictionary) + 1, -1)
     for place in np.flatnonzero(np.bincount(places[places >= 0])).tolist():
@@ -224,7 +218,7 @@ class Cleaned(Source):
     def _cleaned(self, job):
         for batch in job.read():
             if isinstance(batch, pa.RecordBatch) and all(map(self._is_alike, batch.schema)):
-                table = _without_gaps(_arrow(batch), self._missing)
+                table = _without_gaps(arrow_of(batch), self._missing)
                 lost = compute.is_null(table.column(self._target), nan_is_null=True)
                 yield table.filter(compute.invert(lost)) if compute.any(lost).as_py() else table
                 continue

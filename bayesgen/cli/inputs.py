@@ -62,8 +62,8 @@ def keep_inputs(output: Path, *inputs: str | Path | None, holds: tuple[str, Sequ
         raise ValueError(f"--output {error}") from None
 
 
-def content(file: str, reading: Reading) -> bytes | None:
-    """Return the bytes to read in place of a file: the standard input, or a folder or pattern of files; else None."""
+def content(file: str, reading: Reading) -> bytes | files.Rows | None:
+    """Return what to read in place of a file: the standard input, or the rows of a folder or pattern; else None."""
     return sys.stdin.buffer.read() if file == "-" else folders.joined(file, reading)
 
 
@@ -87,7 +87,7 @@ def prepared(
     with warnings.catch_warnings(record=True) as told:  # of several files
         warnings.simplefilter("always")
         drawn = folders.sample(file, str(target), reading, seed) if large else None
-        instead = drawn.content if drawn else content(file, reading)
+        instead = drawn.rows if drawn else content(file, reading)
     given = {role: values or () for role, values in roles.items()}
     read, table = cleaned(file, target, model, given, reading, instead)
     if not table.X.shape[1]:

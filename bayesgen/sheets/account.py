@@ -207,7 +207,7 @@ def _later(name: str, target: str | None, schema, ids: list[str], reading: Readi
 
 
 def read_like(
-    schema, name: str, reading: Reading, others: Collection[str] = (), content: bytes | None = None
+    schema, name: str, reading: Reading, others: Collection[str] = (), content: bytes | files.Rows | None = None
 ) -> tuple[files.TableFile, pd.DataFrame]:
     """Return a later file as it was read, with ``others`` of its columns, and the columns of the schema of a fit.
 
@@ -257,7 +257,7 @@ def cleaned(
     model: str,
     roles: Mapping[str, Iterable[str]],
     reading: Reading,
-    content: bytes | None = None,
+    content: bytes | files.Rows | None = None,
 ) -> tuple[files.TableFile, Prepared]:
     """Return a file as it was read, as `files.read` does, and the columns and classes of it, as `prepare` does."""
     parts = {role: [*values, *split(values)] for role, values in roles.items()}  # a value may be a name with commas

@@ -1,18 +1,17 @@
 """Tables in files: the one place that reads CSV, whose fields are text, and Parquet, whose columns have types."""
 
 import base64
-import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from bayesgen import data
 from bayesgen.core.errors import Argument, Informed, InputError, Note, counted, listed, named, quoted
-from bayesgen.sheets.batches import located
+from bayesgen.sheets.batches import located, without_index
 from bayesgen.sheets.fields import ENDINGS, Fields, Opened, opened
 from bayesgen.sheets.found import as_written
 from bayesgen.tables import numerals
@@ -28,6 +27,15 @@ Kind = Literal["text", "number", "label", "category"]
 PARQUET = (".parquet", ".pq")  # how their names end
 _Found = tuple[dict, dict, list[str], Reading]  # columns, the spelling of their gaps, notes, and the account
 CSV = (".csv", *(f".csv{end}" for end in ENDINGS.values()))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows as they stand in files."""
+
+    table: Any  # of pyarrow: text of CSV, columns with types of Parquet
+    sep: str = ""  # what separates the fields of CSV; "" of Parquet
+    notes: tuple[str | Note, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ def read(
     reading: Reading | None = None,
     *,
     used: Collection[str] | None = None,
-    content: bytes | None = None,
+    content: bytes | Rows | None = None,
 ) -> TableFile:
     """Read a file, or a built-in data set where no file has that name.
 
@@ -71,21 +79,16 @@ def read(
         raise ValueError(f"{name}: no such file, nor a built-in data set; built in are: {', '.join(data.names())}")
     source = "the standard input" if name == "-" else source
     with located(source):
-        file = opened(path, content, reading.sheet, reading.encoding)
-        if not file.parquet and content is None and path.suffix.lower() in PARQUET:
-            raise ValueError("not readable as Parquet: it does not begin as such a file does")
-        try:
-            fields = None if file.parquet else Fields(file, reading.sep, later, reading.fill_down)
-            table, declared = _parquet(file.open()) if fields is None else (_csv(fields), {})
-        except (ValueError, OSError) as error:
-            parts = error.parts if isinstance(error, Informed) else (str(error),)
-            raise InputError(f"not readable as {'Parquet' if file.parquet else 'CSV'}: ", *parts) from None
+        rows = content if isinstance(content, Rows) else _rows(path, content, reading, later)
+        texts = zip(rows.table.column_names, (c.combine_chunks() for c in rows.table.columns), strict=True)
+        table, declared = (list(texts), {}) if rows.sep else _parquet(rows.table)
+        rows = replace(rows, table=None)  # or all of them would be in memory twice
         check_distinct(names := [column for column, _ in table])
     of_texts = Note(*map(Argument, ("missing", "same", "blank")), between=", ")
     said = {Argument("units"): reading.units, Argument("fill_down"): reading.fill_down, of_texts: reading.meant}
     for option, column in [] if later else [(option, column) for option, all_of in said.items() for column in all_of]:
         check_named(column, names, *getattr(option, "parts", (option,)), ": ")
-    if fields is None:
+    if not rows.sep:
         lacks = {name: missing.union(w for w, text in said.items() if not text) for name, said in reading.meant.items()}
         typed = {n: _parquet_column(v, n in declared, lacks.get(n, missing), (kinds or {}).get(n)) for n, v in table}
         columns, gaps = ({name: found[place] for name, found in typed.items()} for place in (0, 1))
@@ -103,7 +106,7 @@ def read(
     else:
         wanted: dict[str, Kind] = {name: "text" for name, _ in table} if later else {}
         wanted |= kinds or {}
-        reading = replace(reading, sep=reading.sep or fields.sep)
+        reading = replace(reading, sep=reading.sep or rows.sep)
         with located(source):
             if used is None:
                 table = _without_words(table, wanted, missing)
@@ -111,7 +114,6 @@ def read(
             else:
                 doubts, found = (), _of_fields(dict(table), missing, wanted, reading, reading.limited(used), later)
         (columns, gaps, notes, account), doubted = found, tuple(doubts)
-        notes = [*fields.notes, *notes]
         signs = {name: getattr(reading, name) for name in ("sep", "thousands", "plain", "limits")}
         account = replace(account, decimal=reading.decimal or ".", **signs)
     for name in () if later else columns:
@@ -120,16 +122,28 @@ def read(
             notes.append(f"{quoted(name)}: {listed(words)} taken as missing: no number is used beyond {LARGEST:g}")
     kept = ("missing", "meant", "date_order", "sheet", "encoding", "fill_down")
     account = replace(account, **{name: getattr(reading, name) for name in kept})
-    notes += [] if content is not None else _misnamed(path, file)
-    rows = pd.RangeIndex(len(table[0][1]) if table else 0)
-    frame = pd.DataFrame({name: values.array for name, values in columns.items()}, index=rows)
-    return TableFile(frame, source, gaps, tuple(notes), account, doubted)
+    index = pd.RangeIndex(len(table[0][1]) if table else 0)
+    frame = pd.DataFrame({name: values.array for name, values in columns.items()}, index=index)
+    return TableFile(frame, source, gaps, (*rows.notes, *notes), account, doubted)
 
 
-def _csv(fields: Fields) -> list[tuple[str, "pa.Array"]]:
-    schema = pa.schema([(column, pa.string()) for column in fields.names])
-    whole = pa.Table.from_batches(fields.blocks(), schema)
-    return [(column, whole.column(place).combine_chunks()) for place, column in enumerate(fields.names)]
+def _rows(path: Path, content: bytes | None, reading: Reading, later: bool) -> Rows:
+    from pyarrow import parquet
+
+    file = opened(path, content, reading.sheet, reading.encoding)
+    if not file.parquet and content is None and path.suffix.lower() in PARQUET:
+        raise ValueError("not readable as Parquet: it does not begin as such a file does")
+    notes = [] if content is not None else [*_misnamed(path, file)]
+    try:
+        if file.parquet:
+            whole = parquet.ParquetFile(file.open(), page_checksum_verification=True)
+            return Rows(whole.read().replace_schema_metadata(whole.metadata.metadata), notes=(*notes,))
+        fields = Fields(file, reading.sep, later, reading.fill_down)
+        table = pa.Table.from_batches(fields.blocks(), pa.schema([(column, pa.string()) for column in fields.names]))
+        return Rows(table, fields.sep, (*fields.notes, *notes))
+    except (ValueError, OSError) as error:
+        parts = error.parts if isinstance(error, Informed) else (str(error),)
+        raise InputError(f"not readable as {'Parquet' if file.parquet else 'CSV'}: ", *parts) from None
 
 
 def _without_far(columns: dict, gaps: dict, name: str, table: list) -> dict[str, str]:
@@ -264,30 +278,25 @@ def _misnamed(path: Path, file: Opened) -> Iterator[str]:
         yield f"compressed by {file.compressed}, which its name does not say"
 
 
-def _parquet(path) -> tuple[list[tuple[str, pd.Series]], dict[str, int | None]]:
+def _parquet(table) -> tuple[list[tuple[str, pd.Series]], dict[str, int | None]]:
     """Return the typed columns, and the number of levels of each that is declared as categories, None if not told."""
     whole = {getattr(pa, name.lower())(): getattr(pd, f"{name}Dtype")() for name in _WHOLE}
-    file = parquet.ParquetFile(path, page_checksum_verification=True)
-    table, metadata = file.read(), file.metadata.metadata or {}
-    names = table.column_names
-    pandas = json.loads(metadata.get(b"pandas", b"{}"))
-    index = {name for name in pandas.get("index_columns", []) if isinstance(name, str)}
+    schema, names = table.schema, table.column_names
     table = table.rename_columns([str(place) for place in range(len(names))]).replace_schema_metadata()
     frame = table.to_pandas(types_mapper=(whole | {pa.bool_(): pd.BooleanDtype()}).get)
-    kept = [place for place, name in enumerate(names) if name not in index]
-    return [(names[place], frame.iloc[:, place]) for place in kept], declared_categories(metadata)
+    kept = set(without_index(schema))
+    return [(n, frame.iloc[:, p]) for p, n in enumerate(names) if n in kept], declared_categories(schema)
 
 
-def declared_categories(metadata: Mapping[bytes, bytes] | None) -> dict[str, int | None]:
-    """Return the columns that the metadata of a Parquet file declares as categories, with their number where it has it.
+def declared_categories(schema) -> dict[str, int | None]:
+    """Return the columns that the schema of a Parquet file declares as categories, with their number where it has it.
 
     Parquet itself has dictionaries of text alone: a category of whole numbers is a column of whole numbers.
     """
-    metadata, declared = metadata or {}, dict[str, int | None]()
-    if b"ARROW:schema" in metadata:
-        schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(metadata[b"ARROW:schema"])))
-        declared |= {field.name: None for field in schema if pa.types.is_dictionary(field.type)}
-    for column in json.loads(metadata.get(b"pandas", b"{}")).get("columns", []):
+    stored = (schema.metadata or {}).get(b"ARROW:schema")
+    typed = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(stored))) if stored else schema
+    declared: dict[str, int | None] = {field.name: None for field in typed if pa.types.is_dictionary(field.type)}
+    for column in (schema.pandas_metadata or {}).get("columns", []):
         if column.get("pandas_type") == "categorical" and column.get("metadata"):
             declared[column["field_name"]] = column["metadata"].get("num_categories")
     return declared

@@ -54,7 +54,7 @@ class CsvFiles(Source):
 
     def _find(self) -> None:
         """Find in the first rows how numbers are written, where nobody says it, as in a file that is read whole."""
-        texts = () if self.reading.decimal else self._texts(self._files[0].names)
+        texts = () if self.reading.decimal else self.texts(self._files[0].names)
         if (first := next((batch for job in texts for batch in job.read()), None)) is None:
             return
         table = dict(zip(first.schema.names, first.columns, strict=True))
@@ -83,7 +83,7 @@ class CsvFiles(Source):
         kinds, odd = dict.fromkeys(names, ""), {name: Counter[str]() for name in names}
         texts: dict[str, set] = {name: set() for name in names}  # some of each column
         signs = {sign: dict[str, Any]() for sign in ("percent", "minus", "other", "fractions")}  # entries with them
-        for job in self._texts(names):
+        for job in self.texts(names):
             with located(job.place):
                 for batch in job.read():
                     rows += len(batch)
@@ -133,7 +133,7 @@ class CsvFiles(Source):
         """Yield a job for each block of a file, with typed columns."""
         names = self.columns if columns is None else list(columns)
         fields = dict.fromkeys(self._told.get(name, name) for name in names)
-        for job in self._texts(list(fields)):
+        for job in self.texts(list(fields)):
             yield replace(job, read=functools.partial(self._typed, job, names))
 
     def _typed(self, job, names: list[str]):
@@ -163,7 +163,7 @@ class CsvFiles(Source):
             word = a_word(fields.filter(pa.array(~numbers)).to_pylist())
             raise ValueError(f"column {name!r} holds {word!r}, which is not a number")
 
-    def _texts(self, columns) -> Iterator[Job]:
+    def texts(self, columns) -> Iterator[Job]:
         """Yield jobs for the blocks as they stand in the files, every field as text."""
         for path, fields in zip(self.paths, self._files, strict=True):
             with located(path):
@@ -201,7 +201,8 @@ class ParquetFiles(Source):
         for fragment in self.fragments:
             with located(str(fragment.path)):
                 check_like(fragment.physical_schema, self.fragments[0])
-                self._categories |= declared_categories(fragment.metadata.metadata).keys()
+                stored = fragment.physical_schema.with_metadata(fragment.metadata.metadata)
+                self._categories |= declared_categories(stored).keys()
             self.rows += sum(group.num_rows for group in fragment.row_groups)
         self.paths = [str(fragment.path) for fragment in self.fragments if _near(fragment)]
 
