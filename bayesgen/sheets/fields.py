@@ -52,7 +52,7 @@ _FOREIGN = {
     b"7z\xbc\xaf": ("a 7-zip archive", "unpack it"),
     b"Rar!\x1a": ("a RAR archive", "unpack it"),
 }
-_END = "\x1a"  # Ctrl-Z, which ended texts of DOS
+_END = b"\x1a"  # Ctrl-Z, which ended texts of DOS
 _FORMULA = '^="(.*)"$'  # ="007", which keeps Excel from making a number of it
 _SUM = (  # how a line of sums or a footnote begins
     "^(?i) *((zwischensumme|summe|subtotal|sous-total)\\b.*|((gesamt|grand )?(summen?|sums?|totale?s?)|gesamt"
@@ -115,10 +115,7 @@ def opened(path: str | Path, content: bytes | None = None, sheet: str = "", enco
         with whole() as file:
             head = file.read(_HEAD)
         return _text(head, whole, how, encoding)
-    with raw() as file:
-        file.seek(max(file.size() - 1, 0))
-        dos = file.read() == _END.encode()
-    return _text(head, raw, "", encoding or "utf-8" * dos)
+    return _text(head, raw, "", encoding)
 
 
 def _text(head: bytes, raw: Callable[[], Any], compressed: str, encoding: str) -> Opened:
@@ -132,7 +129,7 @@ def _text(head: bytes, raw: Callable[[], Any], compressed: str, encoding: str) -
                 text = content.decode("utf-8" if _is_utf8(content) else code)
             except UnicodeDecodeError as error:
                 raise _undecoded(error, code) from None
-            return pa.BufferReader(text.removesuffix(_END).encode())
+            return pa.BufferReader(text.encode().removesuffix(_END))
 
         return Opened(False, decoded, compressed)
     if foreign := _sign(head, _FOREIGN | {PARQUET_HEAD: ("a compressed Parquet file", "unpack it")}):
@@ -142,7 +139,20 @@ def _text(head: bytes, raw: Callable[[], Any], compressed: str, encoding: str) -
     if b"\x00" in head:
         utf16 = "it is no text, or text in UTF-16 without the mark that says so: give "
         raise InputError(utf16, Argument("encoding", "utf-16le"))
-    return Opened(False, raw, compressed)
+    return Opened(False, lambda: _until_end(raw()), compressed)
+
+
+def _until_end(stream) -> Any:
+    """Return a stream of text without the Ctrl-Z that may be its last byte."""
+    held = b""
+
+    def passed(data) -> bytes:
+        nonlocal held
+        text = held + data
+        held = _END if text.endswith(_END) else b""
+        return text.removesuffix(held)
+
+    return pa.TransformInputStream(stream, passed)
 
 
 def _is_utf8(content: bytes) -> bool:

@@ -117,6 +117,20 @@ def test_the_byte_that_ended_files_of_dos_is_no_row(tmp_path):
     assert all(found.equals(ROWS.astype(str)) for found in filed(path, Reading.said(encoding="cp1252")))
 
 
+@pytest.mark.parametrize("how", PACKED)
+def test_the_byte_that_ended_files_of_dos_is_looked_for_in_what_is_compressed(how, tmp_path, monkeypatch):
+    """At whatever place of a piece it is: at its end, behind it, and within a field, where it is text."""
+    inside = ROWS.assign(note=[f"{note}\x1a" if i % 3 == 0 else note for i, note in enumerate(ROWS["note"])])
+    for end in (b"\x1a", b"\r\n\x1a"):
+        (tmp_path / "table.csv").write_bytes(PACKED[how](TEXT.encode() + end))
+        same(tmp_path / "table.csv")
+        (tmp_path / "table.csv").write_bytes(PACKED[how](inside.to_csv(index=False).encode() + end))
+        for size in (1 << 23, 257):
+            monkeypatch.setattr(fields, "_BYTES", size)
+            found = rows_of(source_of(tmp_path / "table.csv"))
+            assert found["note"].tolist() == inside["note"].tolist()
+
+
 def test_cells_are_filled_down_over_blocks_and_in_later_files(tmp_path, monkeypatch):
     monkeypatch.setattr(fields, "_BYTES", 128)
     ward = pd.Series(np.where(np.arange(200) % 23 == 0, [f"W{i}" for i in range(200)], " "))
