@@ -27,7 +27,7 @@ from bayesgen.tables.columns import a_word, check_distinct, check_present, check
 from bayesgen.tables.numerals import FEW, Column, Numerals, few, read_column, words_in
 from bayesgen.tables.reading import Reading, limit_of
 from bayesgen.tables.text import gaps_among_numbers, matches, sampled
-from bayesgen.tables.units import unit_in, without_units
+from bayesgen.tables.units import fits, unit_in, without_units
 
 
 class CsvFiles(Source):
@@ -73,34 +73,30 @@ class CsvFiles(Source):
     def types(self, target, weight):
         """Return the kinds of the columns, by a pass over all fields where they are not known."""
         if not self.kinds.keys() >= set(self.columns):
-            self.kinds = self._survey() | self.kinds
+            self._survey()
         return Survey({name: self.kinds[name] for name in self.columns if name not in (target, weight)})
 
-    def _survey(self) -> dict[str, str]:
-        """Return the kinds of all columns, found by a pass over their fields, and note how numbers are written."""
+    def _survey(self) -> None:
+        """Find the kinds of all columns by a pass over their fields, and how their numbers are written; tell it."""
         self._find()
         names, rows = self._files[0].names, 0
         kinds, odd = dict.fromkeys(names, ""), {name: Counter[str]() for name in names}
         texts: dict[str, set] = {name: set() for name in names}  # some of each column
         signs = {sign: dict[str, Any]() for sign in ("percent", "minus", "other", "fractions")}  # entries with them
         for job in self.texts(names):
-            with located(job.place):
-                for batch in job.read():
-                    rows += len(batch)
-                    for name, fields in zip(names, batch.columns, strict=True):
-                        found, before = self._kind(name, fields, self._how(name), signs, odd[name]), kinds[name]
-                        kinds[name] = (before or found) if before in ("", found) or not found else "O"
-                        texts[name] |= {*sampled(fields).to_pylist()} if len(texts[name]) <= FEW else set()
-        for name, words in odd.items():
-            number = few(words.total(), rows) and len(texts[name].difference(words)) > FEW
-            if words and kinds[name] == "f" and number and not any(map(unit_in, words)):
-                self.reading = replace(self.reading, meant={**self.reading.meant, name: dict.fromkeys(words, "")})
-                text = f"{listed(words)} in {counted(words.total(), 'row')} taken as missing among numbers"
-                warn(InputWarning(f"column {name!r}: {text}", column=name, value=[*words]))
-            elif words:
-                kinds[name] = "O"
+            for batch in job.read():
+                rows += len(batch)
+                for name, fields in zip(names, batch.columns, strict=True):
+                    found, before = self._kind(name, fields, self._how(name), signs, odd[name]), kinds[name]
+                    kinds[name] = (before or found) if before in ("", found) or not found else "O"
+                    texts[name] |= {*sampled(fields).to_pylist()} if len(texts[name]) <= FEW else set()
+        for name, entries in ((name, entries) for name, entries in odd.items() if entries):
+            number = few(entries.total(), rows) and len(texts[name].difference(entries)) > FEW
+            number = number and kinds[name] == "f" and not any(map(unit_in, entries))
+            kinds[name] = "f" if number and self._take(name, entries) else "O"
+        self.kinds = kinds | self.kinds
         if self.reading.percent is None:  # else it is that of the fit, for later files
-            numbers = [name for name, kind in kinds.items() if kind == "f"]
+            numbers = [name for name in names if kinds[name] == "f"]
             percent, minus = (tuple(sorted(signs[sign].keys() & set(numbers))) for sign in ("percent", "minus"))
             fractions = {name: name in signs["fractions"] for name in numbers}
             self.reading = replace(self.reading, percent=percent, minus=minus, fractions=fractions)
@@ -108,7 +104,24 @@ class CsvFiles(Source):
             for sign, what in zip(signs, ways, strict=False):
                 for name, entry in sorted((n, entry) for n, entry in signs[sign].items() if n in numbers):
                     warn(InputWarning(f"column {name!r}: {what} {entry!r}", column=name, value=entry))
-        return kinds
+
+    def _take(self, name: str, odd: Counter[str]) -> bool:
+        """Take the few odd entries of a column of numbers as limits or as gaps; False if another tells limits of it."""
+        pattern, tells = replace(self._how(name), limits=True).pattern, limit_of(name)
+        limits = [entry for entry in odd if fits(pattern, entry)]
+        words = [entry for entry in odd if entry not in limits]
+        if limits and tells in self.columns:
+            return False
+        if limits:
+            self._told[tells], self.kinds[tells] = name, "b"
+            self.columns.insert(self.columns.index(name) + 1, tells)
+        self.reading = replace(self.reading, meant={**self.reading.meant, name: dict.fromkeys(words, "")})
+        half = f"read as numbers, below a limit > 0 as half of it; {tells!r} tells which"
+        for entries, what in ((words, "taken as missing among numbers"), (limits, half)):
+            if entries:
+                text = f"{listed(entries)} in {counted(sum(odd[entry] for entry in entries), 'row')} {what}"
+                warn(InputWarning(f"column {name!r}: {text}", column=name, value=entries))
+        return True
 
     def _kind(self, name: str, fields, how: Numerals, signs: dict[str, dict[str, Any]], odd: Counter[str]) -> str:
         """Return the kind that fields show, numbers but for the ``odd`` ones, and note the first that has a sign."""

@@ -277,6 +277,39 @@ def test_percent_in_batches_is_what_it_is_in_memory(tmp_path):
     np.testing.assert_allclose(found.filter(like="p_"), memory.predict_proba(frame[["x"]]), rtol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_few_limits_among_numbers_are_in_batches_what_they_are_in_memory(seed, tmp_path):
+    """Limits and words in any rows, in the styles of offices; and another column may have the name that tells them."""
+    rng = np.random.default_rng(seed)
+    rows, (decimal, thousands, sep) = (
+        int(rng.choice([40, 400])),
+        [(".", "", ","), (",", ".", ";"), (".", ",", "\t")][seed % 3],
+    )
+    columns = {
+        name: [f"{v:,.2f}".translate({44: thousands, 46: decimal}) for v in rng.normal(2000, 500, rows)]
+        for name in (["v", "w", "v_limit"] if seed % 4 == 3 else ["v", "w"])
+    }
+    for place in rng.choice(rows, int(rng.integers(1, max(3, rows // 100) + 1)), replace=False):
+        odd = rng.choice(["<", "> ", "oops", "n. b."], p=[0.4, 0.2, 0.2, 0.2])
+        columns["v"][place] = odd if odd[0] in "on" else odd + columns["v"][place]
+    pd.DataFrame(columns).assign(y=np.resize(["a", "b"], rows)).to_csv(path := tmp_path / "t.csv", sep=sep, index=False)
+    table, account = bg.read_table(path, "y")
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        batches = NB().fit_batches(path, "y", progress=False)
+    X = table.drop(columns="y")
+    limits = "v_limit" in X and X["v_limit"].dtype == bool
+    assert any("read as numbers, below a limit" in str(warning.message) for warning in told) == limits
+    if seed % 4 != 3:
+        assert limits == any(text[0] in "<>" for text in columns["v"]) and list(batches.schema_.columns) == list(X)
+        want = NB(account.features).fit(X, table["y"]).predict_proba(X)
+        np.testing.assert_allclose(batches.predict_proba(X), want, rtol=1e-10)
+        again = pd.concat(batches.predict_batches(path, progress=False)).filter(like="p_")
+        np.testing.assert_allclose(again, want, rtol=1e-10)
+    elif any(text[0] in "<>" for text in columns["v"]):
+        assert batches.schema_.block_of["v"].categories is not None
+
+
 def test_points_that_may_stand_between_thousands_are_told(tmp_path):
     (tmp_path / "t.csv").write_text("x;z\n" + "1.898;0,5\n12.000;1,5\n" * 20)
     read_as_fractions = read(str(tmp_path / "t.csv"), reading=Reading(";", ","))
