@@ -8,9 +8,7 @@ data of the script, which shows them as text.
 import base64
 import hashlib
 import html
-import json
 import re
-from importlib import resources
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -18,8 +16,8 @@ from typing import Any
 from bayesgen.core.errors import InputWarning, listed, warn
 from bayesgen.decision.outcomes import aligned_loss, costs_of
 from bayesgen.export.plain import plain
-from bayesgen.export.script import DRAWS, source
-from bayesgen.export.wording import doubts, page_words
+from bayesgen.export.script import DRAWS, literal, source
+from bayesgen.export.wording import doubts, packaged, page_words
 from bayesgen.files import disk
 
 PAGE = "a page", (".html", ".htm")  # what a file holds, and how its name ends
@@ -93,14 +91,9 @@ def _losses(loss, classes) -> dict[str, Any]:
 
 def _page(scorer: str, options: dict[str, Any]) -> str:
     """Return the page of a scorer, with the options of the page's own script."""
-
-    def content(name: str) -> str:
-        return resources.files("bayesgen.export").joinpath(f"calculator.{name}").read_text(encoding="utf-8")
-
-    said = json.dumps(options).replace("<", "\\u003c")  # nothing in it ends the script
-    script = f"{scorer}\nconst page = {said};\n{content('js')}"
-    style = content("css")
-    return Template(content("html")).substitute(
+    script = f"{scorer}\nconst page = {literal(options)};\n{packaged('calculator.js')}"
+    style = packaged("calculator.css")
+    return Template(packaged("calculator.html")).substitute(
         language=options["language"],
         title=_text(options["title"]),
         noscript=_text(options["sentences"]["noscript"]),

@@ -9,7 +9,6 @@ import contextlib
 import functools
 import itertools
 import json
-import operator
 import re
 import textwrap
 import unicodedata
@@ -294,7 +293,7 @@ class _Text:
         """Return the statements of all sites, those of the same plates together."""
         classes = {"classes.": self.classes} if self.classes else {}
         statements = (each for label, text in (classes | self.parts).items() for each in self.prior(label, text))
-        together = itertools.groupby(statements, operator.itemgetter(0))
+        together = itertools.groupby(statements, lambda each: each[0])
         return [line for plates, same in together for line in _block(plates, [statement for _, statement in same])]
 
     def prior(self, label: str, text: Text) -> Iterator[tuple[str, str]]:

@@ -2,13 +2,12 @@
 
 import json
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from bayesgen.core.errors import counted
 from bayesgen.export.plain import plain
-from bayesgen.export.wording import sentences
+from bayesgen.export.wording import packaged, sentences
 from bayesgen.files import disk
 from bayesgen.numerics.checks import check_count
 
@@ -59,28 +58,27 @@ def script(classifier, draws: int = DRAWS) -> str:
 
 def source(made: Mapping[str, Any]) -> str:
     """Return the script of a classifier in plain numbers, without the line that makes it a module."""
-    about, folder = made["about"], resources.files("bayesgen.export")
+    about = made["about"]
     without = {"regression": "score", "average": "average"}  # files that only some classifiers need, and their sign
-    parts = [name for name in _PARTS if without.get(name, "classes") in made]
-    texts = {name: folder.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in parts}
+    texts = {name: packaged(f"{name}.js") for name in _PARTS if without.get(name, "classes") in made}
     texts["kinds"] += "".join(f"KINDS.{kind} = {text};\n" for kind, text in made.get("kinds", {}).items())
     scorer = "\n".join(texts.values())
     head = f"// {about['model']}, a classifier of bayesgen {about['version']}, exported on {about['date']}."
     if about["draws"]:
         shipped, of = about["draws"]
         head += f"\n// Its probabilities are averages over {counted(shipped, 'draw')} of {of}."
-    model = ",\n".join(f"  {name}: {_literal(value)}" for name, value in made.items() if name != "kinds")
-    said = _literal({key: text for key, text in sentences().items() if key in _UNREAD})
+    model = ",\n".join(f"  {name}: {literal(value)}" for name, value in made.items() if name != "kinds")
+    said = literal({key: text for key, text in sentences().items() if key in _UNREAD})
     text = f'{head}\n"use strict";\n\nconst model = {{\n{model},\n}};\nconst sentences = {said};\n\n{scorer}'
     if len(text) > _LARGEST:
-        trees = sum(len(_literal(factor)) for factor in made["factors"] if "child" in factor)
+        trees = sum(len(literal(factor)) for factor in made["factors"] if "child" in factor)
         cure = "members='generative', which have no trees" if trees > len(text) / 2 else "fewer columns or categories"
         size = f"{len(text) / 1e6:.1f} MB, {trees / 1e6:.1f} of them trees, and {_LARGEST // 10**6} are the most"
         raise ValueError(f"{about['model']} makes a script of {size}: fit it with {cure}")
     return text
 
 
-def _literal(value: Any) -> str:
+def literal(value: Any) -> str:
     """Return a value as JavaScript writes it, of ASCII alone, without a sign that would end a script in a page."""
     return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
 

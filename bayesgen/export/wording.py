@@ -30,10 +30,14 @@ _TEXTS = {
 }
 
 
+def packaged(name: str) -> str:
+    """Return the text of a file of this room: words, or a part of a script or page."""
+    return resources.files("bayesgen.export").joinpath(name).read_text(encoding="utf-8")
+
+
 def sentences() -> dict[str, str]:
     """Return the sentences of the page in English."""
-    text = resources.files("bayesgen.export").joinpath("words.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)["sentences"]
+    return tomllib.loads(packaged("words.toml"))["sentences"]
 
 
 def page_words(words, model) -> tuple[dict[str, Any], tuple[Path, ...]]:
@@ -211,8 +215,7 @@ def words_template(classifier) -> str:
     for label in model["classes"]:
         picture = 'picture = ""  # a file beside this one'
         lines += ["", f"[classes.{_quoted(label)}]", f"name = {_quoted(label)}", picture]
-    text = resources.files("bayesgen.export").joinpath("words.toml").read_text(encoding="utf-8")
-    return "\n".join([*lines, "", text])
+    return "\n".join([*lines, "", packaged("words.toml")])
 
 
 def _quoted(text: str) -> str:
