@@ -19,7 +19,7 @@ from bayesgen.sheets.files import CSV, PARQUET, Rows
 from bayesgen.sheets.rows import arrow_of
 from bayesgen.sheets.sources import CsvFiles, expanded, kinds_of, source_of
 from bayesgen.sheets.survey import Survey, kind_of_type, kind_of_values
-from bayesgen.tables.arrow import arrow_csv, compute, pa, parquet
+from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.columns import check_named, is_number
 from bayesgen.tables.dates import days
 from bayesgen.tables.numerals import limits_in

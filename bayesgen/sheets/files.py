@@ -128,8 +128,6 @@ def read(
 
 
 def _rows(path: Path, content: bytes | None, reading: Reading, later: bool) -> Rows:
-    from pyarrow import parquet
-
     file = opened(path, content, reading.sheet, reading.encoding)
     if not file.parquet and content is None and path.suffix.lower() in PARQUET:
         raise ValueError("not readable as Parquet: it does not begin as such a file does")
