@@ -34,6 +34,16 @@ def test_predictions_are_written_batch_by_batch(kind, folder, tmp_path):
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.parametrize("ending", ["gz", "bz2", "xz", "zst", "zip"])
+def test_predictions_are_compressed_as_the_name_of_their_file_says(ending, folder, tmp_path):
+    fitted, path = NB().fit(TABLE.drop(columns=["kind", "weight"]), Y), tmp_path / f"p.csv.{ending}"
+    assert fitted.predict_batches(folder, path) == 60
+    found, account = bg.read_table(path, number="row")  # which tells a name that is not true
+    want = pd.concat(fitted.predict_batches(folder))
+    assert found[list(want)].astype(object).to_numpy().tolist() == want.astype(object).to_numpy().tolist()
+    assert not any("compressed" in note for note in account.notes)
+
+
 def test_predictions_come_in_order_of_any_source_and_estimator(folder):
     x = np.random.default_rng(0).normal(size=(60, 3))
     line = bg.LinearRegressor().fit(x, x.sum(1))

@@ -3,7 +3,11 @@
 `fit_batches`, `row_schema` and `predict_batches` are methods of the estimators.
 """
 
+import bz2
 import contextlib
+import gzip
+import lzma
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -203,8 +207,9 @@ def predict_batches(
     source : path, Arrow stream, LazyFrame, iterable or Dask DataFrame
         As for ``fit_batches``; columns that the fit did not know are not read.
     output : path, optional
-        A Parquet or CSV file to write, by its suffix; it is there at once and as a whole when all is written, as by
-        ``save``. A file of that name is replaced, if it is not one of those that are read.
+        A Parquet or CSV file to write, by its suffix, or .gz, .bz2, .xz, .zst, .zip of CSV; it is there at once and
+        as a whole when all is written, as by ``save``. A file of that name is replaced, if it is not one of those
+        that are read.
     missing : sequence of str
         Markers of a missing value in CSV files, beside an empty field and NA, NaN or null among numbers.
     progress : bool, optional
@@ -243,17 +248,23 @@ def predict_batches(
     def predicted(job: Job):
         return [frame for frame in job.each(ask) if len(frame)]
 
-    def numbered():
-        row = 0
+    def frames():
         with bar("rows", rows.rows, progress) as advance:
             for found in in_order(rows.jobs(columns), predicted, workers):
                 for frame in found:
-                    frame.insert(0, "row", np.arange(row, row + len(frame)))
-                    row += len(frame)
                     advance(len(frame))
                     yield frame
 
-    return numbered() if output is None else _written(numbered(), Path(output), rows.paths)
+    return numbered(frames()) if output is None else _written(frames(), Path(output), rows.paths)
+
+
+def numbered(frames: Iterable[Any]) -> Iterator[Any]:
+    """Yield frames with a column of row numbers before the others, which goes on from frame to frame."""
+    row = 0
+    for frame in frames:
+        frame.insert(0, "row", np.arange(row, row + len(frame)))
+        row += len(frame)
+        yield frame
 
 
 def predictions(estimator, X):
@@ -270,32 +281,35 @@ def predictions(estimator, X):
 
 
 def _written(frames, path: Path, inputs: Iterable) -> int:
-    """Write frames to a Parquet or CSV file, batch by batch, as a whole or not at all; return the number of rows."""
-    kind, count = path.suffix.lower(), 0
-    if kind not in (*PARQUET, ".csv"):
-        raise ValueError(f"{path}: give a name that ends in .parquet or .csv")
-    with disk.writing(path, inputs) as file, parquet_writer(file) as write:
-        for frame in frames:
-            if kind == ".csv":
-                frame.to_csv(file, index=False, header=not count)
-            else:
-                write(frame)
-            count += len(frame)
-        if not count:
+    if path.suffix.lower() not in ENDINGS:
+        raise ValueError(f"{path}: give a name that ends in {' or '.join(ENDINGS)}")
+    with disk.writing(path, inputs) as file:
+        if not (count := write(frames, file, path)[0]):
             raise ValueError("the source has no rows: there is nothing to predict")
-    return count
+        return count
 
 
-@contextlib.contextmanager
-def parquet_writer(file) -> Iterator[Callable[[Any], None]]:
-    """Give the function that writes one table of several to an open Parquet file."""
+# Of each of these formats several members, one after the other, are one file.
+_COMPRESS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+_COMPRESS[".zst"] = lambda data: pa.compress(data, codec="zstd", asbytes=True)
+ENDINGS = (*PARQUET, ".csv", *_COMPRESS, ".zip")  # of their names
+
+
+def write(frames: Iterable[Any], file, path: Path) -> tuple[int, list[str]]:
+    """Write frames below each other to an open file, with row numbers, as its name says; return rows and columns."""
+    count, columns, suffix = 0, list[str](), path.suffix.lower()
     with contextlib.ExitStack() as closing:
         writer: Any = None
-
-        def write_one(frame) -> None:
-            nonlocal writer
-            table = pa.Table.from_pandas(frame, preserve_index=False)
-            writer = writer or closing.enter_context(parquet.ParquetWriter(file, table.schema))
-            writer.write_table(table)
-
-        yield write_one
+        for frame in numbered(frames):
+            if suffix in PARQUET:
+                table = pa.Table.from_pandas(frame, preserve_index=False)
+                writer = writer or closing.enter_context(parquet.ParquetWriter(file, table.schema))
+                writer.write_table(table)
+            else:
+                if suffix == ".zip" and writer is None:
+                    inside = closing.enter_context(zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED))
+                    writer = closing.enter_context(inside.open(path.stem, "w", force_zip64=True))
+                text = frame.to_csv(index=False, header=not count).encode()
+                (writer or file).write(_COMPRESS.get(suffix, bytes)(text))
+            count, columns = count + len(frame), list(frame.columns)
+    return count, columns
