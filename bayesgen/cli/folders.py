@@ -2,7 +2,6 @@
 
 import functools
 import glob
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -96,6 +95,8 @@ def _frame(batch, missing: Sequence[str]):
 class Sample:
     """A sample of the rows of large files, stratified by class."""
 
+    file: str
+    target: str
     rows: Rows
     classes: tuple  # those of all files, in the order of ``counts``
     codes: np.ndarray  # place of the class of each row in ``counts``
@@ -108,6 +109,10 @@ class Sample:
         learned = "; all of them are learned from, in batches" if all_learned else ""
         drawn = f"a sample of {len(self.codes)} of {self.counts.sum()} rows, stratified by class"
         return f"the files are large: these are {drawn}{learned}{classless}"
+
+    def all_rows(self, X) -> "Cleaned":
+        """Return all rows, with the columns that were kept of the sample."""
+        return Cleaned(self.file, self.target, X)
 
     def priors(self, labels, rows) -> np.ndarray:
         """Return the frequencies, in all files, of the classes that these rows of the sample have."""
@@ -125,17 +130,15 @@ def sample(file: str, target: str, reading: Reading, seed: int) -> Sample:
     """
     source, rng = source_of(file, reading), np.random.default_rng(seed)
     unlimited = set(source.columns) if reading.limits and isinstance(source, CsvFiles) else set()
-    names, counts = dict[Any, int](), np.zeros(0, int)
-    found, pool, most = Counter[int](), [], 2 * _SAMPLED  # rows by the code of their class, -1 without one
+    names, counts, without, pool, most = dict[Any, int](), np.zeros(0, int), 0, [], 2 * _SAMPLED
     largest = np.zeros(0)  # key of each class above which no row is kept
     for table in _tables(source):
         check_named(target, table.column_names)
         labels: Any = table.column(target).combine_chunks()
         labels = reading.numerals(target).meaning(labels) if isinstance(source, CsvFiles) else labels
         codes = _codes(labels, names, reading.missing)
-        there, many = np.unique(codes, return_counts=True)
-        found.update(dict(zip(there.tolist(), many.tolist(), strict=True)))
-        counts = np.array([found[code] for code in range(len(names))])
+        counts = np.pad(counts, (0, len(names) - len(counts))) + np.bincount(codes[codes >= 0], minlength=len(names))
+        without += int((codes < 0).sum())
         largest = np.pad(largest, (0, len(names) - len(largest)), constant_values=np.inf)
         keys = rng.random(len(codes))
         for column in unlimited.copy():
@@ -155,7 +158,7 @@ def sample(file: str, target: str, reading: Reading, seed: int) -> Sample:
         raise ValueError(f"no row is left: all lack {target}")
     share = np.round(_SAMPLED * counts / counts.sum()).astype(int)
     table, codes, _ = _fewest(pool, np.maximum(share, np.minimum(counts, _FEWEST)))
-    return Sample(_rows(source, [table]), tuple(names), codes, counts, found[-1])
+    return Sample(file, target, _rows(source, [table]), tuple(names), codes, counts, without)
 
 
 def _codes(labels, names: dict[Any, int], missing: Sequence[str]) -> np.ndarray:

@@ -3,7 +3,7 @@
 import functools
 import operator
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -32,14 +32,6 @@ class Choice(NamedTuple):
     takes: tuple[str, ...]  # options that this model takes and others do not
 
 
-class Large(NamedTuple):
-    """Rows of large files, of which a table that was prepared is a sample."""
-
-    sample: folders.Sample
-    target: str
-    rows: Callable[[], folders.Cleaned]
-
-
 def _unfitted(model: str, X, inference, seed, features) -> Any:
     if model == "averaged":
         return AveragedClassifier(features=features or "auto", random_state=seed)
@@ -48,7 +40,7 @@ def _unfitted(model: str, X, inference, seed, features) -> Any:
     return candidates.estimator(X, model, inference, seed, features)
 
 
-def _learn(model: str, prepared, inference, seed, group: str | None, large: Large | None):
+def _learn(model: str, prepared, inference, seed, group: str | None, large: folders.Sample | None):
     """Return a classifier that learned from all rows of a table; ``group`` is the column of what they belong to.
 
     Of large files the averaged classifier learns from the sample, under the frequencies of the classes in all files;
@@ -58,17 +50,15 @@ def _learn(model: str, prepared, inference, seed, group: str | None, large: Larg
     if large is None or model == "averaged":
         classifier = _unfitted(model, X, inference, seed, prepared.features)
         if large is not None:
-            classifier.set_params(priors=large.sample.priors(prepared.y, prepared.rows))
+            classifier.set_params(priors=large.priors(prepared.y, prepared.rows))
         return classifier.fit(X, prepared.y, **({"groups": prepared.names[group]} if group else {}))
-    classes = list(large.sample.classes)
-    if model != "nb":
+    if model == "nb":
+        kinds = {column: "categorical" for column in X if hasattr(X[column], "cat")}
+        kinds |= {column: "bernoulli" for column in X if str(X[column].dtype) in ("bool", "boolean")}
+        unfitted = NaiveBayesClassifier(kinds | prepared.features or "auto", inference=inference, random_state=seed)
+    else:
         unfitted = _unfitted(model, X, inference, seed, {})
-        return unfitted.fit_batches(large.rows(), large.target, classes=classes)
-    kinds = {column: "categorical" for column in X if hasattr(X[column], "cat")}
-    kinds |= {column: "bernoulli" for column in X if str(X[column].dtype) in ("bool", "boolean")}
-    features = kinds | prepared.features
-    classifier = NaiveBayesClassifier(features or "auto", inference=inference, random_state=seed)
-    return classifier.fit_batches(large.rows(), large.target, classes=classes)
+    return unfitted.fit_batches(large.all_rows(X), large.target, classes=list(large.classes))
 
 
 MODELS = {
@@ -158,9 +148,7 @@ def fit(
             told = "as if copied from y|rows repeat another|holds numbers as text|differ only by"
             told += "|seems to name people|holds no number twice"
             warnings.filterwarnings("ignore", f".*({told})")  # the account of the table tells it
-            rows = functools.partial(folders.Cleaned, file, str(of), prepared.X)
-            large = None if sample is None else Large(sample, str(of), rows)
-            classifier = _learn(model, prepared, how, seed, group, large)
+            classifier = _learn(model, prepared, how, seed, group, sample)
             classifier.schema_ = classifier.schema_.of_target(of)
             terminal.tell_table(out, read, of, prepared, classifier.schema_)
             if model == "averaged":

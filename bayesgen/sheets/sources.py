@@ -22,7 +22,7 @@ from bayesgen.sheets.fields import PARQUET_HEAD, Fields, opened
 from bayesgen.sheets.files import CSV, PARQUET, declared_categories
 from bayesgen.sheets.found import as_written
 from bayesgen.sheets.survey import Survey, kind_of_values
-from bayesgen.tables.arrow import compute, dataset, fs, pa, parquet
+from bayesgen.tables.arrow import compute, dataset, pa, parquet
 from bayesgen.tables.columns import a_word, check_distinct, check_present, check_same, dense
 from bayesgen.tables.numerals import FEW, Column, Numerals, few, read_column, words_in
 from bayesgen.tables.reading import Reading, limit_of
@@ -251,7 +251,7 @@ class ParquetFiles(Source):
 
 
 def _near(fragment) -> bool:
-    return isinstance(fragment.filesystem, fs.LocalFileSystem)
+    return fragment.filesystem.type_name == "local"
 
 
 def _readable(file, group, column) -> bool:
