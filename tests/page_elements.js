@@ -5,14 +5,14 @@ class Element {
   }
   append(...more) { this.inside.push(...more); }
   replaceChildren(...more) { this.inside = more; }
-  setAttribute() {}
-  addEventListener() {}
+  setAttribute(name, value) { this[name] = value; }
+  addEventListener(kind, work) { this[kind] = work; }
   focus() {}
   click() {}
 }
-const elements = new Map();
+const elements = new Map(), made = [];
 const document = {
-  createElement: (tag) => new Element(tag),
+  createElement: (tag) => made[made.push(new Element(tag)) - 1],
   querySelectorAll: () => [],
   getElementById: (id) => elements.get(id) || elements.set(id, new Element(id)).get(id),
 };
@@ -31,4 +31,13 @@ function pasteCases(text) {
   if (!answers.hidden) document.getElementById("download").onclick();
   const lines = downloaded.replace("\ufeff", "").trim().split("\r\n").map((line) => line.split(/[,;](?=(?:[^"]*"[^"]*")*[^"]*$)/));
   return [document.getElementById("cases-status").textContent, lines.map((line) => line.map((cell) => cell.replace(/^"|"$/g, "").replaceAll('""', '"')))];
+}
+
+/** Type a text into the field of a place, and return what the page says: beside it, as the answer, of its interval. */
+function typeInto(place, text) {
+  const field = made.find(({ id }) => id === `value-${place}`);
+  field.value = text;
+  field.input();
+  const said = (element) => element.textContent + element.inside.map((one) => (one instanceof Element ? said(one) : one)).join(" ");
+  return [made.find(({ id }) => id === `note-${place}`), ...["now", "interval-note", "questions"].map(document.getElementById)].map(said);
 }

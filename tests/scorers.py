@@ -70,6 +70,10 @@ class Page:
         """Paste a text."""
         return tuple(json.loads(self.engine.eval(f"JSON.stringify(pasteCases({json.dumps(text)}))")))
 
+    def typed(self, place: int, text: str) -> list[str]:
+        """Type a text into a field, and return what the page says of it: the field, answer, interval and questions."""
+        return json.loads(self.engine.eval(f"JSON.stringify(typeInto({place}, {json.dumps(text)}))"))
+
 
 def records(rows) -> list[dict]:
     """Return rows as JSON has them, None where unknown."""

@@ -314,3 +314,16 @@ def test_every_way_of_fitting_a_column_of_a_table_names_the_heading(tmp_path):
     for name, model in models.items():
         assert written(model, tmp_path).text["h1"] == "Sepsis: ja or nein?", name
     assert written(bg.NaiveBayesClassifier().fit(X, y.to_numpy()), tmp_path).text["h1"] == "ja or nein?"
+
+
+def test_a_value_too_far_out_is_told_in_the_words_of_the_page(paged, few_members):
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(60) < 0.5, "a", "b")
+    X = pd.DataFrame({"weight": rng.normal(70, 9, 60) + 20 * (y == "a"), "dose": rng.gamma(2, 3, 60)})
+    said = {"too_far": "{column}: {value} ist zu weit.", "too_small": "{column} ist nicht größer als {value}."}
+    words = {"language": "de", "sentences": said}
+    page = paged(bg.NaiveBayesClassifier({"dose": "log"}).fit(X, y), words=words)
+    assert page.typed(1, "-3")[0] == "dose ist nicht größer als 0."
+    assert page.pasted("weight\tdose\n70\t-3\n")[1][1][-1] == "dose ist nicht größer als 0."
+    page = paged(bg.AveragedClassifier().fit(X, y), words=words)
+    assert page.typed(0, "1e300")[2] == "weight: 1e+300 ist zu weit."

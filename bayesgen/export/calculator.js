@@ -4,6 +4,8 @@
   const $ = (id) => document.getElementById(id);
   Object.assign(sentences, page.sentences);
   const say = (key, values) => unread(key, values ?? {}).message;
+  const plainly = ({ message, column, far, least }) => ((far ?? least) === undefined ? message : say(far === undefined ? "too_small" : "too_far",
+    { column: known.get(column).label, value: written(scored.get(column), far ?? least, signs) }));
   const { classes, columns } = page, known = new Map(columns.map((column) => [column.name, column]));
   const scored = new Map(model.columns.map((column) => [column.name, column])), signs = signsOf(page.language);
 
@@ -110,7 +112,7 @@
           if (outside(column, value)) words = say("outside_range", ends(column));
         }
       } catch (error) {
-        [words, refused] = [error.message, true];
+        [words, refused] = [plainly(error), true];
         bad.push(column);
       }
       if (note.textContent !== words) note.textContent = words;
@@ -154,7 +156,7 @@
         words = say(key, { name: named(best(p)), percent: percent(p[best(p)]) });
       }
     } catch (error) {
-      words = error.message;
+      words = plainly(error);
     }
     if ($("now").textContent !== words) $("now").textContent = words;
     draw_bars(p, null);
@@ -171,7 +173,7 @@
       try {
         if (model.interval) draw_bars(p, predictProbaInterval(row, options()));
       } catch (error) { // a value too far out for draws
-        note = error.message;
+        note = plainly(error);
       }
       $("interval-note").textContent = note;
       yield;
@@ -189,7 +191,7 @@
           yield;
         }
       } catch (error) {
-        refused = error.message;
+        refused = plainly(error);
       }
       draw_questions(found.sort((a, b) => b.value - a.value), refused);
     }
@@ -336,7 +338,7 @@
         words.push(...remarks(values));
         answered = [named(best(p)), ...p.map((one) => String(Number(one.toPrecision(12))).replace(".", signs.decimal)), ...(page.losses ? [page.losses.actions[decide(p, page.losses.loss).action]] : [])];
       } catch (error) {
-        [refused, words] = [refused + 1, [error.message]];
+        [refused, words] = [refused + 1, [plainly(error)]];
         answered = Array(table[0].length - others.length - 2).fill("");
       }
       table.push([String(number + 1), ...carried, ...answered, words.join(" ")]);

@@ -5,7 +5,7 @@ const CUTS = 17; // of a line by the quantiles of a group
 const PIECES = 32; // of a line that several members cut
 
 const tooFar = (x, j, question) => refusal(model.columns[j],
-  `value ${shown(x[j])} in row 0 is too far from the rows of the fit for ${question}: give NaN in its place, or leave the row out`);
+  `value ${shown(x[j])} in row 0 is too far from the rows of the fit for ${question}: give NaN in its place, or leave the row out`, { far: x[j] });
 
 /** Round to the nearest whole number, halves to the even one. */
 function round(value) {

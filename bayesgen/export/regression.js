@@ -13,7 +13,7 @@ function predictors(x) {
     const i = z.length;
     z.push(Number.isNaN(v) ? 0 : (v - regression.centre[i]) / regression.scale[i]);
     if (Number.isFinite(z[i])) return;
-    throw refusal(column, `the value ${shown(v)} in row 0 is too far from the rows of the fit for float64`);
+    throw refusal(column, `the value ${shown(v)} in row 0 is too far from the rows of the fit for float64`, { far: v });
   };
   model.columns.forEach((column, j) => {
     if (column.kind !== "category") add(x[j], column);

@@ -10,8 +10,8 @@ function fault(column, text) {
   return Object.assign(new Error(text), { column });
 }
 
-/** @returns {Error} of a column, in words that follow its name */
-const refusal = ({ name }, words) => fault(name, `column ${shown(name)}: ${words}`);
+/** @returns {Error} of a column, in words that follow its name; with what a page puts in place of them */
+const refusal = ({ name }, words, said) => Object.assign(fault(name, `column ${shown(name)}: ${words}`), said);
 
 /** Write a value as Python does: text in quotes, a number by at most six digits. */
 function shown(value) {
@@ -140,12 +140,12 @@ function entry(column, value, remarks) {
     throw fault(column.name, `${text}; convert it or drop it, or take naive Bayes and declare it categorical`);
   }
   const x = Number(value);
-  const refuse = (words) => refusal(column, words.replace("{value}", shown(x)));
-  if (!Number.isFinite(x)) throw refuse(column.kind === "bool" ? column.words : column.infinite || model.infinite);
+  const refuse = (words, said) => refusal(column, words.replace("{value}", shown(x)), said);
+  if (!Number.isFinite(x)) throw refuse(column.kind === "bool" ? column.words : column.infinite || model.infinite, { far: x });
   if (column.kind === "bool") throw refuse(column.words);
   if (column.kind === "count" && !(x >= 0 && Number.isInteger(x))) throw refuse(column.words);
   if (x > column.most) throw refuse(column.words_most);
-  if (x <= column.above) throw refuse(column.words);
+  if (x <= column.above) throw refuse(column.words, { least: column.above });
   return x;
 }
 
