@@ -16,6 +16,7 @@ from bayesgen.numerics.checks import check_weight
 from bayesgen.numerics.pieces import ROWS, pieces, product_rows, scratch, taken
 
 _FEW = 4  # groups up to which a dense product is faster
+_AT_ONCE = 1 << 15  # rows times groups times columns up to which there is one product
 _SPARSE = 1 << 21  # entries of sparse rows, or of their membership, worked on at a time
 
 
@@ -134,6 +135,8 @@ def mean_and_scatter(x, rows: Grouping, *, vector: bool = False) -> tuple[np.nda
     is not finite where squares leave float64.
     """
     count, dim = rows.count, x.shape[1]
+    if len(x) * count * max(dim, 8) <= _AT_ONCE and (found := _at_once(x, rows, vector)) is not None:
+        return found
     n = np.zeros(count if vector else (count, dim))
     mean = np.zeros((count, dim))
     scatter = np.zeros((count, dim, dim) if vector else (count, dim))
@@ -147,20 +150,38 @@ def mean_and_scatter(x, rows: Grouping, *, vector: bool = False) -> tuple[np.nda
     return n, mean, scatter
 
 
+def _at_once(x, rows: Grouping, vector: bool):
+    """Return moments of few rows (n, columns) in one product; None if a group is empty or an entry missing."""
+    member = rows.membership()
+    n = member.sum(1)
+    if not n.all():
+        return None
+    mean = x.take(member.argmax(1), 0).astype(float, copy=False)  # centred on a row of its group a constant column is 0
+    z = x - mean.take(rows.codes, 0)
+    total = member @ z
+    step = total / n[:, None]
+    mean += step
+    if vector:
+        scatter = (member[:, None] * z.T) @ z - total[:, :, None] * step[:, None]
+    else:
+        n = n[:, None].repeat(x.shape[1], 1)
+        scatter = np.maximum(member @ (z * z) - total * step, 0.0)
+    return (n, mean, scatter) if np.isfinite(scatter).all() else None
+
+
 def _add_scalars(n, mean, scatter, x, rows: Grouping):
     """Add rows to the moments (groups, columns), in place."""
     member = rows.membership()
     size = member @ np.ones(len(x))
     new = np.flatnonzero((size > 0) & (n == 0).any(1))
-    first = np.empty(len(n), np.intp)  # of each group the first row, whose entries are the first means
-    if len(new):
+    if len(new):  # the entries of the first row of a group are the first means
+        first = np.empty(len(n), np.intp)
         first[rows.codes[::-1]] = np.arange(len(x))[::-1]
-    for k in new:
-        entry = x[first[k]].astype(float)
-        if np.isnan(entry).any():
-            members = x[rows.codes == k]
-            entry = np.take_along_axis(members, (~np.isnan(members)).argmax(0)[None], 0)[0]
-        np.copyto(mean[k], entry, where=(n[k] == 0) & ~np.isnan(entry))
+        entries = x[first[new]].astype(float)
+        for k in np.flatnonzero(np.isnan(entries).any(1)):
+            members = x[rows.codes == new[k]]
+            entries[k] = np.take_along_axis(members, (~np.isnan(members)).argmax(0)[None], 0)[0]
+        mean[new] = np.where((n[new] == 0) & ~np.isnan(entries), entries, mean[new])
     if x.strides[0] >= x.strides[1]:
         z = np.take(mean, rows.codes, 0, out=scratch("centred", x.shape), mode="clip")
     elif isinstance(member, np.ndarray) and rows.weight is None:  # columns are runs in memory, and stay so

@@ -120,11 +120,17 @@ def _may_repeat(blocks) -> bool:
     for number, rows in enumerate(blocks):
         if not sparse.issparse(rows) and rows.dtype.kind not in "fiub":
             return False
-        wave, rows = np.sin(np.arange(1.0, 1 + math.prod(rows.shape[1:])) + 100 * number), rows[places]
+        wave, rows = _wave(math.prod(rows.shape[1:]), number), rows[places]
         total = total + (rows if sparse.issparse(rows) else rows.reshape(len(rows), -1)) @ wave
     total.sort()  # NaN, of a gap, to the end
     same = np.count_nonzero(total[1:] - total[:-1] <= 1e-12 * max(-total[0], total[-1]))
     return np.isnan(total[-1]) or 4 * same >= _FEW * len(places) ** 2 / count
+
+
+@functools.lru_cache(4)
+def _wave(columns: int, number: int) -> np.ndarray:
+    """Return weights of the columns of a block, by which rows that differ have different sums."""
+    return np.sin(np.arange(1.0, 1 + columns) + 100 * number)
 
 
 @functools.lru_cache(4)

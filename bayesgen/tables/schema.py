@@ -170,8 +170,9 @@ class Schema:
 
     def as_written(self, table: Columns) -> "Schema":
         """Return the schema with the account of how a table was written, and of the dates in it."""
-        dates = [column for column, block in self.block_of.items() if block.leaf == "date"]
-        spans = tuple([column for column in self.block_of if column in table.durations])
+        dated = any(block.leaf == "date" for block in self.blocks)  # a bag of words has no list of its columns
+        dates = [column for column, block in self.block_of.items() if block.leaf == "date"] if dated else []
+        spans = tuple([column for column in self.block_of if column in table.durations]) if table.durations else ()
         if isinstance(table, Table) and not table.sparse:
             numeric = [c for c, b in self.block_of.items() if b.categories is None and c not in (*spans, *dates)]
             whole, unsigned = table.held(tuple(numeric))

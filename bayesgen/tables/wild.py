@@ -66,8 +66,12 @@ def _suspects(x, codes, sums: Moments | None, edges) -> np.ndarray:
     n, few = np.maximum(sums.n.sum(0) - len(sums.n), 1), max(_FEW, len(x) // _SHARE)
     mean, scatter = sums.pooled.mean, n * sums.pooled.variance  # about the means of classes: at most that in all
     farthest = np.maximum(edges[1] - mean, mean - edges[0])
-    near = np.maximum(1 - 1 / _RATIO - few / n, 0.0)
-    return (~(scatter * near**2 > farthest**2 * (n / _RATIO**2 + few))).nonzero()[0]
+    near, most = np.maximum(1 - 1 / _RATIO - few / n, 0.0), farthest**2 * (n / _RATIO**2 + few)
+    may = ~(scatter * near**2 > most)
+    if may.any():  # where classes lie far apart, the scatter about the mean of all tells more
+        with np.errstate(over="ignore", invalid="ignore"):
+            may &= ~(by_column(sums).sum_groups().scatter * near**2 > most)
+    return may.nonzero()[0]
 
 
 def _beyond(entries, codes, column, middle) -> Wild:

@@ -192,6 +192,8 @@ def test_columns_that_cannot_have_wild_entries_are_known_by_their_sums():
             found += len(alone.row) > 0
             assert not len(alone.row) or j in suspects
     assert found > 200
+    apart = 1000.0 * codes[:, None] + rng.normal(size=(400, 3))  # the mean of all is far from each class, and tells it
+    assert not len(wild._suspects(apart, codes, None, wild.edges_of(apart)))
 
 
 def test_entries_that_only_one_class_has_are_no_slips():
