@@ -75,6 +75,11 @@ def test_an_estimator_is_read_in_at_most_five_classes(cls):
     assert len(own) <= 5, f"{cls.__name__} takes its methods from {own}"
 
 
+def test_an_average_learns_in_stages_that_a_screen_shows():
+    """Each stage is a function of a room: 73 lines of them made a fit that nobody read."""
+    assert len(inspect.getsource(bg.AveragedClassifier._learn).splitlines()) <= 35
+
+
 def test_the_walk_sees_the_package():
     assert {BetaBernoulli, LogOdds, ParameterDraws, bg.NaiveBayesClassifier} <= set(CLASSES)
 

@@ -1,5 +1,6 @@
 """What was fitted is a record: it answers every question as the estimator that holds it, and may be made by hand."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -11,7 +12,7 @@ import bayesgen as bg
 from bayesgen import inspection
 from bayesgen.inspection.data_tree import to_arviz
 from bayesgen.inspection.explain import explain
-from bayesgen.inspection.fitted import FittedScores
+from bayesgen.inspection.fitted import FittedDensity, FittedScores
 from bayesgen.inspection.leave_one_out import leave_one_out
 from bayesgen.inspection.members import FittedAverage
 from bayesgen.inspection.one_model import FittedLatent, FittedModel
@@ -60,9 +61,9 @@ def _gaps(x):
     return x[:4].mask(np.eye(4, x.shape[1], dtype=bool))
 
 
-def alike(answer, expected):
+def alike(answer, expected, rtol=0):
     if np.asarray(expected).dtype.kind in "fiu":
-        np.testing.assert_array_equal(np.asarray(answer, float), np.asarray(expected, float))
+        np.testing.assert_allclose(np.asarray(answer, float), np.asarray(expected, float), rtol, rtol)
     else:
         assert np.asarray(answer).tolist() == np.asarray(expected).tolist()
 
@@ -114,6 +115,43 @@ def test_the_record_of_classes_without_labels_answers_as_the_estimator():
     alike(record.free_, found.free_)
     alike(record.predict_proba(NUMBERS), found.predict_proba(NUMBERS))
     alike(Summary.of(record).to_frame(), Summary.of(found).to_frame())
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Letter(FittedDensity):
+    """A record that has what the docstrings ask of it, and nothing else."""
+
+    inner: FittedModel
+
+    def read(self, X):
+        return self.inner.read(X)
+
+    def terms(self, X):
+        return self.inner.terms(X)
+
+    def predict_proba(self, X, priors=None):
+        return self.inner.predict_proba(X, priors)
+
+    def joint(self):
+        return self.inner.joint()
+
+    def predict_joint_log_proba(self, X):
+        return self.inner.predict_joint_log_proba(X)
+
+    def draw(self, count, rng):
+        return self.inner.draw(count, rng)
+
+
+@pytest.mark.parametrize("name", [*QUESTIONS, *OF_ONE_MODEL])
+def test_the_contract_kept_to_the_letter_answers_or_says_what_it_lacks(name):
+    ask, inner = (QUESTIONS | OF_ONE_MODEL)[name], MODEL.fitted_
+    fields = {key: getattr(inner, key) for key in ("schema_", "feature_names_in_", "classes_", "random_state")}
+    record = Letter(**fields, inner=inner)
+    if name in ("evidence of one row", "draws", "interval", "next_labels", "export", *OF_ONE_MODEL):
+        with pytest.raises(AttributeError, match=r"'Letter' object has no attribute '(model|statistics|posterior)_'"):
+            ask(record, X, Y)
+    else:
+        alike(ask(record, X, Y), ask(MODEL, X, Y), 1e-12)
 
 
 @pytest.mark.parametrize("name", PICTURES)

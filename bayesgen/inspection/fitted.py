@@ -29,7 +29,11 @@ from bayesgen.tables.table import Table
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Fitted(abc.ABC):
-    """A record of what fitting made; its fields have the names of estimators. A subclass must write `read`."""
+    """A record of what fitting made; its fields have the names of estimators. A subclass must write `read`.
+
+    Questions about parameters, as draws, odds, summaries and exports, ask for ``model_``, ``statistics_`` and
+    ``posterior_`` besides, which a `bayesgen.inspection.one_model.FittedModel` has.
+    """
 
     schema_: Schema  # the columns of the fit, and how they form blocks
     feature_names_in_: np.ndarray | None = None  # names of the columns, where the rows of the fit had some
@@ -110,6 +114,11 @@ class FittedClassifier(Fitted):
     def predict_proba(self, X) -> np.ndarray:
         """Return the probability of each class, (n, K), columns in the order of ``classes_``."""
 
+    @np.errstate(divide="ignore")
+    def predict_log_proba(self, X) -> np.ndarray:
+        """Return the log probability of each class, (n, K); see `predict_proba`."""
+        return np.log(self.predict_proba(X))
+
     def predict(self, X) -> np.ndarray:
         """Return the most probable class of each row; ties go to the first."""
         return self.classes_[self.predict_proba(X).argmax(1)]
@@ -165,7 +174,8 @@ class FittedScores(FittedRegression, FittedClassifier):
 class FittedDensity(FittedClassifier):
     """A fitted classifier under which rows have a density.
 
-    A subclass must write `joint`, `predict_joint_log_proba` and `draw`.
+    A subclass must write `joint`, `predict_joint_log_proba` and `draw`. Its `predict_proba` takes ``priors`` too, class
+    probabilities in place of those of the fit.
     """
 
     @abc.abstractmethod
@@ -179,6 +189,11 @@ class FittedDensity(FittedClassifier):
     @abc.abstractmethod
     def draw(self, count: int, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Return the blocks of drawn rows, and the codes of their classes (count,)."""
+
+    @np.errstate(divide="ignore")
+    def predict_log_proba(self, X, priors=None) -> np.ndarray:
+        """Return the log probability of each class, (n, K); see `predict_proba`."""
+        return np.log(cast(Any, self).predict_proba(X, priors))
 
     @np.errstate(under="ignore")
     def score_samples(self, X) -> Any:

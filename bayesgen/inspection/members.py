@@ -118,11 +118,6 @@ class FittedAverage(FittedDensity):
         rows, held = self.read(X), self if priors is None else replace(self, priors=priors)
         return held.posterior_.probability(*rows.values())
 
-    def predict_log_proba(self, X, priors=None) -> np.ndarray:
-        """Return the log probability of each class, (n, K); see `predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X, priors))
-
     def predict_joint_log_proba(self, X) -> np.ndarray:
         """Return log p(x, t = k), (n, K), under the untempered members, weighted by stacking on rows left out."""
         return self._with_density().log_joint(*self.read(X).values())

@@ -125,7 +125,6 @@ class BesideConstants(ExponentialFamily):
     event_dim = of_part("leaf", "event_dim")
     site_dims = of_part("leaf", "site_dims")
     conjugate = of_part("leaf", "conjugate")
-    smooth = of_part("leaf", "smooth")
     bounded = of_part("leaf", "bounded")
     density_kind = of_part("leaf", "density_kind")
     parameters = of_part("leaf", "parameters")
@@ -280,11 +279,9 @@ def _(leaf: BesideConstants) -> BesideConstants:
 
 def marked_per_class(leaf: Any) -> Any:
     """Return the same leaf with ``per_class`` set: its hyperparameters lead with the axis of classes."""
-    if leaf.per_class:
-        return leaf
     if isinstance(leaf, BesideConstants):
         return leaf._with(marked_per_class(leaf.leaf))
-    return revised(leaf, per_class=True)
+    return leaf if leaf.per_class else revised(leaf, per_class=True)
 
 
 def of_all(leaf: Leaf, values, constant: Any = None):

@@ -118,9 +118,8 @@ def squeeze(variance, tied: tuple[str, ...]):
 
 def tie(increments, tied: tuple[str, ...]):
     """Sum over the tied axes, kept with length 1: all increments of one variance."""
-    if not tied:
-        return increments
-    return increments.sum(tuple({"class": -2, "feature": -1}[name] for name in tied), keepdims=True)
+    axes = tuple({"class": -2, "feature": -1}[name] for name in tied)
+    return increments.sum(axes, keepdims=True) if axes else increments
 
 
 class NormalInverseGammaPrior(Gaussian, ConjugateFamily):

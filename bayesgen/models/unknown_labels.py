@@ -249,7 +249,6 @@ class UnknownClasses(Model):
         leaves = {**model.leaves, LABEL: self.confusion}
         return unchecked(NaiveBayes, classes=model.classes, features=leaves, columns=model.columns)
 
-    smooth = of_part("model", "smooth")
     proper = of_part("model", "proper")
     bounded = of_part("model", "bounded")
     check = of_part("model", "check")
