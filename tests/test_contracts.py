@@ -291,6 +291,16 @@ def test_every_import_is_of_a_floor_below():
     assert not up
 
 
+@pytest.mark.parametrize(("room", "most"), [("", 94), ("tables", 55), ("sheets", 15)])
+def test_arrows_between_rooms_and_within_them_do_not_grow(room, most):
+    """An arrow is a room that imports another one, or a file of a room that imports another one of it."""
+    inside = [module for module in MODULES if module.startswith(f"{room}.") or not room]
+    place = int(bool(room))
+    pairs = [(m, other) for m in inside for other in imports(walked(m)) if other in inside]
+    arrows = {(m.split(".")[place], other.split(".")[place]) for m, other in pairs}
+    assert len({(here, there) for here, there in arrows if here not in (there, "__init__", "__main__")}) <= most
+
+
 def test_no_room_uses_a_private_name_of_another():
     """What another room needs is public; names of no room are those of other libraries."""
     trees = {module: walked(module) for module in MODULES}
