@@ -38,12 +38,7 @@ def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple[pd.Ser
         if re.match(begins, whole[0].as_py() or "") and matches(whole, every).all():  # read without hashing the fields
             return pd.Series(whole.cast(type_).to_numpy()), NO_GAPS
     gone = among(whole, {"", *missing})
-    few = sample_places(len(whole))
-    look = whole.take(pa.array(few, pa.int64()))
-    word = _is_gap_word(look)
-    sample = compute.utf8_trim_whitespace(look).filter(pa.array(~(gone[few] | word)))
-    parsed = _parsed(sample, padded=True)
-    if kind == "text" or (kind is None and len(sample) and parsed is None):
+    if kind == "text":
         return _texts(whole, gone), gap_spellings(whole, gone)
     encoded = whole.dictionary_encode()
     codes, distinct = encoded.indices.to_numpy(), encoded.dictionary
@@ -56,14 +51,10 @@ def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple[pd.Ser
     return _numbers(values.take(codes), gaps[codes]), gap_spellings(whole, gaps[codes])
 
 
-def sample_places(count: int) -> np.ndarray:
-    """Return 64 places spread over a column, fewer in a short one, whose fields mostly tell its kind."""
-    return np.unique(np.linspace(0, max(count - 1, 0), 64).astype(np.intp))[:count]
-
-
 def sampled(fields: "pa.Array") -> "pa.Array":
-    """Return the fields of `sample_places`."""
-    return fields.take(pa.array(sample_places(len(fields))))
+    """Return 64 fields spread over a column, fewer of a short one, which mostly tell its kind."""
+    places = np.unique(np.linspace(0, max(len(fields) - 1, 0), 64).astype(np.intp))[: len(fields)]
+    return fields.take(pa.array(places))
 
 
 def gap_spellings(fields: "pa.Array", gone: np.ndarray) -> pd.Series:
