@@ -105,11 +105,9 @@ def constant(schema: Schema, blocks) -> dict[str, float]:
     if not names:
         return found
     x = _numbers(schema, blocks)
-    varies = _spread(x[:100]) > 0
-    varies[~varies] = _spread(x[:, ~varies]) > 0
-    tiny = np.flatnonzero(varies & ~(_spread(x[:100]) >= _SMALLEST))
-    tiny = tiny[_spread(x[:, tiny]) < _SMALLEST]
-    if len(tiny):
+    spread = _spread(x)
+    varies = spread > 0
+    if len(tiny := np.flatnonzero(varies & (spread < _SMALLEST))):
         why = "lose their digits in float64; give them in smaller units"
         raise ValueError(f"columns {listed([names[j] for j in tiny])}: squares of values below {_SMALLEST:g} {why}")
     value = np.fmax.reduce(x[:, ~varies], 0).tolist()

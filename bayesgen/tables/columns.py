@@ -327,15 +327,9 @@ class Levels:
     """
 
     WIDEST = 1 << 12  # between the least and the largest number of a column
-    FIRST = 1 << 12  # rows, the first, in which a column of 0, 1 ... has a 0
 
     def __init__(self, values):
-        self.values, high = values, None
-        if not values[: self.FIRST].min(0).any():  # as codes have; then one read tells that no number is negative
-            high = over_rows(np.maximum, values.view(values.dtype.str.replace("i", "u")))  # large for a negative one
-            self.low = np.zeros_like(high, values.dtype)
-        if high is None or (high > np.iinfo(values.dtype).max).any():
-            self.low, high = over_rows(np.minimum, values), over_rows(np.maximum, values)
+        self.values, self.low, high = values, over_rows(np.minimum, values), over_rows(np.maximum, values)
         high = high.astype(object)  # their distance may be more than 64 bits hold
         self.width = np.minimum(high - self.low.astype(object) + 1, self.WIDEST + 1).astype(np.intp)
         self.first = np.cumsum(self.width) - self.width

@@ -142,10 +142,6 @@ class Table(Columns):
         typed = zip(self.columns, self._plain, strict=True)
         return frozenset(c for c, plain in typed if plain is None and self._series(c).dtype == nw.Duration)
 
-    def _of_pandas(self, place: int):
-        name = self.names[place] if self.names else None  # the index by a place takes half as long again
-        return self.native[name] if type(name) is str else self.native.iloc[:, place]
-
     def _look(self, column: str) -> str:
         if not self._mixed:
             return cols.object_kind(self.labels(column))
@@ -246,7 +242,7 @@ class Table(Columns):
     def _number(self, column) -> np.ndarray:
         place = self.place[column]
         if self._plain[place] in ("b", "f"):
-            return self._of_pandas(place).to_numpy()
+            return self.native.iloc[:, place].to_numpy()
         if self._taken(column) != "O" and self._mixed:
             series = self._series(column)
             dtype = series.dtype
@@ -281,7 +277,7 @@ class Table(Columns):
     def _coded(self, column: str) -> Any:
         """Return a column in the form that `factorize` codes fastest: text and categories as pandas holds them."""
         if self._plain[self.place[column]] == "O":
-            return self._of_pandas(self.place[column])
+            return self.native.iloc[:, self.place[column]]
         if self._mixed and self.library == "pandas":  # text of Arrow's types
             series = self._series(column)
             if series.dtype in _TEXT:
