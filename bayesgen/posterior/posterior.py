@@ -9,7 +9,7 @@ import abc
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -128,10 +128,6 @@ class ConjugatePosterior(Posterior):
     def as_draws(self, seed=None) -> "ParameterDraws":
         return ParameterDraws(self.model, self.draws(seed))
 
-    def with_class_prior(self, classes) -> Self:
-        one: Any = self
-        return replace(one, model=replace(one.model, classes=classes))
-
     def mean(self) -> Params:
         """Return the means in closed form, where the model has them."""
         return self.model.expected()  # type: ignore[attr-defined]  # regressions have it, and only they call this
@@ -166,6 +162,9 @@ class ExactPosterior(ConjugatePosterior):
         """Log p(data) under the prior, as a sequence, every constant kept."""
         return self.prior.log_evidence(self.statistics)
 
+    def with_class_prior(self, classes) -> "ExactPosterior":
+        return replace(self, model=replace(self.model, classes=classes))
+
 
 @saveable
 @dataclass(frozen=True, eq=False)
@@ -183,6 +182,9 @@ class MembershipPosterior(ConjugatePosterior):
     model: Conjugate
 
     kind, uncertain = "memberships", False
+
+    def with_class_prior(self, classes) -> "MembershipPosterior":
+        return replace(self, model=replace(self.model, classes=classes))
 
 
 @saveable
