@@ -34,10 +34,10 @@ def column_of(fields: Any, missing=(), kind: Kind | None = None) -> tuple[pd.Ser
     """
     whole = fields if is_arrow(fields, "Array") else pa.array(fields, pa.large_string(), from_pandas=True)
     whole = whole.combine_chunks() if is_arrow(whole, "ChunkedArray") else whole
-    for type_, (begins, every) in _PLAIN.items() if kind != "text" and len(whole) else ():
+    gone = among(whole, {"", *missing})
+    for type_, (begins, every) in _PLAIN.items() if kind != "text" and len(whole) and not gone.any() else ():
         if re.match(begins, whole[0].as_py() or "") and matches(whole, every).all():  # read without hashing the fields
             return pd.Series(whole.cast(type_).to_numpy()), NO_GAPS
-    gone = among(whole, {"", *missing})
     if kind == "text":
         return _texts(whole, gone), gap_spellings(whole, gone)
     encoded = whole.dictionary_encode()

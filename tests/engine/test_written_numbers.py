@@ -204,3 +204,9 @@ def test_text_that_is_not_utf8_far_down_says_so(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b"size,colour\n" + b"1,blue\n" * 100_000 + "2,grün\n".encode("latin-1"))
     refuses(lambda: read(str(path)), "not UTF-8")
+
+
+@pytest.mark.parametrize("fields", [["1", "2", "-999"], ["1.5", "2.25", "-999"], ["1.0", "-999", "3"]])
+def test_a_number_that_means_a_gap_is_one_among_plain_numbers(fields):
+    column, gaps = column_of(pd.Series(fields), {"-999"})
+    assert column.isna().tolist() == [field == "-999" for field in fields] and gaps.tolist() == ["-999"]
