@@ -300,11 +300,11 @@ ERRORS = [
     ((["a", "b"], P), {"labels": ["a", "b", "c"]}, ValueError, "y_true needs 2 distinct labels, in the order"),
     ((["a", "b"], P), {"labels": ["a", "a"]}, ValueError, "y_true needs 2 distinct labels"),
     (([0, 1], [[0.5, 0.5], [0.2, 0.2]]), {}, ValueError, "in 1 rows, first row 1"),
-    (([0, 1], P), {"sample_weight": [1, -1]}, ValueError, "sample_weight must be finite and nonnegative"),
-    (([0, 1], P), {"sample_weight": [1, np.nan]}, ValueError, "sample_weight must be finite and nonnegative"),
-    (([0, 1], P), {"sample_weight": [1]}, ValueError, r"sample_weight must have shape \(2,\)"),
+    (([0, 1], P), {"sample_weight": [1, -1]}, ValueError, "sample_weight must hold one finite number >= 0"),
+    (([0, 1], P), {"sample_weight": [1, np.nan]}, ValueError, "sample_weight must hold one finite number >= 0"),
+    (([0, 1], P), {"sample_weight": [1]}, ValueError, "sample_weight must hold one finite number >= 0 for each of the 2"),
     (([0, 1], P), {"sample_weight": [0, 0]}, ValueError, "sample_weight must be positive"),
-    (([0, 1], P), {"sample_weight": ["a", "b"]}, TypeError, "sample_weight must be an array of numbers"),
+    (([0, 1], P), {"sample_weight": ["a", "b"]}, TypeError, "sample_weight must hold numbers"),
     ((np.zeros(0, int), np.zeros((0, 2))), {}, ValueError, "no row to average"),
 ]
 FUNCTIONS = [evaluation.accuracy, evaluation.log_loss, evaluation.brier_score, evaluation.ranked_probability_score]

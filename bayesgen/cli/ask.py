@@ -20,6 +20,7 @@ from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.streaming import predictions
 from bayesgen.inspection.explain import explain as terms_of
 from bayesgen.inspection.watch import ALONE, Watch
+from bayesgen.plot import evidence
 from bayesgen.sheets.cleaning import split
 from bayesgen.tables.table import Table
 
@@ -114,8 +115,9 @@ def explain(
             warnings.filterwarnings("ignore", ".*taken as missing, of categories")  # of copies of the row
             told = terms_of(classifier, X, row, classes[label])
         if output:
+            figure = pictures.drawn(6.4, 1.3 + 0.3 * (1 + len(told.terms)), evidence, told)
             with formats.writing(output) as opened:
-                pictures.save_figure(pictures.draw_evidence(told), opened, output)
+                pictures.save_figure(figure, opened, output)
         if json:
             typer.echo(as_json.dumps(told.to_dict(), indent=2))
             return

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayesgen.core.errors import listed
 from bayesgen.core.names import by_name, names_along, places
+from bayesgen.numerics.checks import check_weight
 from bayesgen.tables.labels import class_labels
 
 Floats = NDArray[np.float64]
@@ -284,11 +285,8 @@ def costs_of(names, cost) -> np.ndarray:
 
 def weights(sample_weight: ArrayLike | None, n_rows: int) -> Floats:
     """Return one weight per row, 1 by default; raise if one is negative or not finite, or if all are 0."""
-    w = np.ones(n_rows) if sample_weight is None else numbers("sample_weight", sample_weight)
-    if w.shape != (n_rows,):
-        raise ValueError(f"sample_weight must have shape ({n_rows},), one a row; got {w.shape}.")
-    if not (np.isfinite(w) & (w >= 0)).all():
-        raise ValueError("sample_weight must be finite and nonnegative; to leave a row out give it 0.")
+    check_weight(sample_weight, n_rows, "sample_weight")
+    w = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight, float)
     if not n_rows:
         raise ValueError("there is no row to average: give at least one.")
     if not w.any():

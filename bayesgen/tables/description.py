@@ -128,14 +128,9 @@ def of_whole(values: np.ndarray, rows: np.ndarray | None = None, name: str | Non
     >>> of_whole(np.arange(40) * 7 % 40).kind, of_whole(np.arange(1980, 2020)).kind
     ('counts', 'numbered')
     """
-    for piece in (slice(100), slice(None)):  # the first hundred mostly tell that they do not count
-        numbers = values[piece]
-        places = np.arange(len(numbers)) if rows is None else rows[piece]
-        if not (numbers - numbers[:1] == places - places[0]).all():
-            break
-    else:
-        if numbers[0] - places[0] in (0, 1):
-            return Verdict("counts")
+    before = values - (np.arange(len(values)) if rows is None else rows)
+    if before[0] in (0, 1) and (before == before[0]).all():
+        return Verdict("counts")
     low, high, most = float(values.min()), float(values.max()), len(values)
     indexed = name is not None and bool(_INDEX.match(name))
     step = np.gcd.reduce((values[:100] - values[0]).astype(np.int64)) if high - low < 2**62 else 0

@@ -92,8 +92,6 @@ def vote_weight(y, sample_weight, label_weight):
 
 def check_all_shared(codes, classes, weight) -> None:
     """Raise where no row has a share of a class, of shares (n, K)."""
-    if codes.ndim == 1:
-        return
     total = codes.sum(0) if weight is None else weight @ codes
     if (none := np.flatnonzero(total <= 0)).size:
         raise ValueError(f"no row has a share of the classes {listed(np.asarray(classes)[none])}: leave them out")

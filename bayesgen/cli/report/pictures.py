@@ -50,11 +50,6 @@ def pictures(account) -> dict[str, Picture]:
     return found
 
 
-def draw_evidence(told):
-    """Draw the effect of each value of a row on the odds of a class."""
-    return drawn(6.4, 1.3 + 0.3 * (1 + len(told.terms)), plot.evidence, told)
-
-
 def save_figure(figure, file, path: Path) -> None:
     """Write a figure to an open file, in the format that the suffix of its path names: PNG where it has none."""
     figure.savefig(file, dpi=150, format=path.suffix[1:].lower() or "png")
