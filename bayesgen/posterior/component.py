@@ -192,10 +192,7 @@ class Components:
         by_class = [factor.by_class(density) for factor, density in zip(self.factors, densities, strict=True)]
         joint = np.repeat((self.log_member[:, None] + self.log_class)[..., None], count_rows(rows), axis=-1)
         for density, choice in zip(by_class, self.choice.T, strict=True):
-            if np.array_equal(choice, np.arange(len(density))):
-                joint += density
-            else:
-                joint[choice >= 0] += density[choice[choice >= 0]]
+            joint[choice >= 0] += density[choice[choice >= 0]]
         if codes is not None:
             joint = np.where(np.arange(self.classes)[:, None] == codes, joint, -np.inf)
         lost = np.isneginf(joint).all((0, 1))
