@@ -216,8 +216,6 @@ class Reading:
 
     def of_columns(self, columns: Collection[str]) -> "Reading":
         """Return the account of some columns."""
-        if not (self.percent or self.fractions or self.dates or self.changed or self.units or self.meant):
-            return self
         chosen = set(columns)
         percent = None if self.percent is None else tuple(c for c in self.percent if c in chosen)
         several = ("minus", "changed", "plain", "bare", "spans")
