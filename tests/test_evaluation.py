@@ -302,7 +302,7 @@ ERRORS = [
     (([0, 1], [[0.5, 0.5], [0.2, 0.2]]), {}, ValueError, "in 1 rows, first row 1"),
     (([0, 1], P), {"sample_weight": [1, -1]}, ValueError, "sample_weight must hold one finite number >= 0"),
     (([0, 1], P), {"sample_weight": [1, np.nan]}, ValueError, "sample_weight must hold one finite number >= 0"),
-    (([0, 1], P), {"sample_weight": [1]}, ValueError, "sample_weight must hold one finite number >= 0 for each of the 2"),
+    (([0, 1], P), {"sample_weight": [1]}, ValueError, "one finite number >= 0 for each of the 2 rows"),
     (([0, 1], P), {"sample_weight": [0, 0]}, ValueError, "sample_weight must be positive"),
     (([0, 1], P), {"sample_weight": ["a", "b"]}, TypeError, "sample_weight must hold numbers"),
     ((np.zeros(0, int), np.zeros((0, 2))), {}, ValueError, "no row to average"),
