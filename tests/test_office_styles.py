@@ -400,3 +400,24 @@ def test_few_words_among_numbers_are_told_in_batches_as_in_memory(tmp_path, monk
             if number and table[name].isna().any():
                 assert any(f"column {name!r}: [" in str(one.message) and "missing" in str(one.message) for one in told)
                 assert any(note.startswith(f"{name}: [") for note in account.notes)
+
+
+def test_numbers_in_brackets_in_the_first_row_are_no_units(tmp_path):
+    path = tmp_path / "t.csv"
+    lines = [f"({40 + i % 7}.{100 + i},4{i % 10});{i % 9},5 %;{'ab'[i % 3 == 0]}" for i in range(40)]
+    path.write_text("\n".join(["v;w;y", *lines]))
+    assert len(bg.read_table(path, "y")[0]) == 40
+    path.write_text("\n".join(["v;w;y", "(10^9/l);%;", *lines]))
+    assert len(bg.read_table(path, "y")[0]) == 40
+
+
+def test_dates_of_one_row_each_are_told_as_dates_and_an_initial_of_its_word(tmp_path):
+    path = tmp_path / "t.csv"
+    words = ["m", "M", "m\u00e4nnlich", "w"]
+    lines = [f"{i % 28 + 1}. M\u00e4rz {2000 + i};{words[i % 4]};{i % 7};{'ab'[i % 3 == 0]}" for i in range(60)]
+    path.write_text("\n".join(["day;sex;v;y", *lines]))
+    table, account = bg.read_table(path, "y", same=["sex=m,M", "sex=m\u00e4nnlich,m"])
+    assert sorted(table["sex"].unique()) == ["m\u00e4nnlich", "w"]
+    assert "day left out: dates, it seems; written as 2024-01-31 date= reads them" in account.notes
+    told = bg.read_table(path, "y", same="sex=m,M")[1].suspicions
+    assert "sex ['m'] in 30 rows, perhaps 'm\u00e4nnlich', which has 15: same='sex=m\u00e4nnlich,m'" in told

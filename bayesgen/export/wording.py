@@ -17,7 +17,7 @@ from typing import Any
 from bayesgen.core.errors import listed, named, several
 from bayesgen.export.plain import plain
 from bayesgen.tables.groups import NAMES
-from bayesgen.tables.text import alike
+from bayesgen.tables.text import alike, initials
 
 _LARGEST = 5_000_000  # bytes of all pictures
 _PICTURES = {b"\x89PNG\r\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif", b"RIFF": "image/webp"}
@@ -102,9 +102,7 @@ def doubts(model: Mapping[str, Any]) -> Iterator[str]:
     """Yield what the maker of a page should look at: levels that may be one, columns that tell which row it is."""
     for column in model["columns"]:
         levels = [value for value in column.get("categories", ()) if isinstance(value, str)]
-        words = [(word, word.casefold()) for word in levels if word[1:].islower()]
-        initials = ([a, b] for a in levels for b, word in words if len(a) == 1 and word.startswith(a.casefold()))
-        if found := [*alike(levels), *initials]:
+        if found := [*alike(levels), *initials(levels)]:
             pairs = several(" and ".join(map(repr, group)) for group in found)
             yield f"column {column['name']!r}: {pairs} may be one level, of which the page offers each: join them"
     if not model["gaps"] and (asked := [column["name"] for column in model["columns"] if names_row(column, model)]):

@@ -75,6 +75,7 @@ _ORDER = "ambiguous: no whole number twice, and few between them that are not th
 _NUMBERED = Note(_ORDER, Argument("drop"), "?")
 _WHO = Argument("group", words="groups="), " or ", Argument("id")
 _BITS = "ambiguous: only 0 and 1, taken as numbers"
+_SEEM = Note("dates, it seems; written as 2024-01-31 ", Argument("date"), " reads them")
 _IDS = 0.9  # share of distinct whole numbers from which skewed ones may be names
 _FEW = 10  # a column of whole numbers with no more distinct values could also be one of categories
 _SKEWED = 2.0  # third standardised moment of an exponential distribution
@@ -319,6 +320,8 @@ def _reasons(look: _Look, model: str) -> Iterator[str]:
         yield f"constant, always {np.asarray(look.seen, object)[0]}"
     if verdict and verdict.unread and found == "numbers" and not _may_be_categories(verdict):
         yield Note("numbers as text", verdict.unread.advice(look.name, look.how))
+    if found == "names" and dates.seem(look.texts.unique()):
+        yield _SEEM
     if verdict and found == "names":
         seen = f"an identifier, it seems: {verdict.distinct} distinct values in {verdict.seen} rows"
         yield Note(seen, _merged(look.values, look.name))
@@ -346,8 +349,7 @@ def _doubts(look: _Look, model: str) -> Iterator[str]:
         how = verdict.unread.advice(look.name, look.how)
         yield Note("ambiguous: numbers as text", how, "; taken as categories")
     if dates.seem(texts.unique()):
-        short = "ambiguous: dates, it seems, taken as categories; written as 2024-01-31 "
-        yield Note(short, Argument("date"), " reads them")
+        yield Note("ambiguous: ", _SEEM, "; taken as categories")
     numbers: Any = pd.to_numeric(texts, errors="coerce")  # a Series of a Series, which the stubs do not say
     words = texts[numbers.isna()]
     if 2 * len(words) < len(texts):

@@ -59,6 +59,7 @@ _SUM = (  # how a line of sums or a footnote begins
     "|insgesamt|somm[ea]|suma|mean|average|mittelwert|durchschnitt|moyenne|media|promedio|m[e\u00e9]dian[ae]?"
     "|\u03a3|\u00f8) *[:=]? *$|[*]|(quelle|source|fuente|fonte|stand|hinweis|anmerkung|legende|notes?|nota) *:)"
 )
+_STARTS = re.compile(r"\W*\d(?!0\^|0?/)").match  # with a number, and not as 10^9/l and 1/min do
 _JSON = re.compile(rb'(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*"[^"]*"\s*:')  # an object, or a list of them
 _OFFICE = {"content.xml": ("an OpenDocument file (ods)", _EXCEL)}
 
@@ -266,9 +267,9 @@ class Fields:
     def _without_units(self, batch):
         """Return the first rows without one of units: words, one or more of them a unit, above all that are numbers."""
         pairs = [[text.strip() for text in fields[:2].to_pylist()] for fields in batch.columns]
-        above = [first for first, *second in pairs if second and re.match(r"[-+<>(]?[.,]?\d", second[0])]
+        above = [first for first, *second in pairs if second and _STARTS(second[0])]
         units = [text for text in above if text.strip("()[]") in UNITS or re.match(r"[(\[].*[)\]]$|%$", text)]
-        if not units or any(re.match(r"[(]?[-+<>]?[.,]?\d+[.,]?\d*[)]?$", text) for text in above):
+        if not units or any(map(_STARTS, above)):  # with a number
             return batch
         self.notes.append(f"1 row of units below the header left out, with {units[0]!r}")
         return batch[1:]
