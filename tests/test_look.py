@@ -240,6 +240,12 @@ def test_what_cannot_be_read_is_refused_with_what_is_open(tmp_path, monkeypatch)
     Path("t.csv").write_text("n;y\n" + "".join(f"{1 + i % 9}.{100 + i};{'ab'[i % 2]}\n" for i in range(40)))
     code, _, err = run("t.csv", "--target", "y", command="look")
     assert code == 2 and "may be read in two ways" in err
+    Path("t.csv").write_text("n;y\n" + "".join(f"{1 + i % 9}.{100 + i} Stk;{'ab'[i % 2]}\n" for i in range(40)))
+    code, _, err = run("t.csv", "--target", "y", command="look")
+    assert code == 2 and '--decimal "," --thousands "." --unit n=Stk or as 1.100 by --decimal "." --unit n=Stk' in err
+    for signs in (["--decimal", "."], ["--decimal", ",", "--thousands", "."]):  # one of the two is advised, not --unit
+        _, X = prepared_by(shlex.join(["t.csv", "--target", "y", *signs, "--unit", "n=Stk"]))
+        assert X["n"].max() == (9.135 if len(signs) == 2 else 9135)
     code, _, err = run("t.csv", "--target", "z", command="look")
     assert code == 2 and "'z'" in err
     code, _, err = run("-", "--target", "y", command="look")

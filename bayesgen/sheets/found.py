@@ -83,7 +83,8 @@ def as_written(
         doubts[found.column] = _doubt(found.column, found.entry, reading.units, found.ways)
         table = {name: fields for name, fields in table.items() if name != found.column}
     if not said and sep != "," and (found is None or found.ways[0].decimal == "."):
-        doubts |= _of_points(table, missing, reading.units, usual)
+        beside = {name: unit for name, fields in table.items() if (unit := _one_unit(_texts(fields, missing)))}
+        doubts |= _of_points(table, missing, {**beside, **reading.units}, usual)
     if found is None:
         return reading, [], doubts
     how, programs = found.ways[0], f"{named(found.plain)}, which programs wrote" if found.plain else ""
@@ -98,8 +99,10 @@ def as_written(
 def _doubt(column: str, entry: str, units: Mapping[str, str], ways: Collection[Numerals]) -> str:
     """Return the doubt about a column, with the options for each of its readings."""
     signs = ("decimal", "thousands")
-    arguments = ([Argument(name, sign) for name in signs if (sign := getattr(way, name))] for way in ways)
-    bare = without_units(pa.array([entry], pa.string()), units.get(column, ""))
+    unit = units.get(column, "")
+    beside = [Argument("units", {column: unit})] if unit and unit not in UNITS else []
+    arguments = ([*(Argument(name, sign) for name in signs if (sign := getattr(way, name))), *beside] for way in ways)
+    bare = without_units(pa.array([entry], pa.string()), unit)
     numbers = (way.plain(bare)[0].as_py() for way in ways)  # a point that a program wrote stays
     either = [Note(f"{n} by ", Note(*said, between=" ")) for n, said in zip(numbers, arguments, strict=True)]
     why = f": {entry!r} may be read in two ways, as "

@@ -54,7 +54,9 @@ def _by_column(options: Mapping[str, Any]) -> dict[str, Any]:
                 everywhere.append(value)
             else:
                 raise ValueError(f"{option} takes a column and its texts, such as sex=m,M, not {value!r}")
-    meant = {name: {text: other and said.get(other, other) for text, other in said.items()} for name, said in meant.items()}
+    meant = {
+        name: {text: other and said.get(other, other) for text, other in said.items()} for name, said in meant.items()
+    }
     several = {"missing": tuple(everywhere), "meant": meant, "fill_down": tuple(known.get("fill_down", ()))}
     return known | several
 
