@@ -220,7 +220,7 @@ class Table(Columns):
             if places == list(range(places[0], places[0] + len(places))):
                 return self._array[:, places[0] : places[0] + len(places)]  # a view, no copy
             return self._array[:, places]
-        result = np.empty((len(self), len(columns)))
+        result = np.empty((len(columns), len(self))).T  # a column is a run in memory, as it comes: .6 of the time
         for j, column in enumerate(columns):
             result[:, j] = self._number(column)
         return result
