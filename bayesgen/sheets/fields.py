@@ -147,8 +147,10 @@ def _until_end(stream) -> Any:
     """Return a stream of text without the Ctrl-Z that may be its last byte."""
     held = b""
 
-    def passed(data) -> bytes:
+    def passed(data) -> Any:
         nonlocal held
+        if not held and bytes(memoryview(data)[-1:]) != _END:
+            return data  # as it is, and no copy
         text = held + data
         held = _END if text.endswith(_END) else b""
         return text.removesuffix(held)

@@ -176,18 +176,13 @@ def _of_first(
 
     A column of numbers but for ``few`` entries has a gap for each of these that is no limit.
     """
-    words = {name: dict.fromkeys(unread.words, "") for name, unread in (few or {}).items() if unread.words}
-    limits = [name for name, unread in (few or {}).items() if unread.how[0].limits]
-    reading = replace(said, meant={**said.meant, **words})
-    likely = [(name, texts) for name, texts in table.items() if kinds.get(name) in (None, "number")]
-    numbers = {name: reading.numerals(name).meaning(texts) for name, texts in likely}
-    numbers |= {n: compute.replace_substring_regex(numbers[n], rf"^\s*{numerals.LIMIT}", "") for n in limits}
-    reading, told, doubts = as_written(numbers, missing, reading, reading.sep)
+    likely = {name: texts for name, texts in table.items() if kinds.get(name) in (None, "number")}
+    words, limits, (reading, told, doubts) = shown(likely, missing, said, few or {})
     kept = {name: texts for name, texts in table.items() if name not in doubts or kinds.get(name)}
     columns, gaps, notes, account = _of_fields(kept, missing, kinds, reading, reading.limits or limits, False)
     texts = {name for name, values in columns.items() if values.dtype.kind not in "iuf"}
     read = {name: unread for name, unread in (few or {}).items() if name not in texts}
-    if (few is None and (read := _few_words(columns, kinds))) or read.keys() != (few or {}).keys():
+    if (few is None and (read := few_words(columns, kinds))) or read.keys() != (few or {}).keys():
         return _of_first(table, missing, kinds, said, read)
     for name in reading.bare:
         if kinds.get(name) is None and name in texts:
@@ -199,7 +194,17 @@ def _of_first(
     return reading, doubts.values(), (columns, gaps, [*told, *notes], account)
 
 
-def _few_words(columns: Mapping[str, pd.Series], kinds: Mapping) -> dict[str, numerals.Unread]:
+def shown(table: Mapping, missing: set, said: Reading, few: Mapping[str, numerals.Unread]):
+    """Return the words among ``few`` entries, by column, the columns of limits, and `as_written` of all others."""
+    words = {name: dict.fromkeys(unread.words, "") for name, unread in few.items() if unread.words}
+    limits = [name for name, unread in few.items() if unread.how[0].limits]
+    reading = replace(said, meant={**said.meant, **words})
+    numbers = {name: reading.numerals(name).meaning(texts) for name, texts in table.items()}
+    numbers |= {n: compute.replace_substring_regex(numbers[n], rf"^\s*{numerals.LIMIT}", "") for n in limits}
+    return words, limits, as_written(numbers, missing, reading, reading.sep)
+
+
+def few_words(columns: Mapping[str, pd.Series], kinds: Mapping) -> dict[str, numerals.Unread]:
     """Return how columns of text would be read that are numbers but for a hundredth of their entries, or three."""
     found = {}
     for name, values in columns.items():

@@ -19,8 +19,7 @@ import pandas as pd
 from bayesgen.core.errors import Argument, InputError, InputWarning, Note, counted, listed, named, warn
 from bayesgen.sheets.batches import ROWS, Job, Source, Tables, check_like, declared, located, parts_of, without_index
 from bayesgen.sheets.fields import PARQUET_HEAD, Fields, opened
-from bayesgen.sheets.files import CSV, PARQUET, declared_categories
-from bayesgen.sheets.found import as_written
+from bayesgen.sheets.files import CSV, PARQUET, declared_categories, few_words, shown
 from bayesgen.sheets.survey import Survey, kind_of_values
 from bayesgen.tables.arrow import compute, dataset, pa, parquet
 from bayesgen.tables.columns import a_word, check_distinct, check_present, check_same, dense
@@ -58,8 +57,9 @@ class CsvFiles(Source):
         if (first := next((batch for job in texts for batch in job.read()), None)) is None:
             return
         table = dict(zip(first.schema.names, first.columns, strict=True))
-        self.reading, told, doubts = as_written(table, self.missing, self.reading, self.reading.sep)
-        self.reading = replace(self.reading, decimal=self.reading.decimal or ".")
+        read = {name: read_column(fields, self.missing, how=self._how(name)).values for name, fields in table.items()}
+        *_, (reading, told, doubts) = shown(table, self.missing, self.reading, few_words(read, {}))
+        self.reading = replace(reading, decimal=reading.decimal or ".", meant=self.reading.meant)
         beside = [f"{column!r}: the unit {unit} dropped" for column, unit in self.reading.units.items()]
         for note in [*told, *doubts.values(), *beside]:
             parts = note.parts if isinstance(note, Note) else (note,)  # a fit in batches has no such arguments
