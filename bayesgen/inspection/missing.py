@@ -60,8 +60,8 @@ SHARE = 0.995  # of the weight: the heaviest members, which stand for an average
 class Joint(abc.ABC):
     """The density p(x, t = k | data) of a classifier as a mixture, and all questions about rows and missing entries.
 
-    A subclass must write `read`, `nothing`, `blocks`, `log_density`, `components`, `drawn`, `knows` and
-    `log_probability`. It may write `tails` and `totals`.
+    A subclass must write `read`, `nothing`, `log_density`, `components`, `drawn`, `knows` and `log_probability`. It may
+    write `blocks`, `tails` and `totals`.
     """
 
     classifier: Any
@@ -77,10 +77,6 @@ class Joint(abc.ABC):
     @abc.abstractmethod
     def nothing(self) -> Rows:
         """Return one row without entries."""
-
-    @abc.abstractmethod
-    def blocks(self, rows: Rows) -> Mapping[str, np.ndarray]:
-        """Return the rows by block of the schema."""
 
     @abc.abstractmethod
     def log_density(self, rows: Rows) -> np.ndarray:
@@ -111,6 +107,10 @@ class Joint(abc.ABC):
     def valued(self) -> Components:
         """Return the mixture by which entries are valued: a part that stands for the whole."""
         return self.components(_VALUES)
+
+    def blocks(self, rows: Rows) -> Mapping[str, np.ndarray]:
+        """Return the rows by block of the schema."""
+        return rows
 
     def check(self, rows: Rows, question: str) -> None:
         """Raise if a question about missing entries has no answer for these rows."""

@@ -54,6 +54,7 @@ class FittedModel(FittedDensity):
         joint = self._joint(X, priors)
         return joint - np.log(np.exp(joint).sum(1))[:, None]
 
+    @np.errstate(under="ignore")
     def predict_proba(self, X, priors=None) -> np.ndarray:
         """Return the probability of each class, (n, K), columns in the order of ``classes_``.
 
@@ -69,10 +70,8 @@ class FittedModel(FittedDensity):
             stays as it is.
         """
         joint = self._joint(X, priors)
-        with np.errstate(under="ignore"):
-            for piece in pieces(*joint.shape):
-                np.exp(joint[piece], out=joint[piece])
-                joint[piece] /= joint[piece].sum(1)[:, None]
+        np.exp(joint, out=joint)
+        joint /= joint.sum(1)[:, None]
         return joint
 
     def _joint(self, X, priors) -> np.ndarray:
@@ -83,20 +82,14 @@ class FittedModel(FittedDensity):
         joint, effective = posterior.log_predictive_with_effective(rows)
         if effective is not None:
             warn_of_few_draws(joint, effective, posterior.model.conjugate)
-        if self.exponent_ != 1:
-            joint = tempered(joint, posterior.log_class_prior, self.exponent_)
-        count = 0
-        for piece in pieces(*joint.shape):  # that stay in the cache
-            rows_joint = joint[piece]
-            top = rows_joint.max(1)
-            if not top.min() > -np.inf:
-                lost = np.isneginf(top)
-                count += int(lost.sum())
-                rows_joint[lost] = posterior.log_class_prior
-                top = rows_joint.max(1)
-            rows_joint -= top[:, None]
-        if count:
-            warn_of_lost(count)
+        joint = tempered(joint, posterior.log_class_prior, self.exponent_)
+        top = joint.max(1)
+        lost = np.isneginf(top)
+        if lost.any():
+            joint[lost] = posterior.log_class_prior
+            top = joint.max(1)
+            warn_of_lost(int(lost.sum()))
+        joint -= top[:, None]
         return joint
 
     def predict(self, X) -> np.ndarray:
@@ -173,9 +166,6 @@ class JointOfModel(Joint):
 
     def nothing(self):
         return {name: np.asarray(v, float) for name, v in self.classifier.schema_.nothing().items()}
-
-    def blocks(self, rows):
-        return rows
 
     def totals(self):
         return totals_of(self.classifier.model_)
