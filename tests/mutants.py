@@ -162,7 +162,7 @@ MUTANTS = [
     Mutant("regression: rows taken out by the wrong share", "LineStatistics.without",
            "np.sqrt(self.n / _n * gone.n)", "np.sqrt(gone.n)", "regression"),
     Mutant("classes: predictive without the class prior", "ClassConditional.log_predictive",
-           "self._log_mean", "0 * self._log_mean", "classes"),
+           "namespace(_m).log(_m)[:, None]", "0 * namespace(_m).log(_m)[:, None]", "classes"),
     Mutant("average: the class prior is sharpened too", "sharpened",
            "prior * (probability / prior) ** _e", "probability ** _e", "sharpening"),
     Mutant("draws: a sum, not a mean", "mean_density",

@@ -21,7 +21,6 @@ no estimate is plugged in.
 """
 
 import abc
-import functools
 import math
 import operator
 from collections.abc import Mapping
@@ -152,16 +151,11 @@ class ClassConditional(ClassProgram, Conjugate):
         leaves = (leaf.log_evidence(statistics.leaves[name]) for name, leaf in self.leaves.items())
         return self.classes.log_evidence(statistics.classes) + sum(leaves)
 
-    @functools.cached_property
-    def _log_mean(self):
-        """Log of the mean of each class probability, (K, 1)."""
-        mean = self.classes.mean
-        with np.errstate(divide="ignore"):
-            return namespace(mean).log(mean)[:, None]
-
     def log_predictive(self, x):
         """Return log p(x, t = k) with the parameters integrated out, (n, K)."""
-        x, result = self.blocks(x), self._log_mean
+        x, mean = self.blocks(x), self.classes.mean
+        with np.errstate(divide="ignore"):
+            result = namespace(mean).log(mean)[:, None]
         for density in self.leafwise(lambda name, leaf: leaf.log_predictive(x[name])).values():
             term = density.reshape(len(density), math.prod(density.shape[1:])).T
             if isinstance(term, np.ndarray):

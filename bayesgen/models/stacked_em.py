@@ -87,13 +87,11 @@ class StackedEM:
         return self.natural(self.parameters(sums), sums.shape[:-1])
 
     def _best(self, leaf, sums):
-        if self.way == "ml":
-            return leaf.ml(sums)
-        if self.way == "map":
-            return leaf.map(sums)
         try:
-            return leaf.map(sums)
+            return leaf.ml(sums) if self.way == "ml" else leaf.map(sums)
         except DataError:
+            if self.way != "start":
+                raise
             return leaf.update(sums).expected()
 
     def tried(self, sums):

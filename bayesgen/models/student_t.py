@@ -242,15 +242,12 @@ class StudentT(RowLeaf):
     def _search(self, statistics, way: str):
         """Return what `ecme.search` takes."""
 
-        def most_likely(moments, lack):
-            return self.gaussian.ml(replace(moments, n=moments.n + lack))
-
-        def most_probable(moments, lack):
+        def maximise(moments, lack):
+            if way == "ml":
+                return self.gaussian.ml(replace(moments, n=moments.n + lack))
             return self._given_precisions(moments, lack).mode()
 
-        likelihood = way == "ml"
-        prior = None if likelihood else (float(self.dof_shape), float(self.dof_rate))
-        maximise = most_likely if likelihood else most_probable
+        prior = None if way == "ml" else (float(self.dof_shape), float(self.dof_rate))
         return self._rows(statistics), self.gaussian, self.dof, maximise, prior
 
     def starting_draws(self, statistics, rng, size):
