@@ -285,17 +285,11 @@ class Categorical(Categories):
             table = np.log(self.mean)
         entries, size, groups = math.prod(x.shape[1:]), len(self.categories), self._groups(x)
         table = np.broadcast_to(table, (*groups, *x.shape[1:], size)).reshape(math.prod(groups), entries * size)
-        table, ones = np.pad(table, [(0, 0), (0, 1)]), np.ones(entries)
-        by_cell, result = np.ascontiguousarray(table.T), np.empty((len(table), len(x)))
-        for piece, cells in self._cells(x, entries):
-            if len(table) <= 4:
-                columns = cells.flags.f_contiguous  # in their order in memory, five times as fast
-                for group, logs in enumerate(table):
-                    result[group, piece] = ones @ logs.take(cells.T) if columns else logs.take(cells) @ ones
-            else:  # ones at the cells, times the table: a compiled look-up and sum for all groups
-                rows = np.arange(0, cells.size + 1, entries)
-                look = sparse.csr_array((np.ones(cells.size), cells.ravel(), rows), (len(cells), len(by_cell)))
-                result[:, piece] = (look @ by_cell).T
+        by_cell, result = np.pad(table, [(0, 0), (0, 1)]).T.copy(), np.empty((len(table), len(x)))
+        for piece, cells in self._cells(x, entries):  # ones at the cells, times the table: a look-up and sum for all
+            rows = np.arange(0, cells.size + 1, entries)
+            look = sparse.csr_array((np.ones(cells.size), cells.ravel(), rows), (len(cells), len(by_cell)))
+            result[:, piece] = (look @ by_cell).T
         return result.T.reshape(len(x), *groups)
 
 
