@@ -219,7 +219,7 @@ def prior(leaf, *, unit: str = "", ax: Axes | None = None) -> Axes:
     if set(means) == {"mean", "variance"}:
         params = leaf.sample_parameters(np.random.default_rng(0), (20_000,))
         drawn: Any = np.random.default_rng(1).normal(params["mean"], np.sqrt(params["variance"]))
-        if shift := hasattr(leaf, "logarithm"):
+        if shift := hasattr(leaf, "of_logarithm"):
             drawn = np.exp(drawn) - leaf.shift
         low, high = np.quantile(drawn, [0.0 if shift else 0.005, 0.97 if shift else 0.995])
         x = np.linspace(low, high, 401)
