@@ -90,11 +90,6 @@ def _discriminant(parts: _Parts, seed, shared: bool) -> Candidate:
     return Candidate(model, rows, "; ".join(notes))
 
 
-def _averaged(parts: _Parts, seed) -> Candidate:
-    features = parts.features or "auto"
-    return Candidate(AveragedClassifier(features=features, random_state=seed, progress=False), parts.frame)
-
-
 def _logistic(parts: _Parts, seed) -> Candidate:
     note = "gaps filled with the means of the columns" if parts.frame.isna().to_numpy().any() else ""
     return Candidate(LogisticClassifier(inference="map", missing="mean", random_state=seed), parts.frame, note)
@@ -105,16 +100,15 @@ CANDIDATES: dict[str, Callable[[_Parts, Any], Candidate]] = {
     "naive Bayes": lambda parts, seed: Candidate(estimator(parts.X, seed=seed, features=parts.features), parts.X),
     "shared": functools.partial(_discriminant, shared=True),
     "full": functools.partial(_discriminant, shared=False),
-    "averaged": _averaged,
+    "averaged": lambda parts, seed: Candidate(
+        AveragedClassifier(features=parts.features or "auto", random_state=seed, progress=False), parts.frame
+    ),
     "logistic": _logistic,
 }
 
 
 def candidates(X, models, seed, features=None) -> tuple[dict[str, Candidate], dict[str, str]]:
-    """Return candidates by name, and, if ``models`` is None, the reasons by name why some are left out.
-
-    Arguments are as for `bayesgen.compare_models`.
-    """
+    """Return candidates by name, and, if ``models`` is None, why some are left out; arguments as `compare_models`."""
     if models is not None and not len(models):
         raise ValueError("models must name at least one model")
     if models is not None and hasattr(models, "items"):

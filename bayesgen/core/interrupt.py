@@ -15,8 +15,10 @@ def ends_the_command():
 
     A KeyboardInterrupt cannot be caught around imports: while a compiled module is imported it turns into other errors.
     """
+    script_or_module = sys.orig_argv[-len(sys.argv) :][:1]  # `sys.argv[0]` changes while a module is found
+    words = [Path(word.removeprefix("-m")).stem.removesuffix("-script") for word in script_or_module]
     before = signal.getsignal(signal.SIGINT)
-    if not _is_command_line() or before is not signal.default_int_handler:
+    if words != ["bayesgen"] or before is not signal.default_int_handler:
         yield
         return
     signal.signal(signal.SIGINT, lambda *_: os._exit(EXIT_CODE))
@@ -24,9 +26,3 @@ def ends_the_command():
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _is_command_line() -> bool:
-    """Return True where this process is `bayesgen ...` or `python -m bayesgen ...`, which imports the package first."""
-    script_or_module = sys.orig_argv[-len(sys.argv) :][:1]  # `sys.argv[0]` changes while a module is found
-    return [Path(word.removeprefix("-m")).stem.removesuffix("-script") for word in script_or_module] == ["bayesgen"]

@@ -126,10 +126,7 @@ def _potential(chart, model, statistics):
 
 
 def _kernel(num_warmup, target_accept, key, place, chart, model, statistics):
-    """Return NumPyro's NUTS state at a place in a chart, and the function that moves it.
-
-    A ``place`` is coordinates v, with their potential and its gradient, or None, which are then computed.
-    """
+    """Return NUTS's state at a ``place``, v with potential and gradient or None, and the function that moves it."""
     from numpyro.infer import hmc
     from numpyro.infer.util import ParamInfo
 
@@ -232,7 +229,7 @@ class NUTS:
         require_proper(model, "NUTS")
         statistics, begun = summarise(model, data), time.perf_counter()
         seeds = generator(seed).integers(2**31, size=self.num_chains)
-        total, stop = self.num_warmup + self.num_samples, threading.Event()
+        total, stop, tree_map = self.num_warmup + self.num_samples, threading.Event(), program.jax.tree_util.tree_map
         with _bar(self.progress, self.num_chains * total) as advance:
             with program.x64():
                 sampled, sums, restore = whitened(model, statistics)
@@ -240,8 +237,8 @@ class NUTS:
                 chains = self.num_chains if together else None
                 begin, block = blocks(self.num_warmup, self.target_accept, sampled, sums, chains, self.shard_rows)
 
-            def moved(seeds):
-                tree_map, blocks = program.jax.tree_util.tree_map, []
+            def moved(seeds) -> Any:
+                blocks = []
                 with program.x64():  # of this thread alone
                     state = begin(seeds)
                     for done in range(0, total, BLOCK):
@@ -272,26 +269,21 @@ class NUTS:
                     if any(values is None for values in parts):
                         raise
         run = {"sampling_time": time.perf_counter() - begun, "tuning_steps": self.num_warmup}
-        (sites, stats, z), warmup = _joined(parts), None
+        least, warmup = min(z.shape[1] for *_, z in parts), None  # an interrupt leaves chains of unlike lengths
+        sites, stats, z = tree_map(lambda *chains: np.concatenate([v[:, :least] for v in chains]), *parts)
         sites = restore(sites)
         _require_draws(model, statistics, sites, stats, z)
         if self.keep_warmup:
             early, late = slice(self.num_warmup), slice(self.num_warmup, None)
             before, told = ({k: v[:, early] for k, v in values.items()} for values in (sites, stats))
             warmup = ParameterDraws(model, before, told) if self.num_warmup else None
-            sites, stats, z = program.jax.tree_util.tree_map(lambda v: v[:, late], (sites, stats, z))
+            sites, stats, z = tree_map(lambda v: v[:, late], (sites, stats, z))
         count = len(z[0])
         if count < self.num_samples:
             _warn(f"interrupted: {count} of {self.num_samples} draws a chain are kept")
         for problem in _problems(self, stats, z):
             _warn(problem)
         return ParameterDraws(model, sites, stats, distance_from_exact(model, statistics, sites), run, warmup)
-
-
-def _joined(parts):
-    """Join the results of chains, cut to the shortest, which an interrupt leaves."""
-    least = min(z.shape[1] for *_, z in parts)
-    return program.jax.tree_util.tree_map(lambda *chains: np.concatenate([v[:, :least] for v in chains]), *parts)
 
 
 def _require_draws(model, statistics, sites, stats, z) -> None:
