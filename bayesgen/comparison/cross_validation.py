@@ -358,10 +358,7 @@ def _planned(X, y, folds, seed: int, groups, order):
 
 
 def splits(y, folds: Any, seed: int, groups=None, order=None) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the rows to fit and the rows held out, fold by fold, the same for every model and inference.
-
-    Arguments are as for `compare_models`; ``order`` is the time of each row.
-    """
+    """Return the rows to fit and those held out, fold by fold, by arguments of `compare_models`, ``order`` as times."""
     if order is not None:
         return blocks_in_order(y, order, folds, group_codes(groups, len(y)))
     if isinstance(folds, Iterable):

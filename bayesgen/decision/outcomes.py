@@ -29,10 +29,7 @@ CODE_NAMES = ["none of these", ASK]
 
 
 def truth_and_probability(y_true: ArrayLike, y_proba: ArrayLike, labels: Labels | None = None) -> tuple[Codes, Floats]:
-    """Return class codes (n,), see `class_codes`, and probabilities (n, K); of two classes one column will do.
-
-    Columns that are named say which class each is, see `column_classes`.
-    """
+    """Return `class_codes` (n,) and probabilities (n, K) in the order of `column_classes`; of two one may do."""
     names, p = column_classes(y_proba, labels), both_columns(y_proba)
     t = class_codes("y_true", y_true, p.shape[1], names, len(p))
     if labels is None and names is not None and _are_text(names) and sorted(names) != [*names]:

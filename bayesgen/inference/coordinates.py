@@ -59,10 +59,7 @@ _SMALL = 20  # columns
 
 
 class Coordinates(Hyperparameters, abc.ABC):
-    """A conjugate model in coordinates for a sampler: the half of a `Model` that NUTS needs.
-
-    A subclass writes `latents`, `log_likelihood`, `start_from` and `sample_parameters`.
-    """
+    """A conjugate model in coordinates for a sampler: the half of a `Model` that NUTS needs."""
 
     conjugate: ClassVar[bool] = True
     smooth: ClassVar[bool] = True

@@ -243,10 +243,7 @@ class Categorical(Categories):
         return f"is not a category code 0..{len(self.categories) - 1}"
 
     def _cells(self, x, entries):
-        """Yield pieces of rows (n, entries): their slice, and the place of each code in a table (entries, V).
-
-        The place of a missing entry is the end of the table, entries V.
-        """
+        """Yield slices of rows (n, entries), and the places of codes in a table (entries, V), its end where missing."""
         count = len(self.categories)
         offset = np.arange(entries) * count
         for piece in pieces(len(x), entries, 1 << 16):

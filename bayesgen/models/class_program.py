@@ -271,10 +271,7 @@ class ClassProgram(Model):
         return result
 
     def sample_rows(self, params: Params, seed) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-        """Draw one row for each of n draws of the parameters: of posterior draws, from the posterior predictive.
-
-        Return the class codes (n,), and the rows by leaf.
-        """
+        """Draw a row for each of n draws of the parameters; return the class codes (n,), and the rows by leaf."""
         rng = np.random.default_rng(seed)
         t = self.classes.draw(self.site(params, self.CLASSES), rng)
         x = {name: leaf.draw(self.site(params, name), rng) for name, leaf in self.leaves.items()}

@@ -50,10 +50,7 @@ class GaussianVector(ExponentialFamily):
         return program.dist.MultivariateNormal(params["mean"], scale_tril=params["cholesky"])
 
     def _density_of(self, params, x=None):
-        """Return the normal density of the entries that are there.
-
-        A missing entry is one at its mean under variance 1/2π, apart from the others: its density is 1.
-        """
+        """Return the normal density of what is there; a missing entry is at its mean, with variance 1/2π: density 1."""
         jnp, traced = program.jnp, program.is_abstract(x)
         if x is None or not (traced or np.isnan(x).any()):
             return self.likelihood(params), x if x is None else jnp.asarray(x)
@@ -80,10 +77,7 @@ class GaussianVector(ExponentialFamily):
         return np.concatenate([np.ones((*z.shape[:-1], 1)), z, z[..., rows] * z[..., cols]], axis=-1)
 
     def natural_parameters(self, params, about=0.0):
-        """Return (-D log(2π)/2 - log|L| - |w|²/2, P d, -P_ii/2 and -P_ij).
-
-        Here d = mean - about, w = L⁻¹d, P = L⁻ᵀL⁻¹.
-        """
+        """Return (-D log(2π)/2 - log|L| - |w|²/2, P d, -P_ii/2, -P_ij), d = mean - about, w = L⁻¹d, P = L⁻ᵀL⁻¹."""
         dim = params["mean"].shape[-1]
         return _natural_parameters(params["mean"] - about, self._expand(params)["cholesky"], dim)
 

@@ -336,10 +336,7 @@ class GaussianLine(Discriminative):
         return statistics
 
     def log_likelihood(self, params, statistics):
-        """Return log p(t | x, params) of all rows.
-
-        It is -n log(2πσ²)/2 - (n (t̄ - a - x̄b)² + |R c|²)/2σ², c = (-b, 1).
-        """
+        """Return log p(t | x, params), -n log(2πσ²)/2 - (n (t̄ - a - x̄b)² + |R c|²)/2σ², of all rows, c = (-b, 1)."""
         n, mean, variance = statistics.n, statistics.mean, params["variance"]
         xp = namespace(params["coefficients"])
         contrast = xp.concatenate([-params["coefficients"], xp.ones(1)])

@@ -89,10 +89,7 @@ class NormalWeights(GaussianLine):
         return {"intercept": intercept, "coefficients": coefficients}
 
     def solve(self, statistics: LineStatistics, noise: Any = 1.0):
-        """Return posterior mean and root of V, and a sum of squares, by one QR.
-
-        The squares are |t - Z m_n|²/noise² + (m_n - m)' V⁻¹ (m_n - m).
-        """
+        """Return by one QR posterior mean m_n, root of V, and |t - Z m_n|²/noise² + (m_n - m)' V⁻¹ (m_n - m)."""
         xp, size, rows = namespace(self.mean, self.factor, noise), len(self.mean), self.rows_of(statistics)
         z = xp.concatenate([_invert(self.factor, lower=True), rows[:, :-1] / noise])
         step = rows[:, -1] - rows[:, :-1] @ self.mean  # from the prior mean, so that offsets do not cancel

@@ -39,10 +39,7 @@ _EVERY, _FEW = 10, 20  # a search begins with every tenth row if these are twent
 
 @dataclass(frozen=True, eq=False)
 class LinearClassifier(RowClassifier):
-    """Classes through scores a + x b with independent Normal priors; a subclass writes the link.
-
-    Axes are written draws, then scores C (1, K - 1 or K), then rows.
-    """
+    """Classes through scores a + x b with Normal priors; axes are draws, then scores C (1, K - 1 or K), then rows."""
 
     @property
     def scored(self) -> tuple:

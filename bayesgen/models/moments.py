@@ -152,10 +152,7 @@ class Moments(Statistics):
         return Moments(self.n.sum(0), mean, self.scatter.sum(0) + square.sum(0))
 
     def _apart(self, n):
-        """Return the mean over the leading axis of groups, each group's distance from it, and the total weight.
-
-        ``n`` (groups..., features...) is the weight of each entry of the mean.
-        """
+        """Return the mean of groups by weights n (groups..., features...), distances from it, and total weight."""
         total, origin = n.sum(0), self.mean[0]  # between equal means the distances are exactly 0
         if not n[0].all():
             origin = np.take_along_axis(self.mean, n.argmax(0)[None], 0)[0]

@@ -157,10 +157,7 @@ class NormalInverseWishart(GaussianVector, ConjugateFamily):
     # -- the algebra -------------------------------------------------------------------------------------------------
 
     def _tie(self, increments, event: int = 0):
-        """Sum over the classes, axis kept, where they share a covariance; else return the increments.
-
-        ``event`` is the number of axes after that of the classes.
-        """
+        """Sum over the classes, whose axis has ``event`` axes after it and stays, where they share a covariance."""
         return increments.sum(-1 - event, keepdims=True) if self.shared else increments
 
     def has_closed_form(self, statistics):

@@ -186,10 +186,7 @@ class GammaPoisson(Poisson, ConjugateFamily):
         return log_gamma_ratio(a, events) - a * xp.log1p(rows / b) - events * xp.log(b + rows)
 
     def _fast_predictive(self, x):
-        """Return the log probability of the negative binomial.
-
-        Terms linear in x are a matrix product; gammas are computed where x > 0.
-        """
+        """Return the log probability of the negative binomial, with gammas where x > 0 alone."""
         x = self.check(x)
         groups = self._groups(x)
         a, b = (over_rows(v, groups, x) for v in (self.concentration, self.rate))

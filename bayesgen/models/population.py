@@ -80,10 +80,7 @@ def population(leaf: ConjugateFamily, owner: str) -> Population:
 
 
 class Populated(Leaf):
-    """A leaf whose parameters are those of a conjugate leaf, drawn from a population of classes, or of groups of rows.
-
-    A subclass writes `sample_population` and `given_rows`, beside what any `Leaf` must.
-    """
+    """A leaf with the parameters of a conjugate leaf, drawn from a population of classes, or of groups of rows."""
 
     bounded = False
 

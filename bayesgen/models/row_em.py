@@ -45,10 +45,7 @@ def twin(model: ClassConditional) -> Any:
 
 
 class RowEM:
-    """The steps for a classifier of rows of unknown class, `UnknownClasses`, and its `PartlyLabelled` statistics.
-
-    ``way``, "map" or "ml", is what is maximised.
-    """
+    """The steps for `UnknownClasses` and their `PartlyLabelled` statistics; ``way``, "map" or "ml", is maximised."""
 
     def __init__(self, unknown, statistics, way: str):
         self.unknown, self.statistics, self.way = unknown, statistics, way

@@ -168,10 +168,7 @@ class StudentT(RowLeaf):
         return program.dist.StudentT(params["dof"], params["mean"], params["variance"] ** 0.5)
 
     def _density_of(self, params, x=None):
-        """Return p(x | params), and the rows at which it has their density.
-
-        Vectors with gaps get a point mass, which carries the density of the entries that are there.
-        """
+        """Return p(x | params), and its rows; of vectors with gaps a point mass carries that of what is there."""
         jnp = program.jnp
         if not self.event_dim or x is None or not (program.is_abstract(x) or np.isnan(x).any()):
             return super()._density_of(params, x)

@@ -79,10 +79,7 @@ def _halved(x, weight, count):
 
 
 def _halves(x, weight):
-    """Return the sum of squares of rows about their mean, and which rows to cut off.
-
-    The cut is the one that the module names, of their projections on the first principal component.
-    """
+    """Return the sum of squares about the mean, and the rows to cut off along the first principal component."""
     centred = x - weight @ x / weight.sum()
     scaled = np.sqrt(weight)[:, None] * centred
     tall = len(x) > x.shape[1]

@@ -31,10 +31,7 @@ _libraries = functools.cache(lambda api: ThreadpoolController().select(user_api=
 
 
 def scratch(name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an uninitialised array that the next call with this name on this thread overwrites.
-
-    Arrays of two names never overlap; beyond 64 MB the array is fresh.
-    """
+    """Return an uninitialised array, which the next call of this name on this thread overwrites; fresh beyond 64 MB."""
     size = math.prod(shape)
     if size > _LARGEST:
         return np.empty(shape)

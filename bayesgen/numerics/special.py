@@ -197,10 +197,7 @@ def _scaled(z, axis):
 
 
 def log_sum_groups(log_terms, first, axis: int = 0) -> np.ndarray:
-    """Return the log of the sums of terms, given by their logarithms, over groups that stand side by side on an axis.
-
-    ``first`` are the places where the groups begin. Where all terms are 0 the logarithm is -inf.
-    """
+    """Return the log of sums of terms, given by their logs, over groups side by side on an axis, begun at ``first``."""
     top = np.maximum(np.maximum.reduceat(log_terms, first, axis), -1e300)
     with np.errstate(under="ignore", divide="ignore"):
         terms = log_terms - np.repeat(top, np.diff(first, append=log_terms.shape[axis]), axis)

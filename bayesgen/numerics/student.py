@@ -79,10 +79,7 @@ class Whitener(NamedTuple):
 
     @classmethod
     def of_patterns(cls, seen, scale, dof) -> "Whitener":
-        """Return the constants for the columns of each pattern, ``seen`` (P, D) bools: arrays (P, groups, ...).
-
-        They are by `seen_root`; the whitened entries that are missing are set to 0.
-        """
+        """Return constants (P, groups, ...) of patterns ``seen`` (P, D), by `seen_root`; gaps are whitened to 0."""
         seen = seen[:, None]
         matrix, level, power = cls.of(seen_root(scale, seen), dof, dof, seen.sum(-1))
         return cls(matrix * seen[..., None], level, power)

@@ -74,10 +74,7 @@ class Ranks:
         return np.where(turned, last - self.rank[:, columns], self.rank[:, columns])
 
     def back(self, column, rank, turned) -> np.ndarray:
-        """Return the thresholds in units of the columns, (nodes,), from columns and ranks, perhaps turned.
-
-        A node that parts gaps from all numbers has an infinite rank, and a threshold beyond all numbers.
-        """
+        """Return thresholds (nodes,) in units of the columns, beyond all numbers where an infinite rank parts gaps."""
         result, aside = np.empty(len(rank)), rank + _ASIDE
         for j in np.unique(column):
             nodes, last = column == j, len(self.values[j]) - 1

@@ -43,10 +43,7 @@ def shapes(*trees) -> tuple:
 
 
 def fresh(*trees):
-    """Copy trees of arrays.
-
-    JAX remembers how a read-only array was converted, and a user's float32 program may have converted it.
-    """
+    """Copy arrays: JAX remembers how a read-only one was converted, perhaps by a user's float32 program."""
     return program.jax.tree_util.tree_map(np.array, trees)
 
 

@@ -208,10 +208,7 @@ class Components:
         return np.logaddexp.reduce(joint, axis=1).sum(-1)
 
     def fill(self, rows: Rows, groups, rng) -> dict[str, np.ndarray]:
-        """Draw the missing entries of rows, blocks (n, ...).
-
-        ``groups`` hold the group of each row in each factor, (n,), -1 where its member leaves the factor out.
-        """
+        """Draw the missing entries of rows, whose groups (n,) in each factor are -1 where a member leaves it out."""
         result = {block: entries.copy() for block, entries in rows.items()}
         for factor, group in zip(self.factors, groups, strict=True):
             used = slice(None) if (group >= 0).all() else np.flatnonzero(group >= 0)
@@ -221,10 +218,7 @@ class Components:
         return result
 
     def complete(self, rows: Rows, codes, rng) -> tuple[dict[str, np.ndarray], np.ndarray, list[np.ndarray]]:
-        """Draw the missing entries of rows, and their classes and groups where these are unknown.
-
-        Return the rows, their codes (n,), and their group in each factor, (n,).
-        """
+        """Draw missing entries, and unknown classes; return the rows, their codes (n,), and groups (n,) by factor."""
         if codes is not None and len(self.log_member) == 1 and all(len(f.owner) == self.classes for f in self.factors):
             groups = [codes for _ in self.factors]
         else:
@@ -306,10 +300,7 @@ class Given:
         return others + factor.log_share[:, None] + self.densities[f]
 
     def by_member(self, entry: Entry | None = None, along: "Along | None" = None) -> np.ndarray:
-        """Return log p(x_o | m, k) of the rows under every product, (M, K, n).
-
-        With an entry it is log p(x_o, v | m, k) of its rows and the values v along it, (M, K, E, Q).
-        """
+        """Return log p(x_o | m, k) of rows, (M, K, n); with an entry log p(x_o, v | m, k), v along it, (M, K, E, Q)."""
         members, classes, count = self.log_joint.shape
         shape = (count,) if entry is None or along is None else (len(entry.gap.rows), along.log_density.shape[2])
         result, start = np.zeros((members, classes, *shape)), 0

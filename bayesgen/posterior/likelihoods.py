@@ -30,10 +30,7 @@ class DataGroups(NamedTuple):
 
 
 def data_groups(prior, data) -> DataGroups:
-    """Return the groups that hold data, of any model without an estimator.
-
-    ``prior`` is the model before the data, and these are as `bayesgen.fit` takes them, but no statistics.
-    """
+    """Return the groups of data as `bayesgen.fit` takes them, but no statistics, from the model before the data."""
     if isinstance(prior, FunctionModel):
         arguments = prior.check(data)
         return _alike(arguments, lambda draws, rng: _function_groups(prior, draws, arguments, rng))
