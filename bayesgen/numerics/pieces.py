@@ -106,9 +106,6 @@ def split_rows(x, size: int):
 
 def patterns(observed):
     """Group rows by the entries they have: yield (column indices, row indices) for each pattern in ``observed``."""
-    if observed.all():
-        yield np.arange(observed.shape[1]), np.arange(len(observed))
-        return
     kinds, order, bounds = grouped_patterns(observed)
     for i, kind in enumerate(kinds):
         yield np.flatnonzero(kind), order[bounds[i] : bounds[i + 1]]
