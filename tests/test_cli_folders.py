@@ -174,8 +174,8 @@ def test_what_is_wrong_with_a_folder_is_one_line(tmp_path, monkeypatch, argument
 
 
 @pytest.mark.parametrize("model", ["nb", "shared"])
-def test_models_of_sums_read_a_folder_twice_and_never_as_a_frame(tmp_path, monkeypatch, model):
-    """Once for the sample and once for the sums, as Arrow has the rows: it takes hardly longer than `fit_batches`."""
+def test_models_of_sums_read_a_folder_twice(tmp_path, monkeypatch, model):
+    """Once for the sample and once for the sums: it takes hardly longer than `fit_batches`."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 6000)
     frame = pd.DataFrame(rng.normal(size=(6000, 4)) + y[:, None], columns=[*"pqrs"]).assign(n=rng.poisson(3.0, 6000))
@@ -187,7 +187,6 @@ def test_models_of_sums_read_a_folder_twice_and_never_as_a_frame(tmp_path, monke
         frame[number::5].to_parquet(tmp_path / "rows" / f"{number}.parquet", index=False)
     read, counted = [], sources.ParquetFiles._read
     monkeypatch.setattr(sources.ParquetFiles, "_read", lambda *given: (read.append(given[-1]), counted(*given))[1])
-    monkeypatch.setattr(folders, "_frame", None)
     monkeypatch.setattr(folders, "_SUMMED", 0)
     monkeypatch.setattr(folders, "_SAMPLED", 500)
     monkeypatch.setattr(folders, "_FEWEST", 20)

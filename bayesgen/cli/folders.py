@@ -110,10 +110,6 @@ class Sample:
         drawn = f"a sample of {len(self.codes)} of {self.counts.sum()} rows, stratified by class"
         return f"the files are large: these are {drawn}{learned}{classless}"
 
-    def all_rows(self, X) -> "Cleaned":
-        """Return all rows, with the columns that were kept of the sample."""
-        return Cleaned(self.file, self.target, X)
-
     def priors(self, labels, rows) -> np.ndarray:
         """Return the frequencies, in all files, of the classes that these rows of the sample have."""
         of = self.codes[rows]
@@ -220,23 +216,10 @@ class Cleaned(Source):
 
     def _cleaned(self, job):
         for batch in job.read():
-            if isinstance(batch, pa.RecordBatch) and all(map(self._is_alike, batch.schema)):
-                table = _without_gaps(arrow_of(batch), self._missing)
-                lost = compute.is_null(table.column(self._target), nan_is_null=True)
-                yield table.filter(compute.invert(lost)) if compute.any(lost).as_py() else table
-                continue
             frame = _frame(batch, self._missing)
             frame = frame[frame[self._target].notna().to_numpy()]
             X = {column: self._typed(frame[column], column) for column in self._X if column in frame}
             yield frame.assign(**X)
-
-    def _is_alike(self, field) -> bool:
-        """Return True for a column of Parquet that has the type of the sample's, and is no category."""
-        values, kind = self._X.get(field.name), field.type
-        if pa.types.is_decimal(kind) or pa.types.is_dictionary(kind) or hasattr(values, "cat"):
-            return False
-        same = values is not None and field.name not in self._dates and kind_of_type(kind) == kind_of_values(values)
-        return same or field.name == self._target
 
     def _typed(self, values, column):
         if column in self._dates:

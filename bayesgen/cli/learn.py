@@ -58,7 +58,8 @@ def _learn(model: str, prepared, inference, seed, group: str | None, large: fold
         unfitted = NaiveBayesClassifier(kinds | prepared.features or "auto", inference=inference, random_state=seed)
     else:
         unfitted = _unfitted(model, X, inference, seed, {})
-    return unfitted.fit_batches(large.all_rows(X), large.target, classes=list(large.classes))
+    rows = folders.Cleaned(large.file, large.target, X)
+    return unfitted.fit_batches(rows, large.target, classes=list(large.classes))
 
 
 MODELS = {
