@@ -113,7 +113,9 @@ function explain(row, label, { priors } = {}) {
   const k = isUnknown(label) ? whole.indexOf(Math.max(...whole)) : model.classes.indexOf(label);
   if (k < 0) throw new Error(`label must be one of ${model.classes.join(", ")}, got ${label}`);
   const odds = (known) => {
-    const proba = logProba(x.map((v, j) => (known(j) ? v : begun(j, v))), shares);
+    // before it is known a word of a bag is 0, and tosses are as they are
+    const entries = model.columns.map(({ given, word }, j) => (known(j) || given ? x[j] : word && x[j] === x[j] ? 0 : NaN));
+    const proba = logProba(entries, shares);
     return proba[k] === -Infinity ? -Infinity : proba[k] - logSum(proba.filter((_, other) => other !== k));
   };
   const places = model.order; // of the columns, factor by factor
@@ -131,9 +133,6 @@ function explain(row, label, { priors } = {}) {
     contribution: mean([forwards.get(j), backwards.get(j)].filter((step) => !Number.isNaN(step))),
   }));
 }
-
-/** Return an entry before it is known: 0 for a word of a bag, tosses as they are. */
-const begun = (j, value) => (model.columns[j].given ? value : model.columns[j].word && value === value ? 0 : NaN);
 
 /** Return the action of least expected loss. @param {number[]} probabilities @param {number[][]} loss K x A */
 function decide(probabilities, loss) {

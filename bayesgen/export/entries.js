@@ -31,10 +31,13 @@ function entriesOfRow(x) {
   const z = [...x];
   z.beyond = [];
   model.derived.forEach((derived, place) => {
-    if (derived.weights) return z.push(sumOf(derived, x));
-    const { of, bend, shift, values, level } = derived;
+    const { of, bend, shift, values, level, weights, low, span, centre } = derived;
     const v = x[of];
-    if (Number.isNaN(v)) z.push(NaN);
+    if (weights) { // of columns, each between two bounds and a missing one at its mean
+      const seen = [...of.keys()].filter((i) => !Number.isNaN(x[of[i]]));
+      const part = (i) => weights[i] * (Math.min(Math.max((x[of[i]] - low[i]) / span[i], 0), 1) - centre[i]);
+      z.push(seen.length ? seen.reduce((sum, i) => sum + part(i), 0) : NaN);
+    } else if (Number.isNaN(v)) z.push(NaN);
     else if (bend) {
       const { sign, size } = polar(v, bend);
       z.push(sign * Math.exp(Math.min(size, LOG_FAR)));
@@ -44,13 +47,6 @@ function entriesOfRow(x) {
     else z.push(Number(v === level));
   });
   return z;
-}
-
-/** Return a weighted sum of columns, each between two bounds and a missing one at its mean; NaN if all are missing. */
-function sumOf({ of, low, span, centre, weights }, x) {
-  const seen = [...of.keys()].filter((i) => !Number.isNaN(x[of[i]]));
-  const z = (i) => Math.min(Math.max((x[of[i]] - low[i]) / span[i], 0), 1) - centre[i];
-  return seen.length ? seen.reduce((sum, i) => sum + weights[i] * z(i), 0) : NaN;
 }
 
 /** Return the place in a factor of a column, or of what is derived of it; -1 where the factor does not look at it. */

@@ -264,23 +264,17 @@ function conditional(location, scale, dof, z) {
   return { location, spread: scale * Math.sqrt((dof + square) / (dof + z.length)), dof: dof + z.length };
 }
 
-const dot = (count, term) => {
-  let sum = 0;
-  for (let s = 0; s < count; s++) sum += term(s);
-  return sum;
-};
-
 /** Return the coordinates of vectors in a basis that they span themselves, one more with each vector. */
 function coordinates(vectors) {
   const basis = [];
   return vectors.map((vector) => {
     const rest = [...vector];
     const found = basis.map((b) => {
-      const along = dot(b.length, (s) => b[s] * rest[s]);
+      const along = b.reduce((sum, v, s) => sum + v * rest[s], 0);
       b.forEach((v, s) => (rest[s] -= along * v));
       return along;
     });
-    const size = Math.sqrt(dot(rest.length, (s) => rest[s] ** 2));
+    const size = Math.sqrt(rest.reduce((sum, v) => sum + v * v, 0));
     if (basis.length < rest.length && size > 0) found[basis.push(rest.map((v) => v / size)) - 1] = size;
     return found;
   });

@@ -5,7 +5,7 @@
 const KNOWN = model.kind === "point" || model.kind === "draws"; // the parameters, under which Python has a density of 0
 const LOG_ZERO = -5e289; // below this logarithm
 
-function prepared(f) {
+const factors = model.factors.map((f) => {
   if ("view" in f) predictives(f);
   f.groups = f.cell ? f.cell.length : f.groups || K;
   f.cell = f.cell || Array.from({ length: f.groups }, (_, g) => g); // alternative times K, plus class
@@ -15,9 +15,7 @@ function prepared(f) {
   for (const [field, size] of Object.entries(fields)) f[field] = flat(f[field], SIZES[size](f));
   if (prepare) prepare(f);
   return f;
-}
-
-const factors = model.factors.map(prepared);
+});
 const members = { log: flat(model.members.log, model.members.count), count: model.members.count };
 const learned = flat(model.members.classes, members.count * K); // of the classes under each member; the same in an average
 members.share = learned.length > K ? learned : Float64Array.from({ length: members.count * K }, (_, place) => learned[place % K]);

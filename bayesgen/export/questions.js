@@ -55,13 +55,6 @@ function nodesOfLine(lines) {
   return nodes;
 }
 
-/** Return the mixture by which entries are valued: of an average the members that have nearly all of the weight. */
-function valued() {
-  if (!model.average) return whole;
-  const [log, weights] = ["log", "weights"].map((name) => flat(model.average[name], members.count));
-  return { factors, members: { ...members, log, weights } };
-}
-
 /** Return {weight, then} at the values that an unknown column may have: their chances, and log class probabilities there. */
 function valuesOf(about, column, shares) {
   const groups = cutting(column, about.mixture.members);
@@ -88,8 +81,12 @@ function* nextMeasurements(row, { loss, costs, priors } = {}) {
   const [x, shares] = [read(row), checked(priors)];
   if (!model.generative) return;
   const known = costs instanceof Map ? costs : new Map(Object.entries(costs ?? {}));
-  let about = given(x, valued());
-  if (model.average) refuseFar(about, "next_measurement()");
+  let about = given(x);
+  if (model.average) { // its members that have nearly all of the weight stand for it
+    const [log, weights] = ["log", "weights"].map((name) => flat(model.average[name], members.count));
+    about = given(x, { factors, members: { ...members, log, weights } });
+    refuseFar(about, "next_measurement()");
+  }
   const now = answered(about, shares);
   const sizes = x.map((v, j) => (model.columns[j].place || Number.isNaN(v) ? -1 : Math.abs(v)));
   const farthest = sizes.indexOf(Math.max(...sizes));
