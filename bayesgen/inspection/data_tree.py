@@ -47,10 +47,7 @@ def columns_of(schema, blocks: Mapping[str, np.ndarray], lead=()) -> dict[str, V
 
 
 def replicate(model, params: Params, codes, seed: int) -> dict[str, np.ndarray]:
-    """Draw rows of the given classes, (rows,) or (draws, rows), a whole table for each draw of the parameters.
-
-    Returned are blocks (draws, rows, ...).
-    """
+    """Draw blocks (draws, rows, ...): a table of the given classes, (rows,) or (draws, rows), for each draw of θ."""
     jax = program.jax
 
     def tables(key, params, codes):

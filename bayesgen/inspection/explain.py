@@ -361,10 +361,7 @@ def by_group(worth: pd.DataFrame, group) -> pd.DataFrame:
 
 
 def _parts(classifier) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the columns that are left out together, by name, in the order of the columns.
-
-    Each column stands alone, except for the counts of one observation.
-    """
+    """Return the columns that leave together, by name, in order: each alone but for counts of one observation."""
     schema, average = classifier.schema_, getattr(classifier, "average_", None)
     model = getattr(classifier, "model_", None) if average is None or average.leaves is None else average.leaves.model
     leaves = getattr(model, "leaves", {})

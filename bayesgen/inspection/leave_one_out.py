@@ -23,10 +23,7 @@ _PLURAL = {"count": "observed values", "mean": "means", "scatter": "sums of squa
 
 
 def different_rows(one, other) -> str | None:
-    """Describe the first difference of two results of `by_column` beyond rounding; None if the rows may be the same.
-
-    Columns, and kinds of sums, that only one of them has are left out.
-    """
+    """Describe the first difference beyond rounding of what two results of `by_column` both have; None without one."""
     for column, mine in one.items():
         theirs = other.get(column, {})
         for kind in [kind for kind in mine if kind in theirs]:

@@ -88,10 +88,7 @@ class Joint(abc.ABC):
 
     @abc.abstractmethod
     def drawn(self, rows: Rows, codes, fitted, rng) -> Iterator[Components]:
-        """Yield single members under draws of their parameters, given the fit and the observed entries, without end.
-
-        Arguments are as in `filled_together`.
-        """
+        """Yield single members under draws of their parameters given what is known, as `filled_together` has it."""
 
     @abc.abstractmethod
     def knows(self, rows: Rows, codes) -> bool:
@@ -99,10 +96,7 @@ class Joint(abc.ABC):
 
     @abc.abstractmethod
     def log_probability(self, given: Given, entry: Entry | None = None, along: Along | None = None) -> np.ndarray:
-        """Return the log class probabilities that the classifier reports of rows, (K, n).
-
-        With an entry they are those of its rows with each of the values along it, (K, E, Q).
-        """
+        """Return the reported log class probabilities of rows, (K, n), or along the values of an entry, (K, E, Q)."""
 
     def valued(self) -> Components:
         """Return the mixture by which entries are valued: a part that stands for the whole."""
@@ -312,10 +306,7 @@ def impute(classifier, X, y=None, draws: int = 0, joint: bool = False):
 
 @np.errstate(under="ignore")
 def draw_table(classifier, X, fitted=None):
-    """Return rows with missing entries drawn, their classes unknown.
-
-    ``fitted`` are the classes of the rows of the fit: if X holds these rows, they are drawn under the same parameters.
-    """
+    """Return rows of unknown class with missing entries drawn: rows of the fit, of classes ``fitted``, under one θ."""
     density = joint_of(classifier, "impute()")
     classifier = density.classifier
     rows, rng = density.read(X), generator(classifier.random_state)
