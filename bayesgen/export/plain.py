@@ -88,7 +88,19 @@ def plain(classifier, draws: int) -> dict[str, Any]:
         if column["name"] in classifier.schema_.unsigned and "range" in column:
             column["range"][0] = max(column["range"][0], 0.0)
     checksum = hashlib.sha256(json.dumps(made, sort_keys=True).encode()).hexdigest()
-    return made | {"about": _about(classifier, shipped, checksum)}
+    rows, counts = _learned_from(classifier)
+    about = {
+        "package": "bayesgen",
+        "version": __version__,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "model": classifier.estimator,
+        "rows": rows,
+        "shares": None if counts is None else (counts / counts.sum()).tolist(),
+        "score": -classifier.scores_["nested"] if average else None,
+        "draws": shipped,
+        "checksum": checksum,
+    }
+    return made | {"about": about}
 
 
 class Entries:
@@ -221,21 +233,6 @@ def _regression(classifier, columns) -> dict[str, Any]:
         "members": {"count": count, "log": -np.log(count), "classes": 1 / len(classifier.classes_)},
         "factors": [],
         "score": score | {"centre": classifier.centre_.tolist(), "scale": classifier.scale_.tolist()},
-    }
-
-
-def _about(classifier, shipped, checksum: str) -> dict[str, Any]:
-    rows, counts = _learned_from(classifier)
-    return {
-        "package": "bayesgen",
-        "version": __version__,
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "model": classifier.estimator,
-        "rows": rows,
-        "shares": None if counts is None else (counts / counts.sum()).tolist(),
-        "score": -classifier.scores_["nested"] if classifier.posterior_.kind == "average" else None,
-        "draws": shipped,
-        "checksum": checksum,
     }
 
 

@@ -41,10 +41,7 @@ def sentences() -> dict[str, str]:
 
 
 def page_words(words, model) -> tuple[dict[str, Any], tuple[Path, ...]]:
-    """Return the words of a page as its script takes them, with their defaults, and the files that were read.
-
-    ``words`` are a file in TOML, what it holds, or None; ``model`` is the classifier in plain numbers.
-    """
+    """Return words, of a TOML file or a mapping, as a page takes them, with defaults, and the files that were read."""
     source = _Source.of({} if words is None else words)
     given, labels, told = source.given, model["classes"], sentences()
     source.check(given, _form(model))

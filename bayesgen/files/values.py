@@ -73,10 +73,7 @@ class Writer:
 
 
 class Reader:
-    """Reader of the values that `Writer` wrote; anything else is a ValueError.
-
-    ``arrays`` were put aside; a file may name the classes of bayesgen that are ``known``, and those of the reader.
-    """
+    """Reader of what `Writer` wrote, else ValueError: a file may name ``known`` classes of bayesgen and ``theirs``."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray], known: Mapping[str, type], theirs: Mapping[str, type]):
         self._arrays, self._known, self._own, self._names = arrays, known, theirs, {}
