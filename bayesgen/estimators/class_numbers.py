@@ -19,6 +19,7 @@ For each number K, of n rows with memberships r_ik and P free parameters:
 - *entropy*: 1 + Σ r_ik log r_ik / (n log K), 1 where every membership is certain, 0 where none is known at all.
 """
 
+import functools
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ from scipy.special import xlogy
 from sklearn.base import clone
 
 from bayesgen.core import registry
-from bayesgen.core.errors import InputError, listed
+from bayesgen.core.errors import InputError, counted, listed
 from bayesgen.inference import MAP, Memberships, resolve
 from bayesgen.models import UnknownClasses, latent_classes
 from bayesgen.models.beside_constants import BesideConstants
@@ -39,6 +40,7 @@ from bayesgen.numerics.draws import LARGEST_K
 from bayesgen.tables.table import Table
 
 _EMPTY = 1.0  # rows, at or below which a class is nearly empty, and its number is no candidate
+_classes = functools.partial(counted, what="class")
 
 
 @registry.saveable
@@ -136,10 +138,6 @@ def _apart(held: Any) -> Any:
     first = held[held.mean(skipna=False).idxmax()]
     apart = held.sub(first, axis=0).mask(held.eq(first, axis=0), 0.0)  # of -inf too
     return pd.DataFrame({"difference": apart.mean(skipna=False), "difference_error": apart.sem(skipna=False)})
-
-
-def _classes(number: int) -> str:
-    return f"{number} class" if number == 1 else f"{number} classes"
 
 
 def judged(

@@ -90,6 +90,8 @@ def net(
     >>> [text.get_text() for text in ax.texts if text.get_text()]
     ['t', 'cheap', 'Viagra']
     """
+    from matplotlib.patches import FancyBboxPatch
+
     check_kind("parents", parents, Mapping, "a mapping from name to the names of its parents")
     seen: set[str] = set()
     for name, above in parents.items():
@@ -111,23 +113,17 @@ def net(
             arrow = {"arrowstyle": "-|>", "connectionstyle": f"arc3,rad={bend}", "color": QUIET, **ends}
             ax.annotate("", place[name], place[parent], arrowprops=arrow, zorder=4)
     for members, called in inside.items():
-        _box(ax, [place[name] for name in members], called, sum(other < members for other in inside))
+        margin = 0.38 + 0.07 * sum(other < members for other in inside)  # wider where other boxes are within
+        corners = np.array([place[name] for name in members])
+        low, high = corners.min(0) - margin, corners.max(0) + margin
+        style = {"boxstyle": "round,pad=0,rounding_size=0.08", "fill": False, "edgecolor": QUIET, "linewidth": 0.8}
+        ax.add_patch(FancyBboxPatch(tuple(low), *(high - low), **style, zorder=1))
+        below = {"ha": "right", "va": "bottom", "fontsize": 7, "color": QUIET, "zorder": 2}
+        ax.text(high[0] - 0.03, low[1] + 0.02, f"each {' and '.join(called)}", **below)
     across, down = np.array(list(place.values())).T
     ax.set(xlim=(across.min() - 0.6, across.max() + 0.6), ylim=(down.min() - 0.7, down.max() + 0.5))
     ax.axis("off")
     return ax
-
-
-def _box(ax: Axes, members: list[tuple[float, float]], called: list[str], nested: int) -> None:
-    """Draw the box of a plate, with its name below its right end; it is wider where others are ``nested`` in it."""
-    from matplotlib.patches import FancyBboxPatch
-
-    margin = 0.38 + 0.07 * nested
-    low, high = np.min(members, axis=0) - margin, np.max(members, axis=0) + margin
-    style = {"boxstyle": "round,pad=0,rounding_size=0.08", "fill": False, "edgecolor": QUIET, "linewidth": 0.8}
-    ax.add_patch(FancyBboxPatch(tuple(low), *(high - low), **style, zorder=1))
-    text = f"each {' and '.join(called)}"
-    ax.text(high[0] - 0.03, low[1] + 0.02, text, ha="right", va="bottom", fontsize=7, color=QUIET, zorder=2)
 
 
 def _places(parents: Mapping[str, Collection[str]], plates: Collection[frozenset]) -> dict[str, tuple[float, float]]:
