@@ -11,7 +11,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from bayesgen import decision
+from bayesgen import decision, plot
 from bayesgen.cli import folders, formats, inputs, shell
 from bayesgen.cli.report import pictures, terminal
 from bayesgen.cli.shell import said
@@ -20,7 +20,6 @@ from bayesgen.estimators.discriminant import GaussianDiscriminantClassifier
 from bayesgen.estimators.streaming import predictions
 from bayesgen.inspection.explain import explain as terms_of
 from bayesgen.inspection.watch import ALONE, Watch
-from bayesgen.plot import evidence
 from bayesgen.sheets.cleaning import split
 from bayesgen.tables.table import Table
 
@@ -115,7 +114,7 @@ def explain(
             warnings.filterwarnings("ignore", ".*taken as missing, of categories")  # of copies of the row
             told = terms_of(classifier, X, row, classes[label])
         if output:
-            figure = pictures.drawn(6.4, 1.3 + 0.3 * (1 + len(told.terms)), evidence, told)
+            figure = pictures.drawn(6.4, 1.3 + 0.3 * (1 + len(told.terms)), plot.evidence, told)
             with formats.writing(output) as opened:
                 pictures.save_figure(figure, opened, output)
         if json:

@@ -21,7 +21,6 @@ from bayesgen.comparison import candidates
 from bayesgen.core.errors import listed
 from bayesgen.estimators.linear_classifiers import LogisticClassifier
 from bayesgen.estimators.naive_bayes import NaiveBayesClassifier
-from bayesgen.inference import Inference
 from bayesgen.sheets.cleaning import Prepared, split
 from bayesgen.sheets.files import TableFile
 from bayesgen.tables.labels import class_codes
@@ -54,15 +53,6 @@ class Options:
     json: shell.Json = False
 
 
-class _Asked(NamedTuple):
-    """Hold what the options ask for."""
-
-    target: str | tuple[str, ...]  # the column of the classes, or those of their shares
-    model: str  # whose inferences are compared
-    beside: bool  # True to compare models, too
-    inferences: dict[str, Inference]
-
-
 class _Rows(NamedTuple):
     """The table as it was read, and how its rows are split."""
 
@@ -88,26 +78,26 @@ def compare(
     """Compare inferences on a table (ML, MAP, the exact posterior, NUTS: 4 chains of 1000 draws), then models."""
     with shell.consoles() as (out, err):
         show = (lambda *_: None) if options.json else (lambda tell, *told: tell(out, *told))
-        asked = _asked(options, target, roles, file)
-        rows = _rows(asked, options, roles, csv, file)
+        of, model, inferences = _asked(options, target, roles, file)
+        rows = _rows(of, model, options, roles, csv, file)
         if options.output:
             options.output.mkdir(parents=True, exist_ok=True)
-        show(terminal.tell_table, rows.read, asked.target, rows.prepared, rows.whole.schema_)
+        show(terminal.tell_table, rows.read, of, rows.prepared, rows.whole.schema_)
         bar = Progress(console=err, transient=True, disable=not err.is_terminal)
         with bar, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # doubts of columns: the table's account told them, and each fold does
             tell = _Teller(err, bar)
             table, how = (rows.prepared.X, rows.prepared.y), _how(rows, options, tell)
-            result = comparison.compare(*table, asked.model, asked.inferences, *how)
-            if not any(result.learned(name).any() for name in asked.inferences):
+            result = comparison.compare(*table, model, inferences, *how)
+            if not any(result.learned(name).any() for name in inferences):
                 raise ValueError(f"nothing could be learned in any fold: {words.in_options(result.notes[0].message)}")
-            show(terminal.tell_result, result, options.folds, words.MODELS[asked.model])
-            models = _models(rows, options, tell, show) if asked.beside else None
-            account = _judged(context, file, asked, rows, options, result, models, tell, show)
+            show(terminal.tell_result, result, options.folds, words.MODELS[model])
+            models = _models(rows, options, tell, show) if options.model == "all" else None
+            account = _judged(context, file, of, model, rows, options, result, models, tell, show)
             posterior = None
             if options.output:
                 tell(0, 0, "posterior of all rows")
-                posterior = _of_all_rows(rows, account, asked.inferences)
+                posterior = _of_all_rows(rows, account, inferences)
         if options.order is not None:
             show(terminal.fold, [words.of_times(account)])
             show(terminal.tell, "until", words.time_cells(account))
@@ -121,8 +111,8 @@ def compare(
     return posterior  # for `demo`
 
 
-def _asked(options: Options, target: str | None, roles: shell.Roles, file: str) -> _Asked:
-    """Return what is asked for, or raise where options contradict each other, before anything is read."""
+def _asked(options: Options, target: str | None, roles: shell.Roles, file: str) -> tuple[Any, str, dict[str, Any]]:
+    """Return column or columns of the classes, model and inferences; before any reading raise where options clash."""
     if options.model not in (known := ("all", *candidates.MODELS)):
         raise ValueError(f"--model must be one of {', '.join(known)}; got {options.model!r}")
     if options.output:
@@ -137,23 +127,22 @@ def _asked(options: Options, target: str | None, roles: shell.Roles, file: str) 
     what, least = ("blocks", 1) if options.order else ("folds", 2)
     if options.folds < least:
         raise ValueError(f"--folds must be a number of {what}, {least} or more; got {options.folds}")
-    beside = options.model == "all"
-    model = "nb" if beside else options.model
+    model = "nb" if options.model == "all" else options.model
     check_options(model, vars(roles))
-    return _Asked(of, model, beside, inferences)
+    return of, model, inferences
 
 
-def _rows(asked: _Asked, options: Options, roles: shell.Roles, csv: shell.Csv, file: str) -> _Rows:
+def _rows(target, model: str, options: Options, roles: shell.Roles, csv: shell.Csv, file: str) -> _Rows:
     """Read the table, learn the model from all rows, which finds what it cannot take, and split the rows."""
     said = vars(roles) | {name: [column] if (column := getattr(options, name)) else [] for name in ("group", "order")}
-    read, prepared, _ = inputs.prepared(file, asked.target, asked.model, csv.first(), said, options.seed)
+    read, prepared, _ = inputs.prepared(file, target, model, csv.first(), said, options.seed)
     classes = class_codes(prepared.y)[0].tolist()
     costs = inputs.losses(options.loss, read.reading, classes)
     if options.net_benefit is not None and options.net_benefit not in map(str, classes):
         raise ValueError(f"--net-benefit must be a class, one of {listed(classes)}; got {options.net_benefit!r}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what matters of them comes again, counted, in every fold
-        whole = candidates.estimator(prepared.X, asked.model, seed=options.seed, features=prepared.features)
+        whole = candidates.estimator(prepared.X, model, seed=options.seed, features=prepared.features)
         whole = whole.fit(prepared.X, prepared.y)
     times = None if options.order is None else prepared.names[options.order]
     together = prepared.copies if options.order is None else None
@@ -182,7 +171,7 @@ def _how(rows: _Rows, options: Options, tell) -> tuple[Any, ...]:
     return rows.folds, options.seed, tell, rows.prepared.features, rows.groups, rows.times, True
 
 
-def _judged(context, file, asked: _Asked, rows: _Rows, options: Options, result, models, tell, show) -> run.Account:
+def _judged(context, file, target, model, rows: _Rows, options: Options, result, models, tell, show) -> run.Account:
     """Return the account of what predicts best: by class, at the user's costs, and what each column is worth to it."""
     by_class = run.ByClass.of(result, models, rows.costs, options.loss is not None)
     scores, sentence = by_class.score_cells(), by_class.sentence()
@@ -196,16 +185,13 @@ def _judged(context, file, asked: _Asked, rows: _Rows, options: Options, result,
     show(terminal.fold, words.of_columns(worth))
     save = None
     if models is not None and takes(models.best):
-        save = fit_command(context, file, asked.target, models.best, rows.read.reading)
-    learned = rows.read, asked.target, rows.prepared, rows.whole.schema_, asked.model, result, models, worth, by_class
+        save = fit_command(context, file, target, models.best, rows.read.reading)
+    learned = rows.read, target, rows.prepared, rows.whole.schema_, model, result, models, worth, by_class
     return run.Account(*learned, options.seed, command_line(context), save, options.order, benefits)
 
 
 def _of_all_rows(rows: _Rows, account: run.Account, inferences):
-    """Return the model that predicts best, learned from all rows with draws where it has an inference.
-
-    An inference of one model is that model, ``whole``; it draws by NUTS or Laplace where these were compared.
-    """
+    """Return the best model, or the one of the best inference, learned from all rows by NUTS or Laplace if compared."""
     X: Any = rows.prepared.X
     unfitted: Any = rows.whole
     if (name := account.by_class.name) not in inferences:

@@ -153,7 +153,10 @@ def fit(
             classifier.schema_ = classifier.schema_.of_target(of)
             terminal.tell_table(out, read, of, prepared, classifier.schema_)
             if model == "averaged":
-                terminal.tell_scores(out, classifier.scores_)
+                scores = classifier.scores_
+                losses = f"{-scores['nested']:.4f}, give or take {scores['nested_error']:.4f}"
+                losses += f"; by the frequencies of the classes alone {-scores['base_rate']:.4f}"
+                terminal.say(out, f"log loss of rows that were left out while it learned: {losses}", indent=2)
         output.parent.mkdir(parents=True, exist_ok=True)
         classifier.save(output)
         terminal.say(out, f"Written to {output}")

@@ -8,6 +8,7 @@ import io
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -249,14 +250,10 @@ def _members(asked: Asked):
     return drawn(6.4, 4.8, plot.members, asked.classifier)
 
 
-def _of_truth(draw: Callable[..., Any]) -> Callable[[Asked], Any]:
-
-    def drawn(asked: Asked):
-        figure, (ax,) = _panels(1)
-        draw(asked.y, asked.classifier.predict_proba(asked.X), labels=asked.classifier.classes_, ax=ax)
-        return figure
-
-    return drawn
+def _of_truth(draw: Callable[..., Any], asked: Asked):
+    figure, (ax,) = _panels(1)
+    draw(asked.y, asked.classifier.predict_proba(asked.X), labels=asked.classifier.classes_, ax=ax)
+    return figure
 
 
 def _confusion(asked: Asked):
@@ -278,8 +275,8 @@ def _regions(asked: Asked):
 GALLERY: dict[str, tuple[Callable[[Asked], Any], bool]] = {
     "columns": (_distributions, False),
     "members": (_members, False),
-    "reliability": (_of_truth(plot.reliability), True),
-    "probabilities": (_of_truth(plot.probabilities), True),
+    "reliability": (partial(_of_truth, plot.reliability), True),
+    "probabilities": (partial(_of_truth, plot.probabilities), True),
     "confusion": (_confusion, True),
     "importance": (lambda a: _importance_figure(inspection.importance(a.classifier, a.X, a.y), 6.4), True),
     "decision_regions": (_regions, True),

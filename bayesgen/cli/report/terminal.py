@@ -68,13 +68,6 @@ def tell_result(out: Console, result, folds, model: str) -> None:
     tell(out, "inference", words.inference_cells(result), words.of_inferences(result), f"Inferences of {model}:")
 
 
-def tell_scores(out: Console, scores) -> None:
-    """Print how well an average predicts the rows that it left out while it learned."""
-    losses = f"{-scores['nested']:.4f}, give or take {scores['nested_error']:.4f}"
-    losses += f"; by the frequencies of the classes alone {-scores['base_rate']:.4f}"
-    say(out, f"log loss of rows that were left out while it learned: {losses}", indent=2)
-
-
 def tell_evidence(out: Console, told, row: int, cure: str = "") -> None:
     """Print the effect of each value of a row on the odds of a class, the strongest first, and what gives intervals."""
     probability, interval = odds_words.probability(told.probability), odds_words.interval(told.interval)

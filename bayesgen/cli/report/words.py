@@ -50,10 +50,7 @@ _HEADINGS = {
 
 
 def in_options(message: BaseException | str, advice: bool = True) -> str:
-    """Return the text of an error, warning or note, with the arguments that it advises as options of the commands.
-
-    Advice as a whole may be left out.
-    """
+    """Return the text of an error, warning or note, whose ``advice`` names options of the commands, or is left out."""
     parts = message.parts if isinstance(message, Informed | Note) else [str(message)]
     parts = [part for part in parts if advice or getattr(part, "name", "part")]
     if isinstance(message, OSError) and message.filename:
