@@ -355,7 +355,7 @@ def test_an_unseen_category_is_refused_or_missing(fitted_mixed):
 
 
 def test_questions_without_an_answer_say_why(fitted):
-    assert not hasattr(fitted, "log_evidence_") and not hasattr(fitted, "partial_fit")
+    assert not hasattr(fitted, "log_evidence_") and not hasattr(fitted, "fit_batches")
     refuses(lambda: fitted.log_evidence_, "tempered members have no joint density", AttributeError)
     refuses(lambda: inspection.draw_reliability(fitted, IRIS), "is about draws of a generative classifier")
     assert not hasattr(fitted.posterior_, "draws")  # its members have one posterior each

@@ -358,6 +358,34 @@ def test_update_learns_what_all_rows_together_teach(tmp_path):
 
 
 @pytest.mark.compiles
+def test_averages_update_and_merge_as_copies_of_one_fit(tmp_path):
+    whole, target = data.load("penguins").dropna(), ("--target", "species")
+    parts = {"first": whole[::3], "a": whole[1::3], "b": whole[2::3]}
+    for name, part in parts.items():
+        part.to_csv(tmp_path / f"{name}.csv", index=False)
+    first = tmp_path / "first.safetensors"
+    assert run(tmp_path / "first.csv", *target, "--output", first, command="fit")[0] == 0
+    for name in "ab":
+        saved = tmp_path / f"{name}.safetensors"
+        code, out, err = run(first, tmp_path / f"{name}.csv", *target, "--output", saved, command="update")
+        assert (code, err) == (0, "") and "111 rows more, 222 in all" in out
+    merged = tmp_path / "merged.safetensors"
+    a, b = (tmp_path / f"{name}.safetensors" for name in "ab")
+    code, out, err = run(a, b, "--output", merged, command="merge")
+    assert (code, err) == (0, "") and "rows of total weight 333" in out
+    X = whole.drop(columns="species")
+    both = bg.load(a) + bg.load(b)
+    np.testing.assert_array_equal(bg.load(merged).predict_proba(X), both.predict_proba(X))
+    assert (both.predict(X) == whole["species"]).mean() > 0.95
+    code, _, err = run(a, a, "--output", merged, command="merge")
+    assert code == 2 and "have learned from the same rows" in err
+    other = tmp_path / "other.safetensors"
+    assert run(tmp_path / "a.csv", *target, "--output", other, command="fit")[0] == 0
+    code, _, err = run(a, other, "--output", merged, command="merge")
+    assert code == 2 and "were fitted apart" in err
+
+
+@pytest.mark.compiles
 def test_pipes_and_the_module(tmp_path):
     mixed().to_csv(tmp_path / "train.csv", index=False)
     assert run(command="--version")[1] == f"bayesgen {bg.__version__}"

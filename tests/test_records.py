@@ -211,7 +211,7 @@ LEAVES = [cls for cls in MODELS if issubclass(cls, Leaf)]
         (bg.NaiveBayesClassifier, 45),
         (bg.GaussianDiscriminantClassifier, 47),
         (bg.LatentClassClassifier, 48),
-        (bg.AveragedClassifier, 42),
+        (bg.AveragedClassifier, 50),  # it learns on, forgets, decays and is fitted anew
         (bg.LogisticClassifier, 31),
         *((leaf, 68) for leaf in LEAVES),
     ],

@@ -214,26 +214,32 @@ class Average(Predictive):
         result = tempering.sharpened(result, prior, self.sharpening)
         return result / result.sum(2, keepdims=True)
 
-    def with_spread(self, predicted, tempered: bool) -> "Average":
-        """Return the average with `spread` and, of ``tempered`` members, `looseness`, by rows left out (`LeftOut`).
+    def with_spread(self, predicted) -> "Average":
+        """Return the average with `spread`, by rows left out (`LeftOut`) and what they score where they are not.
 
-        Both are derived in `docs/mathematics/averaged.md`, "Intervals of its probabilities". Each 1 of V is a row told
-        all wrong, as residuals say little where all are told well.
+        It is derived in `docs/mathematics/averaged.md`, "Intervals of its probabilities". The 1 of V is a row told all
+        wrong, as residuals say little where all are told well.
         """
-        rows, weight, log_prior = predicted.rows, predicted.share * predicted.count, predicted.log_prior
-        spread, looseness = np.zeros((2, len(self.weights)))
+        rows, weight, spread = predicted.rows, predicted.share * predicted.count, np.zeros(len(self.weights))
         points = (self.weights > 0) & [not self.drawn(member) for member in self.members]
-        fitted = iter(self.log_density(rows.x, rows.c, points, rows.e))
-        for m in np.flatnonzero(self.weights) if len(rows) else ():
+        fitted = self.log_density(rows.x, rows.c, points, rows.e)
+        for m, inside in zip(np.flatnonzero(points), fitted, strict=True) if len(rows) else ():
+            density = np.maximum(predicted.density[m], -1e100)
+            apart = np.eye(density.shape[1])[rows.codes]
+            apart = apart - softmax(predicted.log_prior + self.exponents[m] * density, axis=1)
+            gain, square = ((values * apart).sum(1) @ weight for values in (inside - density, apart))
+            spread[m] = max((gain + 1) / (square + 1), 0.0) ** 0.5
+        return replace(self, spread=spread)
+
+    def with_looseness(self, predicted, tempered: bool) -> "Average":
+        """Return the average with the `looseness` of ``tempered`` members, by rows left out (`LeftOut`)."""
+        weight, looseness = predicted.share * predicted.count, np.zeros(len(self.weights))
+        for m in np.flatnonzero(self.weights) if tempered and len(weight) else ():
             density, tau = np.maximum(predicted.density[m], -1e100), self.exponents[m]  # -inf leaves no variance
-            q = softmax(log_prior + tau * density, axis=1)
+            q = softmax(predicted.log_prior + tau * density, axis=1)
             variance = (q * (density - (q * density).sum(1, keepdims=True)) ** 2).sum(1)
-            looseness[m] = tempered * (tau**2 * weight @ variance + tempering.SPREAD**-2) ** -0.5
-            if points[m]:
-                apart, moved = np.eye(q.shape[1])[rows.codes] - q, next(fitted) - density
-                gain, square = ((values * apart).sum(1) @ weight for values in (moved, apart))
-                spread[m] = max((gain + 1) / (square + 1), 0.0) ** 0.5
-        return replace(self, spread=spread, looseness=looseness)
+            looseness[m] = (tau**2 * weight @ variance + tempering.SPREAD**-2) ** -0.5
+        return replace(self, looseness=looseness)
 
     def parameters(self, member: Product, size: tuple[int, ...], rng) -> dict[str, Any]:
         """Draw the parameters of one member, in units of the bent columns: dims and values (*size, ...) by name."""

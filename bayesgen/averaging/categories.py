@@ -127,7 +127,6 @@ class CategoryMembers(FittedFactors):
         return [prior.update(counts) for prior, counts in self._learned_from(alpha)]
 
     def _learned_from(self, alpha: float) -> Iterator[tuple[DirichletCategorical, SumStatistics]]:
-        """Yield the prior of the levels of each column, and their counts."""
         for size, counts in zip(self.levels, np.split(self.single, np.cumsum(self.levels)[:-1], axis=1), strict=True):
             yield DirichletCategorical(alpha, int(size)), SumStatistics(counts, np.float64(0))
 
@@ -176,16 +175,22 @@ class CategoryMembers(FittedFactors):
                 table = np.maximum(rng.standard_gamma(pairs + member.strength * level[:, None]), 1e-300)
                 yield level, table / (table @ self.by_column)[..., self.column]
 
+    @property
+    def kept(self):
+        return tuple(SumStatistics(v, np.float64(0)) for v in (self.single, self.pairs) if v is not None)
+
+    def sum_more(self, rows):
+        return CategoryMembers.of(rows.c, self.levels, rows.codes, rows.classes, rows.weight).kept
+
+    def of_sums(self, sums):
+        single, *pairs = (each.sums for each in sums)
+        return replace(self, single=single, pairs=pairs[0] if pairs else None)
+
     def learned(self, rows, group, added):
         c, each = codes_of(rows), np.ones(len(group))
         counted = CategoryMembers.of(c, self.levels, group, len(self.single), each)
         names = ["single"] if self.pairs is None else ["single", "pairs"]
         return replace(self, **{name: getattr(counted, name) + added * getattr(self, name) for name in names})
-
-    def sums(self, x, c, codes):
-        """Count the levels of the rows."""
-        counted = CategoryMembers.of(c, self.levels, codes, len(self.single), np.ones(len(c)))
-        return [(counted.single, self.single)]
 
     def log_evidence(self) -> np.ndarray:
         """Return log p(x | t) of all rows under every member, (M,); -inf with a parent, where there is no evidence."""
@@ -287,7 +292,6 @@ class CategoryMembers(FittedFactors):
         return result
 
     def _without(self, gone: Rows) -> "CategoryMembers":
-        """Return the counts without some rows."""
         less = CategoryMembers.of(gone.c, self.levels, gone.codes, gone.classes, gone.weight)
         pairs = None if self.pairs is None else added(self.pairs, less.pairs, -1)
         return CategoryMembers(self.levels, added(self.single, less.single, -1), pairs)
@@ -316,7 +320,6 @@ class CategoryMembers(FittedFactors):
         return result
 
     def _level(self, alpha, single=None):
-        """Return p(a | k), (..., L)."""
         single = self.single if single is None else single
         return (single + alpha) / ((single @ self.by_column)[..., self.column] + alpha * self.levels[self.column])
 

@@ -146,6 +146,25 @@ class ComposedMembers(FittedMembers):
                 result.append((fitted, np.array([known.index(m) if m in known else -1 for m in wanted])))
         return result
 
+    @property
+    def kept(self):
+        return tuple(sums for fitted, _ in self._parts for sums in fitted.kept)
+
+    @property
+    def stays(self):
+        return np.array([member.softmax is not None for member in self.members])
+
+    def sum_more(self, rows):
+        x, c = self.made(rows.x, rows.c)
+        levels = () if self.category is None else tuple(self.category.levels.tolist())
+        table = replace(rows, x=x, c=c, levels=levels, e=None)
+        return tuple(sums for fitted, _ in self._parts for sums in fitted.sum_more(table))
+
+    def of_sums(self, sums):
+        sums, parts = iter(sums), {name: getattr(self, name) for name in _KINDS}
+        learned = {name: part.of_sums([next(sums) for _ in part.kept]) for name, part in parts.items() if part}
+        return replace(self, **learned)
+
     def fits(self, sizes):
         """Return the sizes of the table that is made; see `check_shapes`."""
         require_fit(self.classes == sizes["classes"], "the composed members are of other classes")
@@ -334,12 +353,10 @@ class CodedMembers(ComposedMembers):
 
 
 def _values(column) -> np.ndarray:
-    """Return the values of a column, ascending, without gaps."""
     return np.unique(column[~np.isnan(column)])
 
 
 def _others(columns, dim: int) -> np.ndarray:
-    """Return the places of the numbers that are not coded."""
     return np.setdiff1d(np.arange(dim), columns)
 
 

@@ -139,7 +139,6 @@ def _step(z, t, weight) -> np.ndarray:
 
 
 def _spread(column, share) -> float:
-    """Return the standard deviation of a column of rows with these shares."""
     return float(np.sqrt(share @ (column - share @ column) ** 2))
 
 

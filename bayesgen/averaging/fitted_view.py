@@ -17,7 +17,7 @@ from bayesgen.averaging import students
 from bayesgen.averaging.densities import MATRICES
 from bayesgen.averaging.engines import Engines
 from bayesgen.averaging.member import NUMBERS, FittedFactors, Written, adding, bent_entries
-from bayesgen.averaging.member_rows import HeldOut, Rows
+from bayesgen.averaging.member_rows import HeldOut
 from bayesgen.averaging.view import Training, View
 from bayesgen.core.errors import DataError
 from bayesgen.core.shapes import check_array, require_fit
@@ -45,17 +45,25 @@ class FittedView(FittedFactors):
     def fit(cls, members, training: Training, count: int) -> "FittedView":
         """Learn the view and sum the rows."""
         view = View.learn(training, count)
-        result = cls(view, members, view.sum_rows(training.summed))
-        if not result.near:
+        return cls(view, members, view.sum_rows(training.summed)).near()
+
+    def near(self) -> "FittedView":
+        """Return the view, or raise where squares of the rows that were summed leave float64."""
+        if not ((np.abs(self.statistics.mean) <= FAR).all() and (self.squares <= FAR**2).all()):
             raise DataError(
                 "numeric columns hold values that are too far from all others of their column to be squared"
             )
-        return result
+        return self
 
     @property
-    def near(self) -> bool:
-        """Tell if the squares of all rows that were summed stay within float64."""
-        return bool((np.abs(self.statistics.mean) <= FAR).all() and (self.squares <= FAR**2).all())
+    def kept(self):
+        return (self.statistics,)
+
+    def sum_more(self, rows):
+        return (self.view.sum_rows(rows),)
+
+    def of_sums(self, sums):
+        return replace(self, statistics=sums[0]).near()
 
     @property
     def n(self) -> np.ndarray:
@@ -180,14 +188,6 @@ class FittedView(FittedFactors):
         y = self.view.warp.forward(rows["numbers"])
         summed = moments(y, group, len(self.view.owner), vector=not self.view.by_column)
         return replace(self, statistics=self.statistics + summed if added else summed)
-
-    def sums(self, x, c, codes):
-        """Return sums of rows beside those of the fit; None if rows have gaps and the fit had none."""
-        if self.view.filling is None and np.isnan(x).any():
-            return None
-        rows = Rows(x, c, codes, np.ones(len(x)), (), self.view.classes)
-        mine = self.view.sum_rows(rows)
-        return [(getattr(mine, name), getattr(self.statistics, name)) for name in ("n", "mean", "scatter")]
 
     def log_evidence(self) -> np.ndarray:
         return np.array([member.log_evidence(self.statistics, self.reference) for member in self.members])

@@ -23,12 +23,14 @@ from scipy.stats import chi2
 from bayesgen.averaging.average import Average, Roster
 from bayesgen.averaging.families import worthwhile
 from bayesgen.averaging.leaves import ColumnModels
-from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS, FittedMembers, Member, Setting, adding, name_of
+from bayesgen.averaging.member import CATEGORIES, NUMBERS, FittedMembers, Member, Setting, adding, name_of
 from bayesgen.averaging.member_rows import HeldOut, Rows, weighted_back
 from bayesgen.averaging.outside import Given
+from bayesgen.averaging.scored import Scored
+from bayesgen.averaging.stream import Stream
 from bayesgen.averaging.students import Together
 from bayesgen.averaging.view import Training
-from bayesgen.averaging.weights import PRIORS, LeftOut, by_evidence, by_stacking, prior_mass
+from bayesgen.averaging.weights import LeftOut, choose
 from bayesgen.numerics import folds
 from bayesgen.numerics.pieces import one_blas_thread
 
@@ -137,7 +139,7 @@ def fit_average(
     jobs: int | None = None,
     stage: Callable[[int, int, str], None] = lambda done, total, text: None,
 ):
-    """Return an average learned of rows of weights > 0, and its scores, as `AveragedClassifier.scores_` has them.
+    """Return an average learned of rows of weights > 0, its scores, as `AveragedClassifier.scores_`, and its `Stream`.
 
     Weights come by ``method``, "stacking" or "evidence"; members are of some ``families``, and classifiers of the
     user's, ``pairs`` of names and estimators, which learn from the rows as ``given``. ``leaves`` are those of the
@@ -153,14 +155,15 @@ def fit_average(
     fits = fit(proposals, split, whole, given, jobs, tell)
     fits = leave_out(fits, split, whole, tell)
     next(tell)
-    result, scores = weigh(fits, split, leaves, concentration, method)
+    result, scores, (density, predicted) = weigh(fits, split, leaves, concentration, method)
     learned = {member: fit.learned for fit in fits for fitted in fit.parts for member in fitted.members}
     learned = [min([learned[m] for m in member.factors], default=len(sample.rows)) for member in result.members]
-    return result, scores | {"learned": np.array(learned)}
+    adding = [fit.proposal.family.subtracts or fit.learned == len(sample.summed) for fit in fits for _ in fit.parts]
+    scored = Scored.of(density, predicted, int(data.weight.sum()) if data.counted else len(data))
+    return result, scores | {"learned": np.array(learned)}, Stream.begin(result, adding, scored, data)
 
 
 def _announced(proposals: Sequence[Proposal], split: Split, stage) -> Iterator[None]:
-    """Announce one stage of the work after the other, before it begins."""
     sums = any(family.subtracts and family.folds for family, _ in proposals)
     texts = ["sums of all rows"]
     texts += [f"members {name_of(family)!r}" for family, _ in proposals if not family.subtracts]
@@ -259,7 +262,6 @@ def fit(proposals: Sequence[Proposal], split: Split, whole: Training, given: Giv
 
 
 def _learn(proposal: Proposal, split: Split, training: Training, tell) -> Fit:
-    """Fit members that are no sums, to all rows and without the rows that are held out."""
     next(tell)
     family, groups = proposal
     few, places = training.at_most(family.most_rows(split.learned), split.learned_out)
@@ -294,7 +296,6 @@ def leave_out(fits: Sequence[Fit], split: Split, whole: Training, tell) -> list[
 
 
 def _write_left_out(fit: Fit, split: Split, predicted, parts, together: Together) -> None:
-    """Write the log densities of some rows held out into those of a fit."""
     held = split.leaving(fit.proposal.family).take(predicted)
     for fitted, density in zip(parts, fit.density or (), strict=True):
         fitted.leave_out(held, adding(density, np.flatnonzero(predicted)), together)
@@ -303,40 +304,20 @@ def _write_left_out(fit: Fit, split: Split, predicted, parts, together: Together
 # -- stage 5: weigh ----------------------------------------------------------------------------------------------------
 
 
-def weigh(
-    fits: Sequence[Fit], split: Split, leaves: ColumnModels | None, concentration, method
-) -> tuple[Average, dict]:
-    """Choose exponents and weights; return the average and its scores on the rows left out."""
+def weigh(fits: Sequence[Fit], split: Split, leaves: ColumnModels | None, concentration, method):
+    """Choose exponents and weights; return the average, its scores, and what `_left_out` returns."""
     data, parts = split.held.data, tuple(chain.from_iterable(fit.parts for fit in fits))
     roster = Roster.of(parts, leaves)
-    members = roster.members
-    predicted = _left_out(fits, split, roster, leaves, concentration)
+    density, predicted = _left_out(fits, split, roster, leaves, concentration)
     leaves = leaves if leaves is None or data.e is None else leaves.settled()
-    priors = np.array([prior_mass(members, share) for _, share in PRIORS])
-    dense = roster.dense([block for block, rows in ((NUMBERS, data.x), (CATEGORIES, data.c)) if rows.shape[1]])
-    if method == "evidence":
-        choice = by_evidence(predicted, roster.log_evidence(dense) + np.log(priors[0]))
-    else:
-        width = data.x.shape[1] + data.c.shape[1] + (0 if leaves is None or data.e is None else data.e.shape[1])
-        mode = np.array([member.expected_exponent(width, predicted.count) for member in members])
-        choice = by_stacking(predicted, priors, mode, members.index(NOTHING), dense)
-    exponents, weights, density_weights, sharpening, nested, error = choice
-    predicted = predicted.told
-    scores = {
-        "members": predicted.log_q(exponents) @ predicted.share,
-        "average": float(predicted.log_score(predicted.average(exponents, weights), sharpening) @ predicted.share),
-        "nested": nested,
-        "nested_error": error,
-        "base_rate": float(predicted.of_class(predicted.log_prior) @ predicted.share),
-        "rows": len(predicted.codes),
-        "classes": "drawn" if split.drawn else "chosen",
-    }
-    choice = parts, data.count, concentration, exponents, weights, density_weights, sharpening
-    return Average(*choice, leaves=leaves).with_spread(predicted, method == "stacking"), scores
+    nothing = np.zeros(len(roster.members))
+    average = Average(parts, data.count, concentration, nothing, nothing, nothing, leaves=leaves)
+    average, scores = choose(average, predicted, (data.x.shape[1], data.c.shape[1]), method)
+    return average.with_spread(predicted.told), scores, (density, predicted)
 
 
-def _left_out(fits: Sequence[Fit], split: Split, roster: Roster, leaves: ColumnModels | None, concentration) -> LeftOut:
-    """Return the densities of the rows held out under every member."""
+def _left_out(fits: Sequence[Fit], split: Split, roster: Roster, leaves: ColumnModels | None, concentration):
+    """Return densities of the rows held out under the members of the parts and the leaves, and under all members."""
     held, data = split.held, split.held.data
     log_prior = split.even.log_class_prior(concentration)
     told_prior = _told_prior(split, concentration)
@@ -347,7 +328,8 @@ def _left_out(fits: Sequence[Fit], split: Split, roster: Roster, leaves: ColumnM
 
     leaf = None if leaves is None or data.e is None else leaves.loo_log_density(held)
     density = roster.combined((len(held), data.classes), density_of, leaf)
-    return LeftOut(density, log_prior, held.rows, split.scored, roster.least, told_prior, not split.drawn)
+    every = [*chain.from_iterable(density for _, density in found), *([] if leaf is None else [leaf])]
+    return every, LeftOut(density, log_prior, held.rows, split.scored, roster.least, told_prior, not split.drawn)
 
 
 def _told_prior(split: Split, concentration) -> np.ndarray | None:

@@ -71,9 +71,9 @@ class ColumnModels(Record):
         """All leaves with their posteriors."""
         return self.model.update(self.statistics)
 
-    def of_rows(self, e, codes) -> "ColumnModels":
+    def of_rows(self, e, codes, weight=None) -> "ColumnModels":
         """Return the same leaves, with the statistics of other rows."""
-        return ColumnModels.of(self.model, self.single, e, codes, np.ones(len(e)))
+        return ColumnModels.of(self.model, self.single, e, codes, np.ones(len(e)) if weight is None else weight)
 
     def has_closed_form(self, e) -> bool:
         """Tell if the leaves have a posterior in closed form given rows with these gaps."""

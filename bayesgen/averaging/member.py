@@ -20,6 +20,7 @@ from bayesgen.averaging.students import Together
 from bayesgen.averaging.view import Training
 from bayesgen.core.errors import NoClosedForm, listed, named
 from bayesgen.core.program import Record
+from bayesgen.core.statistics import Statistics
 from bayesgen.numerics.tempering import expected_exponent
 from bayesgen.numerics.yeo_johnson import YeoJohnson
 from bayesgen.posterior.component import Factor
@@ -263,6 +264,24 @@ class FittedMembers(Record, abc.ABC):
         """The bends of the numbers, `Training.warp`, if it has a density of numbers; else None."""
         return None
 
+    @property
+    def kept(self) -> tuple[Statistics, ...]:
+        """The sums of the rows, which add; () where members know their rows by what is no sum."""
+        return ()
+
+    def sum_more(self, rows: Rows) -> tuple[Statistics, ...]:
+        """Return such sums of other rows, under what was learned of the rows of the fit."""
+        return ()
+
+    def of_sums(self, sums: Sequence[Any]) -> Self:
+        """Return the members with other sums."""
+        return self
+
+    @property
+    def stays(self) -> np.ndarray:
+        """True for each member that more sums leave as it is, (M,)."""
+        return np.full(len(self.members), not self.kept)
+
     def log_evidence(self) -> np.ndarray:
         """Return log p(x | t) of all rows under every member, (M,); -inf for members without an evidence."""
         return np.full(len(self.members), -np.inf)
@@ -325,10 +344,6 @@ class FittedFactors(FittedMembers):
         By default the fit stays.
         """
         return self
-
-    def sums(self, x, c, codes) -> list[tuple[np.ndarray, np.ndarray]] | None:
-        """Return pairs of a sum over some rows and over the rows of the fit, by which they are compared, or None."""
-        return None
 
     # -- under draws of the parameters, where these are ``drawn`` -----------------------------------------------------
 

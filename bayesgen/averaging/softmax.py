@@ -170,7 +170,6 @@ def _span(z):
 
 
 def _fit(z, codes, weight, strength, start):
-    """Return the coefficients (K, P) that maximise the penalised log likelihood."""
     penalty = np.full(z.shape[1], 1 / strength)
     penalty[0] = 0.01
     if len(start) == 2 and z.shape[1] <= _NEWTON:

@@ -318,7 +318,6 @@ def _write_diagonal(result, members, reference, u, delta, seen):
 
 
 def _width(u, seen):
-    """Return the number of columns that rows have, all of them or those that are seen, (B, 1, 1)."""
     return u.shape[3] if seen is None else seen.sum(1)[:, None, None]
 
 

@@ -62,7 +62,7 @@ class Filling(Record):
         if x.shape[1] > WIDE:
             return cls(mean, variance)
         filling = cls(mean, np.diag(variance))
-        for _ in range(_STEPS):
+        for _ in range(1 if seen.all() else _STEPS):
             filling = filling._step(x, seen, codes, classes, weight)
         return filling
 
@@ -189,9 +189,12 @@ class Training:
     @functools.cached_property
     def filling(self) -> Filling | None:
         """Means and covariance to complete gaps from; None where no row to sum has any."""
+        return None if finite(self.summed.x) else self.filling_of_more
+
+    @functools.cached_property
+    def filling_of_more(self) -> Filling:
+        """Means and covariance to complete gaps from, those of rows that come later among them."""
         rows = self.rows
-        if finite(self.summed.x):
-            return None
         return Filling.learn(self.bent, ~np.isnan(rows.x), rows.codes, rows.classes, rows.weight)
 
     @functools.cached_property
@@ -213,7 +216,7 @@ def bent(rows: Rows, warp: YeoJohnson, filling: Filling | None) -> Iterator[Bent
     for batch in pieces(len(rows), rows.x.shape[1] if filling is None else cells(~np.isnan(rows.x))):
         order = np.argsort(rows.codes[batch].astype(kind), kind="stable") + batch.start  # for `assign`
         y, codes, missing = warp.forward(rows.x[order]), rows.codes[order], None
-        if filling is not None:
+        if filling is not None and np.isnan(y).any():
             y, missing = filling.complete(y, ~np.isnan(y), codes)
         yield Bent(y, codes, taken(weight, order), missing)
 
@@ -223,7 +226,7 @@ class View(Record):
     """The transformation of rows for some members: bends, completion of gaps, and groups."""
 
     warp: YeoJohnson  # the transformation of the columns
-    filling: Filling | None  # means and covariance to complete gaps from; None where no row has any
+    filling: Filling | None  # means and covariance to complete gaps from; None of a wide view where no row has any
     centres: np.ndarray = field(metadata=shaped("groups columns"))  # centres of the groups, in bent columns
     owner: np.ndarray = field(metadata=shaped("groups", places="classes"))  # the class of each group, in order
     by_column: bool = False  # True if all members take the columns as independent
@@ -233,7 +236,7 @@ class View(Record):
         """Learn a view with ``count`` components per class."""
         rows = training.rows
         groups = fit_components(training.complete, rows.codes, rows.classes, rows.weight, count)
-        return cls(training.warp, training.filling, *groups, rows.x.shape[1] > WIDE)
+        return cls(training.warp, training.filling_of_more, *groups, rows.x.shape[1] > WIDE)
 
     @property
     def classes(self) -> int:
@@ -265,7 +268,6 @@ class View(Record):
         return nearest_group(y, codes, self.centres, self.owner)
 
     def _moments(self, y, missing: Missing | None, weight, place, size: int) -> Moments:
-        """Return the moments of completed rows by a place for each, of ``size`` places."""
         if missing is None:
             return moments(y, place, size, weight, vector=not self.by_column)
         return missing.moments(y, place, size, weight)

@@ -5,15 +5,17 @@ The weights are those of "Stacking" and "Three priors" in `docs/mathematics/aver
 when no model is true, stacking beats averaging by evidence.)
 """
 
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logsumexp, softmax
 
+from bayesgen.averaging.average import Average
+from bayesgen.averaging.member import CATEGORIES, NOTHING, NUMBERS
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.numerics import folds, tempering
-from bayesgen.numerics.pieces import pieces, taken
+from bayesgen.numerics.pieces import one_blas_thread, pieces, taken
 from bayesgen.numerics.special import log_mixture
 from bayesgen.numerics.stacking import stack
 from bayesgen.numerics.sums import by_label
@@ -40,11 +42,17 @@ class LeftOut:
     # they were chosen, it lacks no row.
     told_prior: np.ndarray | None = None
     chosen: bool = False  # True if as many rows of each class were taken as were wanted: drawing them adds no error
+    late: Any = field(default_factory=lambda: slice(None))  # places of the rows whose score is told
 
     @property
     def told(self) -> "LeftOut":
         """The same under the class probabilities that scores are told by."""
         return self if self.told_prior is None else replace(self, log_prior=self.told_prior, told_prior=None)
+
+    @property
+    def last(self) -> "LeftOut":
+        """The rows whose score is told."""
+        return self.told.take(self.late)
 
     @property
     def codes(self) -> np.ndarray:
@@ -64,7 +72,8 @@ class LeftOut:
     def take(self, places) -> "LeftOut":
         """Return some of the rows."""
         arrays = {name: taken(getattr(self, name), places) for name in ("log_prior", "weight", "told_prior")}
-        return replace(self, density=self.density[:, places], rows=self.rows.take(places), **arrays)
+        density, rows = self.density[:, places], self.rows.take(places)
+        return replace(self, density=density, rows=rows, late=slice(None), **arrays)
 
     def log_q(self, exponents) -> np.ndarray:
         """Return the log probability of the class of each row under every member, (M, n)."""
@@ -126,12 +135,42 @@ class Choice(NamedTuple):
     error: float  # its standard error
 
 
+@one_blas_thread()
+@np.errstate(under="ignore")
+def choose(average: Average, predicted: LeftOut, columns: tuple[int, int], method: str) -> tuple[Average, dict]:
+    """Return the average under exponents and weights that rows choose, of so many numbers and categories; and scores.
+
+    Weights come by ``method``, "stacking" or "evidence". The scores are those of `AveragedClassifier.scores_`.
+    """
+    roster, leaves = average.roster, average.leaves
+    members, priors = roster.members, np.array([prior_mass(roster.members, share) for _, share in PRIORS])
+    dense = roster.dense([block for block, count in zip((NUMBERS, CATEGORIES), columns, strict=True) if count])
+    if method == "evidence":
+        choice = by_evidence(predicted, roster.log_evidence(dense) + np.log(priors[0]))
+    else:
+        width = sum(columns) + (0 if leaves is None else leaves.width)
+        mode = np.array([member.expected_exponent(width, predicted.count) for member in members])
+        choice = by_stacking(predicted, priors, mode, members.index(NOTHING), dense)
+    names = "exponents", "weights", "density_weights", "sharpening"
+    chosen, last = replace(average, **dict(zip(names, choice, strict=False))), predicted.last
+    scores = {
+        "members": last.log_q(choice.exponents) @ last.share,
+        "average": float(last.log_score(last.average(*choice[:2]), choice.sharpening) @ last.share),
+        "nested": choice.nested,
+        "nested_error": choice.error,
+        "base_rate": float(last.of_class(last.log_prior) @ last.share),
+        "rows": len(last.codes),
+        "classes": "chosen" if predicted.chosen else "drawn",
+    }
+    return chosen.with_looseness(predicted.told, method == "stacking"), scores
+
+
 def by_evidence(predicted: LeftOut, log_weight) -> Choice:
     """Weigh members, untempered, by their evidences times the prior."""
     if not np.isfinite(log_weight).any():
         raise ValueError("weights='evidence' needs members that have an evidence: give members='generative'")
     exponents, weights = np.ones(len(log_weight)), np.exp(log_weight - logsumexp(log_weight))
-    predicted = predicted.told
+    predicted = predicted.last
     nested = float(log_mixture(predicted.log_q(exponents), weights) @ predicted.share)
     error = predicted.standard_error(predicted.log_sharpened(predicted.average(exponents, weights), 1.0))
     return Choice(exponents, weights, weights, 1.0, nested, error)
@@ -154,9 +193,10 @@ def by_stacking(predicted: LeftOut, priors, mode, nothing: int, dense) -> Choice
     gain = float(predicted.log_score(unseen, 1.0) @ share) - base
     weights = gated(odds @ weights, nothing, predicted.count * gain)
     sharpening = tempering.sharpening(unseen, predicted.log_prior, predicted.codes, predicted.count * share)
-    scores = predicted.told.log_sharpened(told, sharpening)
-    nested = float(predicted.of_class(scores) @ share)
-    return Choice(exponents, weights, density_weights, sharpening, nested, predicted.standard_error(scores))
+    last = predicted.last
+    scores = last.log_sharpened(told[predicted.late], sharpening)
+    nested = float(last.of_class(scores) @ last.share)
+    return Choice(exponents, weights, density_weights, sharpening, nested, last.standard_error(scores))
 
 
 def _choose(predicted: LeftOut, priors, mode, near=None, heavy=None):

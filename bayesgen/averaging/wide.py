@@ -235,7 +235,6 @@ class WideView(FittedMembers):
 
 
 def _scales(view: View, rows: Rows, levels) -> np.ndarray:
-    """Return s of each l, (L, D)."""
     reference = Reference.of(view.sum_rows(rows))
     within = reference.squares[0] / freedom(reference.n[0].sum(), (reference.n[0] > 0).sum())
     return np.sqrt(reference.variance[0] - (1 - levels)[:, None] * within)
@@ -335,7 +334,6 @@ class Coordinates:
 
 
 def _densities(members, sums: Moments, departure: Departure, rows: Coordinates) -> np.ndarray:
-    """Return log densities under members of one l, (m, n, G)."""
     result = np.empty((len(members), *departure.n.shape))
     free, start = freedom(departure.n.sum(1), (departure.n > 0).sum(1)).round(9), 0
     within, groups = sums.scatter.sum(0), np.arange(len(sums.n))

@@ -188,7 +188,7 @@ def update(
         destination = output or model
         destination.parent.mkdir(parents=True, exist_ok=True)
         classifier.save(destination)
-        total = f"{classifier.statistics_.classes.sums.sum():g}"
+        total = f"{classifier.total_weight_:g}"
         left_out = f"; {counted((~rows).sum(), 'row')} left out: no {target}" if not rows.all() else ""
         terminal.say(out, f"{counted(rows.sum(), 'row')} more, {total} in all{left_out}; written to {destination}")
 
@@ -204,7 +204,7 @@ def merge(
         inputs.keep_inputs(output, *files)
         loaded = [storage.load(path) for path in files]
         if any(not hasattr(one, "forget") for one in loaded):
-            raise ValueError("only naive Bayes, Gaussian discriminants and linear regressions merge: their sums add")
+            raise ValueError("only averages, naive Bayes, discriminants and linear regressions merge: their sums add")
         if len({type(one) for one in loaded}) > 1:
             raise ValueError("these models are of several kinds; merge those of one")
         refuse_equal([(str(path), one) for path, one in zip(files, loaded, strict=True)])

@@ -16,6 +16,7 @@ from sklearn.base import clone
 from bayesgen.core.errors import listed, shortened
 from bayesgen.core.program import same
 from bayesgen.estimators.estimator import Estimator
+from bayesgen.tables.learned_rows import LearnedRows, declared_classes
 
 
 class Additive(Estimator, abc.ABC):
@@ -52,6 +53,21 @@ class Additive(Estimator, abc.ABC):
         """Return the names of the leaves whose sums may be negative, or False for none; see `Statistics.without`."""
         return False
 
+    def _tell_forgotten(self, remaining, strict: bool) -> None:
+        """Tell what still knows rows that leave, beside the statistics that remain, or raise if ``strict``."""
+
+    def _more_rows(self, X, y, classes, sample_weight, groups, label_weight, first: bool) -> LearnedRows:
+        """Return the rows of a piece, the ``first`` or a later one, with all classes that there will be."""
+        names = getattr(self, "classes_", None) if classes is None else classes
+        given: dict[str, Any] = {"votes": label_weight, "default": names, "whole": False}
+        rows = LearnedRows.read(self.table(X, reset=first), y, sample_weight, groups, **given)
+        if first and classes is None and not rows.shared:
+            raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
+        declared = declared_classes(rows.classes if names is None else names)
+        if not first and not np.array_equal(declared, self.classes_):
+            raise ValueError(f"classes are {listed(self.classes_)} since the first call; got {listed(declared)}")
+        return rows.among(declared)
+
     def __add__(self, other):
         """Return an estimator that has learned from the rows of both: of one kind, settings, columns and classes.
 
@@ -73,19 +89,23 @@ class Additive(Estimator, abc.ABC):
     def __radd__(self, other):
         return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` begins
 
-    def forget(self, X, y, sample_weight=None) -> Self:
+    def forget(self, X, y, sample_weight=None, *, strict: bool = False) -> Self:
         """Learn as if some rows of the fit had never been there.
 
         The rows are taken out of the statistics. Scatters then differ from those of a fit without the rows by 1e-8 of
         themselves and of one row's variance, at most: where more digits would be lost it is an error, and the fit
         stays. So it is where the statistics show that the rows were not among those of the fit, which they do not
         always show. Weak priors and the standardisation follow the rows that remain; schema, categories and classes
-        stay. This is no promise of privacy: categories and saved files may hold traces of the rows.
+        stay. This is no promise of privacy: categories and saved files may hold traces of the rows. Of an average the
+        scores of the rows leave too.
 
         Parameters
         ----------
         X, y, sample_weight
             The rows, as at the fit.
+        strict : bool, default False
+            True to refuse where something that is no sum, such as bends and trees of an average, still knows rows of
+            the fit; else a warning names it.
 
         Examples
         --------
@@ -103,6 +123,7 @@ class Additive(Estimator, abc.ABC):
             remaining = self._sums().without(self._sum_rows(X, y, sample_weight), self._signed())
             if not remaining.squares.any():
                 raise ValueError("no row would be left; an estimator that forgets all has nothing to stand on")
+            self._tell_forgotten(remaining, strict)
             self._learn_sums(remaining, self)
         return self
 
@@ -139,7 +160,7 @@ class Additive(Estimator, abc.ABC):
     @property
     def effective_rows_(self) -> float:
         """Kish's effective number of rows, (Σw)²/Σw²: the rows of one weight that are worth as much."""
-        return self.total_weight_**2 / float(np.sum(self.statistics_.squares))
+        return self.total_weight_**2 / float(np.sum(self._sums().squares))
 
 
 def refuse_equal(fits: Sequence[tuple[str, Additive]]) -> None:

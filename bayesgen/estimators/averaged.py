@@ -14,7 +14,8 @@ from bayesgen.averaging.learning import fit_average
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import averaged_settings
-from bayesgen.estimators.estimator import Estimator, Held, asks, held, score
+from bayesgen.estimators.averaged_learning import LearnsOn
+from bayesgen.estimators.estimator import Held, asks, held, score
 from bayesgen.estimators.settings import class_prior
 from bayesgen.estimators.workers import stages
 from bayesgen.inspection.explain import explain
@@ -30,14 +31,15 @@ _FROM_ROWS = (
     "fit a sample of thousands, stratified by class, and priors=, the frequencies of the classes"
 )
 _ABSENT = {  # attributes of other classifiers, and why this one lacks them
-    **dict.fromkeys(("partial_fit", "fit_batches", "fit_statistics", "row_schema"), _FROM_ROWS),
+    **dict.fromkeys(("fit_batches", "fit_statistics", "row_schema"), _FROM_ROWS),
+    "leave_one_out": "its fit left rows out, and scores_ tells their score; compare() scores each row by others",
     "log_evidence_": "tempered members have no joint density, and priors and bends follow the data",
 }
 
 
 @registry.estimator
 @dataclass(eq=False, repr=False)
-class AveragedClassifier(ClassifierMixin, Estimator):
+class AveragedClassifier(ClassifierMixin, LearnsOn):
     """The average of conjugate generative and other classifiers, tempered, weighted by stacking on rows left out.
 
     The members model the classes differently: as Gaussians with full, shared, diagonal or shared diagonal covariances
@@ -118,8 +120,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         class prior gets more; both of these sharpened; "base_rate", of the class prior. "nested_error" is the standard
         error of "nested" as what new rows will score, "classes" says whether the classes were "drawn" with the rows or
         "chosen" (see Notes), "rows" is the number of rows left out, "learned" (M,) the number of rows that each member
-        learned from, "repeats" the share of rows that repeat another, and "leaving" what leaves with a row: "rows",
-        "rows that weights count" where all weights are whole, and "whole rows" where they are not.
+        learned from, "as of" (M,), where it learned on, the row as of which each is, "repeats" the share of rows that
+        repeat another, and "leaving" what leaves with a row: "rows", "rows that weights count" where all weights are
+        whole, and "whole rows" where they are not.
 
     Notes
     -----
@@ -151,8 +154,9 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     Boosted trees take at most 2,000 columns, and forests of a category of more than 1,000 levels those that a hundredth
     of the rows have. A table that memory does not hold is refused before anything is learned.
 
-    There is no ``partial_fit``: bends, components, exponents and weights are learned from rows, and cannot be derived
-    from sums of earlier rows. The package's own members are fitted in one process: much of that is small array
+    ``partial_fit`` learns on from rows that came later: members that are sums as exactly as a fit of all rows under the
+    bends, components and columns of the first, others not at all (`docs/mathematics/averaged.md`, "Learning on"). The
+    package's own members are fitted in one process: much of that is small array
     operations that hold Python's lock; `joblib` or scikit-learn can run several fits side by side.
 
     Examples
@@ -175,7 +179,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
     0.9
     """
 
-    fitted_ = Held(FittedAverage, ())
+    fitted_ = Held(FittedAverage, (), optional=("stream_",))
 
     weights: str = "stacking"
     members: str | Sequence[Any] = "all"
@@ -238,7 +242,7 @@ class AveragedClassifier(ClassifierMixin, Estimator):
         try:
             overflow = np.errstate(over="ignore", invalid="ignore")  # of far values, which are refused below
             with overflow, stages("averaging", self.progress) as stage:
-                self.average_, self.scores_ = fit_average(
+                self.average_, self.scores_, self.stream_ = fit_average(
                     rows,
                     method=self.weights,
                     bend=self.bend,

@@ -70,10 +70,20 @@ def member_rows(classifier, learned: LearnedRows, counted: bool) -> tuple[Rows, 
 
     Expected values stand for these, where the user does not ask to keep them.
     """
+    names = arrays.numbers(classifier.schema_, classifier.constant_)
+    rows = as_members_take(classifier, learned, counted)
+    far, keep = wild.find(rows.x, rows.codes), classifier.wild == "keep"
+    kind, given = "wild kept" if keep else "wild completed", [name for name, _ in families.pairs(classifier.members)]
+    found = [*of_wild(far, rows.x, names, learned.places, classifier.schema_.dates, kind, given)]
+    return completion.completed(rows, far, classifier.bend) if found and not keep else rows, found
+
+
+def as_members_take(classifier, learned: LearnedRows, counted: bool) -> Rows:
+    """Return the rows as members take them, each under the class of its largest share."""
     schema, constant, n = classifier.schema_, classifier.constant_, len(learned.codes)
-    names, alone = arrays.numbers(schema, constant), learned.group is None and learned.shared
-    refuse_large(len(learned.stacked()[1]), len(names), len(learned.classes))
-    rows = Rows(
+    alone = learned.group is None and learned.shared
+    refuse_large(len(learned.stacked()[1]), len(arrays.numbers(schema, constant)), len(learned.classes))
+    return Rows(
         *arrays.numbers_and_codes(schema, learned.blocks, constant, arrays.LARGEST),
         learned.likely,
         np.ones(n) if learned.weight is None else learned.weight,
@@ -84,10 +94,6 @@ def member_rows(classifier, learned: LearnedRows, counted: bool) -> tuple[Rows, 
         shared=alone,
         counted=counted,
     )
-    far, keep = wild.find(rows.x, rows.codes), classifier.wild == "keep"
-    kind, given = "wild kept" if keep else "wild completed", [name for name, _ in families.pairs(classifier.members)]
-    found = [*of_wild(far, rows.x, names, learned.places, schema.dates, kind, given)]
-    return completion.completed(rows, far, classifier.bend) if found and not keep else rows, found
 
 
 def leaving_together(learned: LearnedRows, rows: Rows) -> tuple[Rows, Any, Repeats]:
@@ -113,16 +119,19 @@ def learn_leaves(classifier, rows: Rows) -> ColumnModels | None:
             f"columns {listed(sequences)} hold sequences, whose length differs from row to row, which an average does "
             "not take: use NaiveBayesClassifier"
         )
-    model = NaiveBayes(
-        DirichletCategorical(1.0, classifier.classes_.tolist()),
-        {block.name: leaf_of(block) for block in blocks},
-        columns={block.name: block.columns for block in blocks},
-    )
+    model = leaf_models(classifier)
     single = [block.name for block in blocks if block.single]
     leaves = ColumnModels.of(model, single, rows.e, rows.codes, rows.weight)
     leaves.settled()  # or raise, before anything is learned
     check_scale(replace(classifier.schema_, blocks=blocks), leaves.statistics)
     return leaves
+
+
+def leaf_models(classifier) -> NaiveBayes:
+    """Return the leaves of the columns that have their own, whose weak priors are still to come."""
+    blocks = arrays.leaves(classifier.schema_)
+    leaves, columns = {block.name: leaf_of(block) for block in blocks}, {block.name: block.columns for block in blocks}
+    return NaiveBayes(DirichletCategorical(1.0, classifier.classes_.tolist()), leaves, columns=columns)
 
 
 def findings_of_fit(classifier, learned: LearnedRows, rows: Rows, found: Repeats) -> Iterator[Finding]:

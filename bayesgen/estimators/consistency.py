@@ -4,12 +4,14 @@ They say nothing of the numbers: whoever writes a file chooses them.
 """
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member import table_sizes
+from bayesgen.averaging.stream import Stream
 from bayesgen.core.registry import ours
 from bayesgen.core.shapes import check_array, check_shapes, require_fit
 from bayesgen.core.statistics import Rows
@@ -157,12 +159,28 @@ def _check_average(estimator) -> None:
         known = bool(fitted.modelling(kind))
         right = bool(count) == known if density else count or not known
         require_fit(right, f"the members are not of {count} {what}")
-    e = _check_own_leaves(fitted.leaves, arrays.leaves(schema), estimator.classes_.tolist())
-    check_shapes(fitted, table_sizes(dim, tuple(levels), classes) | {"averaged": len(fitted.members)})
+    e, sizes = None, table_sizes(dim, tuple(levels), classes)
+    for average in _averages(estimator, sizes):
+        e = _check_own_leaves(average.leaves, arrays.leaves(schema), estimator.classes_.tolist())
+        check_shapes(average, sizes | {"averaged": len(fitted.members)})
     with np.errstate(all="ignore"):
         rows = np.concatenate([np.zeros((1, dim)), np.full((1, dim), np.nan)]), np.zeros((2, len(levels)), np.intp)
         probability = fitted.probability(*rows, None if e is None else np.concatenate([e, e]))
         require_fit(probability.shape == (2, classes), "the average predicts no such classes")
+
+
+def _averages(estimator, sizes) -> Iterator[Average]:
+    """Yield the average; where it learns on, also what its sums make of it, those so far and those of the fit."""
+    yield (fitted := estimator.average_)
+    if (stream := vars(estimator).get("stream_")) is None:
+        return
+    require_fit(isinstance(stream, Stream) and isinstance(stream.base, Stream), "stream_ has not the sums of the fit")
+    count = sum(len(part.members) for part in fitted.parts) + (fitted.leaves is not None)
+    check_shapes(stream, sizes | {"factors": count, "key": 16})
+    right = stream.columns == (sizes["columns"], sizes["categories"]) and 0 < stream.scored.first <= stream.scored.rows
+    require_fit(right, "stream_ is of other columns or rows")
+    for sums in (stream, stream.base):
+        yield sums.learned(fitted, fitted.leaves and fitted.leaves.model)
 
 
 def _check_own_leaves(leaves, blocks, labels) -> np.ndarray | None:

@@ -2,7 +2,7 @@
 
 import abc
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -86,15 +86,8 @@ class LabelledClassifier(GenerativeClassifier, Additive, abc.ABC):
         """
         with self._whole():
             first = not hasattr(self, "statistics_")
-            names = getattr(self, "classes_", None) if classes is None else classes
-            given: dict[str, Any] = {"votes": label_weight, "default": names, "whole": False}
-            rows = LearnedRows.read(self.table(X, reset=first), y, sample_weight, **given)
-            if first and classes is None and not rows.shared:
-                raise ValueError("classes must be given at the first call of partial_fit: every label there will be")
-            declared = declared_classes(rows.classes if names is None else names)
-            if not first and not np.array_equal(declared, self.classes_):
-                raise ValueError(f"classes are {listed(self.classes_)} since the first call; got {listed(declared)}")
-            self.classes_, rows = declared, rows.among(declared)
+            rows = self._more_rows(X, y, classes, sample_weight, None, label_weight, first)
+            self.classes_ = rows.classes
             schema = self._learn_schema(rows.table) if first else self.schema_.of_more()
             rows = replace(rows, blocks=schema.read(rows.table))
             template, statistics = self._summarise(schema, rows)

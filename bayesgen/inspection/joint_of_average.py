@@ -5,11 +5,12 @@ They take part in proportion to the weights v stacked on log p(x, t); see `bayes
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
+from bayesgen.averaging import member_rows
 from bayesgen.averaging.categories import codes_of
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member import CATEGORIES, NUMBERS
@@ -265,11 +266,10 @@ def knows(average, x, c, e, codes) -> bool:
     classes = len(average.class_weight)
     pairs = [(np.bincount(codes, minlength=classes), average.class_weight)]
     for block in (NUMBERS, CATEGORIES):
-        every = [fit.sums(x, c, codes) for fit in average.modelling(block) if fit.generates]
-        known = [pair for pair in every if pair is not None]
-        if every and not known:
-            return False
-        pairs += known[0] if known else []
+        for fit in [fit for fit in average.modelling(block) if fit.kept][:1]:
+            again = fit.sum_more(member_rows.Rows(x, c, codes, np.ones(len(x)), (), classes))
+            sums = ([getattr(one, field.name) for one in kept for field in fields(one)] for kept in (again, fit.kept))
+            pairs += zip(*sums, strict=True)
     if average.leaves is not None:
         if not average.leaves.has_closed_form(e):
             return False

@@ -141,7 +141,8 @@ def summary(classifier):
         categories), "leaves" (the most of a boosted tree, or the names of the columns with leaves of their own),
         "sums" (True if boosted trees see weighted sums of the numbers too),
         "rows" (the rows from which it learned what is no sum, such as bends, components, coefficients and
-        trees: fewer than there are where the time would be too long), "exponent", "weight", "share", the weight of
+        trees: fewer than there are where the time would be too long), "as of row" (where it learned on: members that
+        are no sums stay as the first fit made them), "exponent", "weight", "share", the weight of
         all members of its family, and "log score", the mean over rows left out. Its ``attrs`` have the "log loss" to
         expect of new rows, its "standard error", and what is "left out" at a time; see ``scores_`` of the classifier.
 
@@ -163,6 +164,8 @@ def summary(classifier):
     first = [*_SETTINGS, *(name for name in frame if name not in _SETTINGS)]
     frame = frame.reindex(columns=first).astype({"components": object, "covariance": object, "categories": object})
     frame["rows"] = scores["learned"]
+    if "as of" in scores:
+        frame["as of row"] = scores["as of"]
     frame["exponent"], frame["weight"] = average.exponents, average.weights
     family = pd.Series([member.family for member in average.members])
     frame["share"] = frame["weight"].groupby(family).transform("sum")
@@ -251,7 +254,6 @@ def to_arviz(classifier):
 
 
 def _labels(classifier, member) -> dict[str, list]:
-    """Return the names along each axis that the parameters of a member may have."""
     schema, classes = classifier.schema_, classifier.classes_.tolist()
     numeric, level = (names(schema, classifier.constant_) for names in (arrays.numbers, arrays.level_names))
     labels = {"class": classes, "feature": numeric, "feature2": numeric, "level": level}

@@ -36,7 +36,6 @@ def nearest_group(x, codes, centres, owner) -> np.ndarray:
 
 
 def _nearest(x, centres):
-    """Return the nearest centre of each row, the first in a tie."""
     return ((-2 * centres) @ x.T + (centres**2).sum(1)[:, None]).argmin(0)
 
 

@@ -74,7 +74,6 @@ def _sorted(keys) -> np.ndarray:
 
 
 def _places(keys) -> np.ndarray:
-    """Return the place of each in the order by the keys."""
     return np.argsort(_sorted(keys))
 
 

@@ -60,5 +60,4 @@ def _solve(root, diagonal, right) -> np.ndarray:
 
 
 def _inside(values, step) -> float:
-    """Return how much of a step keeps all values above 0, at most 1."""
     return min(1.0, _INSIDE / max(1e-300, (-step / values).max()))

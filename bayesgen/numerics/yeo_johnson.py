@@ -135,7 +135,6 @@ def far_rows(y) -> np.ndarray:
 
 
 def _over(sum, weight):
-    """Return a sum over a weight, 0 where the weight is."""
     return np.divide(sum, weight, out=np.zeros_like(weight), where=weight > 0)
 
 

@@ -14,10 +14,11 @@ NAMES = re.compile(
 _SHUFFLES, _Z = 20, 5.0
 
 
-def group_codes(groups, rows: int, weight=None) -> np.ndarray | None:
+def group_codes(groups, rows: int, weight=None, whole: bool = True) -> np.ndarray | None:
     """Return the group of each row whose weight is not 0 as whole numbers; a row without a group is one by itself.
 
     Groups are the labels that the user gave, NaN, None or NA where a row stands alone; weights come from `existing`.
+    One group alone is refused, unless rows are not the ``whole`` of a fit.
     """
     if groups is None:
         return None
@@ -32,7 +33,7 @@ def group_codes(groups, rows: int, weight=None) -> np.ndarray | None:
     codes[alone] = len(found) + np.arange(alone.sum())
     if weight is not None:
         codes = codes[np.asarray(weight, float) > 0]
-    if rows > 1 and len(codes) and (codes == codes[0]).all():
+    if whole and rows > 1 and len(codes) and (codes == codes[0]).all():
         cure = "give each row the label of what it belongs to, or no groups where rows are independent"
         raise ValueError(f"groups holds one group only, and leaving it out leaves no row; {cure}")
     return codes

@@ -43,7 +43,7 @@ class LearnedRows:
             raise ValueError("classes= of fit names the columns of shares (n, K); y has one label a row")
         weight = weight if votes is None else shares.vote_weight(y, weight, votes)
         y = labels.class_labels(y)
-        group = None if groups is None else group_codes(groups, len(y), weight)
+        group = None if groups is None else group_codes(groups, len(y), weight, whole)
         table, chosen, kept, places = labels.existing(table, y, weight)
         classes, codes = labels.class_codes(chosen)
         if codes.ndim == 2 and whole:

@@ -1,0 +1,95 @@
+r"""What an average knows beside its members to learn on: sums, and scored rows.
+
+The sums of members add and subtract under the bends, fillings, components, columns and levels of the fit; trees,
+regressions and all else that is no sum stays as it is ("Learning on" in `docs/mathematics/averaged.md`).
+"""
+
+import operator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from bayesgen.averaging.average import Average
+from bayesgen.averaging.member_rows import Rows
+from bayesgen.averaging.scored import Scored
+from bayesgen.core.shapes import shaped
+from bayesgen.core.statistics import Statistics, SumStatistics
+from bayesgen.models.class_program import ClassStatistics
+
+_FEW = 5000  # rows that the middle of a column is learned from
+
+
+@dataclass(frozen=True, eq=False)
+class Stream(Statistics):
+    """Sums of rows under the members of an average, the rows that are scored, and where the numbers of the fit lie."""
+
+    rows: ClassStatistics  # of the rows by class, with the columns that have leaves of their own
+    parts: tuple[tuple[Statistics, ...], ...]  # of each part of the average; () where it stays as it is
+    scored: Scored
+    # the middle of each number in the fit, and the largest distance from it
+    middle: np.ndarray = field(metadata=shaped("columns"))
+    reach: np.ndarray = field(metadata=shaped("columns", least=0))
+    columns: tuple[int, int]  # how many numbers and categories there are
+    # the sums of the fit, which those that learn on from copies of it have in common; None in sums of other rows
+    base: Any = None
+    waiting: int = 0  # rows that came since exponents and weights were chosen
+    early: int = 0  # of the rows that were forgotten last, those that may be of the fit, not of later pieces
+
+    @property
+    def squares(self) -> np.ndarray:
+        """Sum of the squared weights of each class, (K,)."""
+        return self.rows.squares
+
+    @classmethod
+    def begin(cls, average: Average, adding, scored: Scored, rows: Rows) -> "Stream":
+        """Return the sums of a fit to rows, of the parts that are ``adding`` (P,), beside those that it left out."""
+        parts = tuple(part.kept if adds else () for part, adds in zip(average.parts, adding, strict=True))
+        middle = np.nanmedian(rows.x[:: max(1, len(rows) // _FEW)], axis=0) if rows.x.size else rows.x.sum(0)
+        reach = np.fmax.reduce(np.abs(rows.x - middle), 0, initial=0.0)
+        columns = rows.x.shape[1], rows.c.shape[1]
+        start = cls(_by_class(average, rows), parts, scored.latest(), middle, reach, columns)
+        return replace(start, base=replace(start, scored=scored.take(slice(0))))
+
+    def of_rows(self, average: Average, rows: Rows, scoring: bool = False) -> "Stream":
+        """Return the sums of other rows, which are scored by the average if wanted."""
+        parts = tuple(p.sum_more(rows) if sums else () for p, sums in zip(average.parts, self.parts, strict=True))
+        scored = self.scored.of_more(average, rows, scoring)
+        return replace(self, rows=_by_class(average, rows), parts=parts, scored=scored, base=None, waiting=len(rows))
+
+    def __add__(self, other):
+        scored, waiting = (self.scored + other.scored).latest(), self.waiting + other.waiting
+        total = replace(self._each(operator.add, other, self.rows + other.rows), scored=scored, waiting=waiting)
+        return total if other.base is None else total._each(operator.sub, other.base, total.rows - other.base.rows)
+
+    def without(self, gone, signed=()):
+        scored, early = self.scored.without(gone.scored)
+        rows = self.rows.without(gone.rows, signed)
+        return replace(self._each(lambda mine, theirs: mine.without(theirs), gone, rows), scored=scored, early=early)
+
+    def scaled(self, factor):
+        scored = replace(self.scored, weight=self.scored.weight * factor, share=self.scored.share * factor)
+        return replace(self._each(lambda mine, _: mine.scaled(factor), self, self.rows.scaled(factor)), scored=scored)
+
+    def _each(self, change, other, rows) -> "Stream":
+        parts = tuple(tuple(map(change, a, b)) for a, b in zip(self.parts, other.parts, strict=True))
+        return replace(self, rows=rows, parts=parts)
+
+    def learned(self, average: Average, model) -> Average:
+        """Return the average of these sums; the leaves of ``model`` have weak priors that follow them."""
+        parts = tuple(p.of_sums(sums) if sums else p for p, sums in zip(average.parts, self.parts, strict=True))
+        leaves = average.leaves and replace(average.leaves, model=model, statistics=self.rows).settled()
+        return replace(average, parts=parts, class_weight=self.rows.classes.sums, leaves=leaves)
+
+    def stays(self, average: Average) -> np.ndarray:
+        """Return True for each member with a factor that stays as it is, (M,)."""
+        pairs = zip(average.parts, self.parts, strict=True)
+        of = {id(part): part.stays if sums else np.ones(len(part.members), bool) for part, sums in pairs}
+        slots = average.roster.slots
+        return np.any([slot.of_members([of[id(part)] for part in slot.parts], False) for slot in slots], axis=0)
+
+
+def _by_class(average: Average, rows: Rows) -> ClassStatistics:
+    leaves = average.leaves and average.leaves.of_rows(rows.e, rows.codes, rows.weight).statistics
+    squares = rows.count if rows.counted else np.bincount(rows.codes, rows.weight**2, rows.classes)
+    return ClassStatistics(SumStatistics(rows.count, np.float64(0)), leaves.leaves if leaves else {}, squares)
