@@ -227,7 +227,7 @@ def test_rows_are_scored_by_members_that_had_not_learned_from_them():
 def test_the_rows_of_a_group_leave_together_and_two_pieces_have_no_group_in_common():
     X, y = table(10)
     patient = np.r_[1000 + np.arange(FIRST), np.arange(N - FIRST) // 4]
-    fitted = known(X, y)
+    fitted = known(X, y, keep_rows=True)
     alone = copy.deepcopy(fitted)
     for s in (slice(FIRST, 110), slice(110, N)):
         fitted.partial_fit(X[s], y[s], groups=patient[s] % 100)
@@ -236,6 +236,8 @@ def test_the_rows_of_a_group_leave_together_and_two_pieces_have_no_group_in_comm
     equal(fitted, alone, X)
     assert fitted.scores_["nested_error"] != alone.scores_["nested_error"]
     alone.partial_fit(X[:3], y[:3], groups=["one"] * 3)  # a piece may be one group
+    whole = fresh().fit(X, y, groups=patient)
+    np.testing.assert_allclose(fitted.refit().predict_proba(X), whole.predict_proba(X), rtol=1e-9)
     assert not hasattr(fitted, "leave_one_out")
 
 
@@ -298,6 +300,7 @@ def test_strict_forgetting_refuses_where_something_still_knows_the_rows():
     fitted.forget(X[FIRST:90], y[FIRST:90], strict=True)
     known(X, y, bend=False).forget(X[:5], y[:5], strict=True)  # sums alone know them
     refuses(lambda: known(X, y, members=["forest"]).forget(X[:5], y[:5], strict=True), "which forest still know")
+    known(X, y, keep_rows=True).forget(X[:5], y[:5], strict=True)
 
 
 def test_what_cannot_be_forgotten_is_refused_and_the_fit_stays():
@@ -347,20 +350,70 @@ def test_copies_of_one_fit_that_learned_apart_merge_and_others_are_refused():
     assert a.__add__(1) is NotImplemented
 
 
+# -- kept rows --------------------------------------------------------------------------------------------------------
+
+
+def test_kept_rows_are_fitted_anew_as_if_they_had_come_at_once(tmp_path):
+    X, y = table(16, gaps=True)
+    fitted = known(X, y, keep_rows=True)
+    np.testing.assert_array_equal(fitted.predict_proba(X), known(X, y).predict_proba(X))
+    fitted.partial_fit(X[FIRST:120], y[FIRST:120]).partial_fit(X[120:], y[120:])
+    fitted.save(tmp_path / "fit.safetensors")
+    assert (tmp_path / "fit.safetensors").stat().st_mode & 0o077 == 0
+    for each in (fitted, bg.load(tmp_path / "fit.safetensors")):
+        whole = fresh(keep_rows=True).fit(X, y)
+        np.testing.assert_allclose(each.refit().predict_proba(X), whole.predict_proba(X), rtol=1e-9)
+        each.forget(X[:30], y[:30])
+        np.testing.assert_allclose(each.predict_proba(X), fresh().fit(X[30:], y[30:]).predict_proba(X), rtol=1e-9)
+    refuses(lambda: fitted.forget(X[:2], y[:2]), "not among those of the fit")
+    refuses(lambda: fitted.forget(X[30:], y[30:]), "no row would be left")
+    refuses(lambda: known(X, y).refit(), "refit\\(\\) needs the rows")
+
+
+def test_kept_rows_of_copies_are_joined_and_those_of_the_fit_count_once():
+    X, y = table(17)
+    start = known(X, y, keep_rows=True)
+    a, b = (copy.deepcopy(start).partial_fit(X[s], y[s]) for s in (slice(FIRST, 100), slice(100, N)))
+    np.testing.assert_allclose((a + b).refit().predict_proba(X), fresh().fit(X, y).predict_proba(X), rtol=1e-9)
+
+
 def test_weights_and_shares_are_learned_from_as_a_fit_learns_from_them():
     X, y = table(18)
     classes = np.unique(y)
     shares = 0.8 * (y[:, None] == classes) + 0.2 / 3
     weight = np.random.default_rng(0).choice([0.5, 1.0], N)
-    fitted = fresh(bend=False).fit(X[:FIRST], shares[:FIRST], weight[:FIRST], classes=classes)
-    fitted.partial_fit(X[FIRST:], shares[FIRST:], sample_weight=weight[FIRST:])
+    kept = fresh(bend=False, keep_rows=True).fit(X[:FIRST], shares[:FIRST], weight[:FIRST], classes=classes)
+    kept.partial_fit(X[FIRST:], shares[FIRST:], sample_weight=weight[FIRST:])
     whole = fresh(bend=False).fit(X, shares, weight, classes=classes)
-    equal(fitted, whole, X)
+    equal(kept, whole, X)
+    np.testing.assert_allclose(kept.refit().predict_proba(X), whole.predict_proba(X), rtol=1e-9)
 
 
-def test_the_summary_says_as_of_which_row_each_member_is():
+# -- ages -------------------------------------------------------------------------------------------------------------
+
+
+def test_it_is_told_when_rows_have_doubled_and_the_summary_says_as_of_which_row():
     X, y = table(19)
     trees = known(X, y, members=["gaussian", "forest"])
     assert "as of row" not in trees.summary()
-    ages = trees.partial_fit(X[FIRST:], y[FIRST:]).summary().set_index("kind")["as of row"]
+    trees.partial_fit(X[FIRST:139], y[FIRST:139])
+    with pytest.warns(UserWarning, match="members forest are as of the first 70 rows, and 140 rows came by now"):
+        trees.partial_fit(X[139:140], y[139:140])
+    trees.partial_fit(X[140:], y[140:])  # told once, until they double again
+    ages = trees.summary().set_index("kind")["as of row"]
     assert ages["forest"] == FIRST and (ages["generative"] == N).all()
+    known(X, y).partial_fit(X[FIRST:], y[FIRST:])  # nothing stays
+
+
+def test_it_is_told_when_members_that_stay_fall_behind():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 560)
+    X = rng.normal(size=(560, 2)) + np.c_[1.5 * y, np.zeros(560)]
+    fitted = AC(members=["gaussian", "softmax"], bend=False).fit(X[:200], y[:200])
+    fitted.partial_fit(X[200:380], y[200:380])  # as before: nothing is told
+    moved = X.copy()
+    moved[300:, 0] = -moved[300:, 0]
+    fitted = AC(members=["gaussian", "softmax"], bend=False).fit(X[:300], y[:300])
+    with pytest.warns(UserWarning, match="gain less beside the others, by more than two errors"):
+        for start in range(300, 540, 40):
+            fitted.decay(0.5).partial_fit(moved[start : start + 40], y[start : start + 40])

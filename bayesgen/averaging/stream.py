@@ -16,7 +16,9 @@ from bayesgen.averaging.scored import Scored
 from bayesgen.core.shapes import shaped
 from bayesgen.core.statistics import Statistics, SumStatistics
 from bayesgen.models.class_program import ClassStatistics
+from bayesgen.numerics.special import log_mixture
 
+BESIDE = "of class", "of weight", "of group"  # what is kept of rows beside their blocks
 _FEW = 5000  # rows that the middle of a column is learned from
 
 
@@ -33,8 +35,16 @@ class Stream(Statistics):
     columns: tuple[int, int]  # how many numbers and categories there are
     # the sums of the fit, which those that learn on from copies of it have in common; None in sums of other rows
     base: Any = None
+    kept: Any = None  # the rows themselves, as a file can hold them, or None
+    begun: int = 0  # how many of these are of the fit
     waiting: int = 0  # rows that came since exponents and weights were chosen
+    told: int = 0  # rows when it was told that members stay behind
     early: int = 0  # of the rows that were forgotten last, those that may be of the fit, not of later pieces
+
+    @property
+    def keeps_rows(self) -> bool:  # type: ignore[override]  # where the user wants it
+        """True if it holds the rows."""
+        return self.kept is not None
 
     @property
     def squares(self) -> np.ndarray:
@@ -54,22 +64,33 @@ class Stream(Statistics):
     def of_rows(self, average: Average, rows: Rows, scoring: bool = False) -> "Stream":
         """Return the sums of other rows, which are scored by the average if wanted."""
         parts = tuple(p.sum_more(rows) if sums else () for p, sums in zip(average.parts, self.parts, strict=True))
-        scored = self.scored.of_more(average, rows, scoring)
-        return replace(self, rows=_by_class(average, rows), parts=parts, scored=scored, base=None, waiting=len(rows))
+        scored, more = self.scored.of_more(average, rows, scoring), replace(self, base=None, begun=0, waiting=len(rows))
+        return replace(more, rows=_by_class(average, rows), parts=parts, scored=scored)
 
     def __add__(self, other):
+        more, group = None, BESIDE[2]
+        if self.kept is not None:  # groups of two pieces are others, whatever their codes
+            later = other.kept.take(slice(other.begun, None))
+            codes = later.data[group] + 1 + self.kept.data[group].max()
+            more = self.kept + replace(later, data=later.data | {group: codes})
         scored, waiting = (self.scored + other.scored).latest(), self.waiting + other.waiting
         total = replace(self._each(operator.add, other, self.rows + other.rows), scored=scored, waiting=waiting)
+        total = replace(total, kept=more)
         return total if other.base is None else total._each(operator.sub, other.base, total.rows - other.base.rows)
 
     def without(self, gone, signed=()):
         scored, early = self.scored.without(gone.scored)
         rows = self.rows.without(gone.rows, signed)
-        return replace(self._each(lambda mine, theirs: mine.without(theirs), gone, rows), scored=scored, early=early)
+        kept = None if self.kept is None else self.kept.less(gone.kept, BESIDE[1:])
+        less = replace(self, scored=scored, early=early, kept=kept)
+        return less._each(lambda mine, theirs: mine.without(theirs), gone, rows)
 
     def scaled(self, factor):
         scored = replace(self.scored, weight=self.scored.weight * factor, share=self.scored.share * factor)
-        return replace(self._each(lambda mine, _: mine.scaled(factor), self, self.rows.scaled(factor)), scored=scored)
+        kept, name = self.kept, BESIDE[1]
+        kept = kept and replace(kept, data=kept.data | {name: factor * kept.data[name]})
+        less = replace(self, scored=scored, kept=kept)
+        return less._each(lambda mine, _: mine.scaled(factor), self, self.rows.scaled(factor))
 
     def _each(self, change, other, rows) -> "Stream":
         parts = tuple(tuple(map(change, a, b)) for a, b in zip(self.parts, other.parts, strict=True))
@@ -87,6 +108,18 @@ class Stream(Statistics):
         of = {id(part): part.stays if sums else np.ones(len(part.members), bool) for part, sums in pairs}
         slots = average.roster.slots
         return np.any([slot.of_members([of[id(part)] for part in slot.parts], False) for slot in slots], axis=0)
+
+    def behind(self, average: Average) -> float:
+        """Return by how many errors the members that stay gain less beside the others than on rows of the fit."""
+        scored, stays = self.scored.take(np.argsort(self.scored.digest, kind="stable")), self.stays(average)
+        log_q, late = scored.left_out(average).log_q(average.exponents), scored.place >= scored.first
+        weights = [np.where(stays == flag, average.weights, 0.0) for flag in (True, False)]
+        if not all(weight.any() for weight in weights) or min(late.sum(), (~late).sum()) < 2:
+            return 0.0
+        gain = np.subtract(*(log_mixture(log_q, weight / weight.sum()) for weight in weights))
+        parts = gain[~late], gain[late]
+        error = np.sqrt(sum(part.var(ddof=1) / len(part) for part in parts))
+        return float((parts[0].mean() - parts[1].mean()) / max(error, 1e-12))
 
 
 def _by_class(average: Average, rows: Rows) -> ClassStatistics:

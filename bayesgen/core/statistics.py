@@ -6,6 +6,7 @@ a data set are the sum over its pieces. Arrays have an optional leading axis of 
 """
 
 import operator
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, NamedTuple, Self
@@ -138,6 +139,28 @@ class Rows(Statistics):
             return super().__add__(other)
         data = {name: np.concatenate([a, other.data[name]]) for name, a in self.data.items()}
         return Rows(data, self.decayed or other.decayed)
+
+    def __len__(self):
+        return len(next(iter(self.data.values())))
+
+    def take(self, places) -> "Rows":
+        """Return some of the rows."""
+        return replace(self, data={name: values[places] for name, values in self.data.items()})
+
+    def less(self, gone: "Rows", besides) -> "Rows":
+        """Return the rows without others, each once, or raise where one is none of them, whatever is named besides."""
+        left, stay = Counter(gone._keys(besides)), list[int]()
+        for place, key in enumerate(self._keys(besides)):
+            stay += [] if left[key] else [place]
+            left[key] -= left[key] > 0
+        if left.total():
+            raise ValueError(NOT_THERE)
+        return self.take(stay)
+
+    def _keys(self, besides) -> list[bytes]:
+        every = [values.reshape(len(values), -1) for name, values in self.data.items() if name not in besides]
+        table = np.column_stack(every) + 0.0
+        return [row.tobytes() for row in np.where(np.isnan(table), np.nan, table)]
 
     dear = False  # True: reading the rows costs more than computing with them
 

@@ -14,7 +14,7 @@ from bayesgen.averaging.learning import fit_average
 from bayesgen.core import registry
 from bayesgen.core.errors import DataError, listed
 from bayesgen.estimators import averaged_settings
-from bayesgen.estimators.averaged_learning import LearnsOn
+from bayesgen.estimators.averaged_learning import LearnsOn, kept
 from bayesgen.estimators.estimator import Held, asks, held, score
 from bayesgen.estimators.settings import class_prior
 from bayesgen.estimators.workers import stages
@@ -97,6 +97,9 @@ class AveragedClassifier(ClassifierMixin, LearnsOn):
         cores, and by default there is one.
     progress : bool, optional
         True to show a bar when the fit takes more than two seconds; by default where the standard error is a terminal.
+    keep_rows : bool, default False
+        True to keep the rows, in files too, for ``refit()`` of all rows that were learned so far; ``forget`` then fits
+        anew to those that stay.
 
     Attributes
     ----------
@@ -192,6 +195,7 @@ class AveragedClassifier(ClassifierMixin, LearnsOn):
     random_state: Any = 0
     n_jobs: int | None = None
     progress: bool | None = None
+    keep_rows: bool = False
 
     if not TYPE_CHECKING:  # type checkers would accept any attribute
 
@@ -233,7 +237,9 @@ class AveragedClassifier(ClassifierMixin, LearnsOn):
         self.classes_ = learned.classes
         class_prior(self, self.priors)  # or raise
         concentration = np.array(class_prior(self, None).alpha)
-        self.schema_, blocks = arrays.learned(learned.table, self.features)
+        blocks = learned.blocks
+        if not blocks:
+            self.schema_, blocks = arrays.learned(learned.table, self.features)
         learned, self.constant_ = replace(learned, blocks=blocks), arrays.constant(self.schema_, blocks)
         given = averaged_settings.given_members(self, learned)
         rows, wild = averaged_settings.member_rows(self, learned, counted)
@@ -258,6 +264,8 @@ class AveragedClassifier(ClassifierMixin, LearnsOn):
         except (np.linalg.LinAlgError, DataError):
             completion.refuse_far(rows.x, arrays.numbers(self.schema_, self.constant_), places)
             raise
+        if self.keep_rows:
+            self.stream_ = replace(self.stream_, kept=kept(learned), begun=len(learned.codes))
         self.scores_ |= {"repeats": repeats.count / repeats.rows, "leaving": leaving}
         return [*wild, *averaged_settings.findings_of_fit(self, learned, rows, repeats)]
 

@@ -11,17 +11,20 @@ from typing import Any, Self
 import numpy as np
 
 from bayesgen.averaging.average import Average
-from bayesgen.averaging.stream import Stream
+from bayesgen.averaging.stream import BESIDE, Stream
 from bayesgen.averaging.weights import choose
 from bayesgen.core.errors import counted, warn
 from bayesgen.core.registry import fitted_of
+from bayesgen.core.statistics import Rows as KeptRows
 from bayesgen.estimators import averaged_settings
 from bayesgen.estimators.additive import Additive
 from bayesgen.tables import arrays
 from bayesgen.tables.findings import Finding, tell
 from bayesgen.tables.learned_rows import LearnedRows
+from bayesgen.tables.table import Table
 
 _DUE = 0.2  # of the rows that are known, by Kish's number: so many new ones choose exponents and weights anew
+_ERRORS = 2  # by which members that stay may fall behind before it is told
 _FEWEST = 10  # rows of a first piece: of fewer, bends, members and weights would be chosen for good by next to nothing
 _FAR = 300  # times as far from the middle as all rows of the fit lies a wild entry; see `bayesgen.tables.wild`
 
@@ -37,6 +40,7 @@ class LearnsOn(Additive):
     members_: list[Any]
     weights: str
     wild: str
+    keep_rows: bool
 
     @abc.abstractmethod
     def _learn(self, learned: LearnedRows) -> list[Finding]:
@@ -92,6 +96,34 @@ class LearnsOn(Additive):
         tell(found)
         return self
 
+    def refit(self) -> Self:
+        """Fit anew to all rows so far, which ``keep_rows=True`` keeps: bends, components, trees and all else.
+
+        Categories and classes stay those of the first fit.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from bayesgen import AveragedClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> classifier = AveragedClassifier(members=["gaussian"], keep_rows=True).fit(X[::3], y[::3])
+        >>> classifier.partial_fit(X[1::3], y[1::3]).refit().total_weight_
+        100.0
+        """
+        if self._sums().kept is None:
+            raise ValueError("refit() needs the rows, which keep_rows=True keeps from the fit on: fit() to all rows")
+        with self._whole():
+            found = self._learn(self._kept())
+        tell(found)
+        return self
+
+    def _kept(self) -> LearnedRows:
+        data = dict(self.stream_.kept.data)
+        codes, weight, group = (data.pop(name) for name in BESIDE)
+        weight, group = None if (weight == 1).all() else weight, None if len(set(group)) == len(group) else group
+        table = Table(np.zeros((len(codes), 1)))  # whose blocks are read already
+        return LearnedRows(table, codes, weight, self.classes_, np.arange(len(codes)), group=group, blocks=data)
+
     def _sum_rows(self, X, y, sample_weight):
         return self._sums_of(self._more_rows(X, y, None, sample_weight, None, None, False))
 
@@ -109,19 +141,34 @@ class LearnsOn(Additive):
                 "the middle as all rows of the fit: mend it, leave the row out, or keep such entries by wild='keep'"
             )
         row, code, votes = learned.stacked()
-        return stream.of_rows(self.average_, replace(rows.take(row, votes), codes=code), scoring)
+        sums = stream.of_rows(self.average_, replace(rows.take(row, votes), codes=code), scoring)
+        return replace(sums, kept=kept(learned) if self.keep_rows else None)
 
     def _learn_sums(self, sums, like) -> None:
         """Learn from sums; choose exponents and weights anew where rows left, fits were merged, or many rows came."""
         vars(self).update({name: value for name, value in vars(like).items() if name[-1] == "_" != name[0]})
+        if len(sums.kept or ()) < len(like.stream_.kept or ()):  # where rows are kept, nothing knows those that left
+            self.stream_ = sums
+            self._learn(self._kept())
+            return
         left = 0 < len(sums.scored) < len(like.stream_.scored) or self is not like
         model = self.average_.leaves and averaged_settings.leaf_models(self)
-        average, scores = sums.learned(self.average_, model), {}
+        average, scores, behind = sums.learned(self.average_, model), {}, False
         known = average.class_weight.sum() ** 2 / sums.squares.sum()
         if left or self.weights == "evidence" or sums.waiting >= _DUE * known:
+            behind = sums.behind(average) > _ERRORS
             average, scores = choose(average, sums.scored.left_out(average), sums.columns, self.weights)
             sums = replace(sums, waiting=0)
         stays, first, rows = sums.stays(average), sums.scored.first, sums.scored.rows
+        names = [*dict.fromkeys(m.family for m, flag in zip(self.members_, stays, strict=True) if flag)]
+        if names and rows >= 2 * max(first, sums.told):
+            why = f"{rows} rows came by now"
+        else:
+            why = "on rows that came later they gain less beside the others, by more than two errors" * behind
+        if why:
+            sums = replace(sums, told=rows)
+            cure = "refit() renews" if self.keep_rows else "a fit to all rows, or to the latest, renews"
+            warn(f"members {', '.join(names)} are as of the first {first} rows, and {why}: {cure} them")
         self.average_, self.scores_ = average, self.scores_ | scores | {"as of": np.where(stays, first, rows)}
         self.stream_, self.schema_ = sums, self.schema_.of_more()
 
@@ -131,7 +178,7 @@ class LearnsOn(Additive):
         names |= {"components": any("components" in member.family for member in self.members_)}
         names |= {m.family: stays for m, stays in zip(self.members_, remaining.stays(self.average_), strict=True)}
         knowing = ", ".join(name for name, knows in names.items() if knows)
-        if remaining.early and knowing:
+        if remaining.early and knowing and not self.keep_rows:
             text = f"{counted(remaining.early, 'row')} may be of the fit, which {knowing} still know"
             if strict:
                 raise ValueError(f"{text}: fit anew the rows that stay")
@@ -157,3 +204,12 @@ class LearnsOn(Additive):
                 "these averages were fitted apart, and their bends, members and levels differ: let each learn on from "
                 "a copy of one fit, by copy.deepcopy or a file of it, or fit one to the rows of both"
             )
+
+
+def kept(learned: LearnedRows) -> KeptRows:
+    """Return the rows by block, with class, weight and group, as a file can hold them."""
+    n = len(learned.codes)
+    weight = np.ones(n) if learned.weight is None else learned.weight
+    group = np.arange(n) if learned.group is None else learned.group
+    beside = dict(zip(BESIDE, (learned.codes, weight, group), strict=True))
+    return KeptRows({name: arrays.made_dense(block) for name, block in learned.blocks.items()} | beside)

@@ -30,6 +30,9 @@ def check_settings(classifier) -> None:
     """Raise an error for a setting that is invalid whatever the rows are."""
     classifier._check_options(weights=("stacking", "evidence"), unseen=("error", "missing"), wild=("complete", "keep"))
     check_flag("bend", classifier.bend)
+    check_flag("keep_rows", classifier.keep_rows)
+    if classifier.keep_rows and (names := [name for name, _ in families.pairs(classifier.members)]):
+        raise ValueError(f"keep_rows=True keeps no rows as they came, from which members={names!r:.100} learn")
     jobs = classifier.n_jobs
     if jobs is not None and (not isinstance(jobs, Integral) or jobs == 0):
         raise ValueError(f"n_jobs must be a whole number other than 0, or None; got {jobs!r}")

@@ -11,7 +11,7 @@ import numpy as np
 from bayesgen.averaging.average import Average
 from bayesgen.averaging.leaves import ColumnModels
 from bayesgen.averaging.member import table_sizes
-from bayesgen.averaging.stream import Stream
+from bayesgen.averaging.stream import BESIDE, Stream
 from bayesgen.core.registry import ours
 from bayesgen.core.shapes import check_array, check_shapes, require_fit
 from bayesgen.core.statistics import Rows
@@ -179,6 +179,10 @@ def _averages(estimator, sizes) -> Iterator[Average]:
     check_shapes(stream, sizes | {"factors": count, "key": 16})
     right = stream.columns == (sizes["columns"], sizes["categories"]) and 0 < stream.scored.first <= stream.scored.rows
     require_fit(right, "stream_ is of other columns or rows")
+    kept = {} if stream.kept is None else getattr(stream.kept, "data", {0: []})
+    blocks = {*BESIDE, *(block.name for block in estimator.schema_.blocks)}
+    right = kept.keys() in (set(), blocks) and len({len(values) for values in kept.values()}) < 2
+    require_fit(right, "stream_ keeps rows of other columns")
     for sums in (stream, stream.base):
         yield sums.learned(fitted, fitted.leaves and fitted.leaves.model)
 

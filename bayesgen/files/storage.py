@@ -14,6 +14,7 @@ from bayesgen.core import registry
 from bayesgen.files import container, disk
 from bayesgen.files.values import Reader, Writer
 
+_LATER = {"keep_rows"}  # parameters that files from before lack
 _STRANGE = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError, StopIteration)
 
 
@@ -100,7 +101,7 @@ def load(path, leaves: Iterable[type] = ()):
         estimator = registry.estimators()[specification["estimator"]]()
         parts = (specification[section].items() for section in ("parameters", "fitted"))
         parameters, fitted = ({name: read(value) for name, value in part} for part in parts)
-        if parameters.keys() != estimator.get_params(deep=False).keys():
+        if parameters.keys() | _LATER != estimator.get_params(deep=False).keys() | _LATER:
             raise ValueError(f"no estimator of bayesgen has these parameters: {list(parameters)!r:.300}")
         _check_names(estimator, fitted)
         vars(estimator).update({**parameters, **fitted})

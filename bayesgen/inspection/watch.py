@@ -327,7 +327,7 @@ class Watch:
                 self._sums_at_low[j], self._counts_at_low[j] = sums[first, j], self._ranks[j].without(values[first:, j])
             if stop < len(path):
                 told = self._told(j, sums[stop + 1, j] - self._sums_at_low[j], values[stop + 1 :, j])
-                cure = "; forget() the rows learned since, or decay() before more" * (part.kind == "score")
+                cure = "; forget() the rows learned since, decay() before more, or refit()" * (part.kind == "score")
                 text = f"since about row {self._since[j]} {told}{cure}"
                 self.alarms.append(Alarm(part.name, self.rows + stop, int(self._since[j]), text))
         self._sums, times = sums[-1], np.append(self._times, self.rows + np.arange(len(path)))
