@@ -350,6 +350,31 @@ def test_copies_of_one_fit_that_learned_apart_merge_and_others_are_refused():
     assert a.__add__(1) is NotImplemented
 
 
+def test_what_copies_did_before_they_parted_is_never_counted_twice(tmp_path):
+    X, y = table(15)
+    start = known(X, y, bend=False)  # so that nothing but sums knows a row
+    later = [slice(FIRST + 20, FIRST + 40), slice(FIRST + 40, FIRST + 60)]
+
+    def parted(common, change=lambda fitted: fitted):
+        common = copy.deepcopy(start) if common is None else common
+        return [change(copy.deepcopy(common).partial_fit(X[s], y[s])) for s in later]
+
+    seen = copy.deepcopy(start).partial_fit(X[FIRST : FIRST + 20], y[FIRST : FIRST + 20])
+    for pair in (
+        parted(seen),
+        parted(copy.deepcopy(start).decay(0.5)),
+        parted(copy.deepcopy(start).forget(X[:5], y[:5])),
+        parted(None, lambda fitted: fitted.forget(X[:5], y[:5])),
+        parted(None, lambda fitted: fitted.decay(0.5)),
+    ):
+        refuses(lambda pair=pair: pair[0] + pair[1], "count twice")
+    a, b = parted(None)
+    refuses(lambda: (a + b) + copy.deepcopy(b).partial_fit(X[-5:], y[-5:]), "count twice")
+    a.forget(X[:5], y[:5]).save(tmp_path / "a.safetensors")
+    merged = bg.load(tmp_path / "a.safetensors") + b.forget(X[5:8], y[5:8])
+    equal(merged, (parted(None)[0] + parted(None)[1]).forget(X[:8], y[:8]), X)
+
+
 # -- kept rows --------------------------------------------------------------------------------------------------------
 
 

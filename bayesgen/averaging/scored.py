@@ -102,14 +102,14 @@ class Scored(Record):
         most = min(_MOST, max(_LEAST, _CELLS // max(1, len(self.density) * self.log_prior.shape[1])))
         return self.take(np.lexsort([self.digest, self.place])[-most:])
 
-    def without(self, gone: "Scored") -> tuple["Scored", int]:
-        """Return these rows without others, each once, and of how many others it is not known that they came later."""
-        lost, early = np.zeros(len(self), bool), 0
-        for digest in gone.digest:
+    def without(self, gone: "Scored") -> tuple["Scored", np.ndarray]:
+        """Return these rows without others, each once, and the digests of those that may not have come later."""
+        lost, early = np.zeros(len(self), bool), np.zeros(len(gone), bool)
+        for row, digest in enumerate(gone.digest):
             found = np.flatnonzero((self.digest == digest) & ~lost)[-1:]
             lost[found] = True
-            early += not (self.place[found] >= self.first).any()
-        return self.take(~lost), early
+            early[row] = not (self.place[found] >= self.first).any()
+        return self.take(~lost), gone.digest[early]
 
     def left_out(self, average: Average) -> LeftOut:
         """Return the rows as choices take them, by digest; the score of those of the last half of all rows is told."""

@@ -39,7 +39,9 @@ class Stream(Statistics):
     begun: int = 0  # how many of these are of the fit
     waiting: int = 0  # rows that came since exponents and weights were chosen
     told: int = 0  # rows when it was told that members stay behind
-    early: int = 0  # of the rows that were forgotten last, those that may be of the fit, not of later pieces
+    # marks of the first piece since the fit, of rows of the fit that were forgotten, and -1 of a decay: what two fits
+    # have in common of them would count twice
+    since: Any = field(default_factory=lambda: np.empty(0, np.int64), metadata=shaped("changes", "i"))
 
     @property
     def keeps_rows(self) -> bool:  # type: ignore[override]  # where the user wants it
@@ -59,13 +61,14 @@ class Stream(Statistics):
         reach = np.fmax.reduce(np.abs(rows.x - middle), 0, initial=0.0)
         columns = rows.x.shape[1], rows.c.shape[1]
         start = cls(_by_class(average, rows), parts, scored.latest(), middle, reach, columns)
-        return replace(start, base=replace(start, scored=scored.take(slice(0))))
+        return replace(start, base=replace(start, scored=scored.take(slice(0)), since=None))
 
     def of_rows(self, average: Average, rows: Rows, scoring: bool = False) -> "Stream":
         """Return the sums of other rows, which are scored by the average if wanted."""
         parts = tuple(p.sum_more(rows) if sums else () for p, sums in zip(average.parts, self.parts, strict=True))
         scored, more = self.scored.of_more(average, rows, scoring), replace(self, base=None, begun=0, waiting=len(rows))
-        return replace(more, rows=_by_class(average, rows), parts=parts, scored=scored)
+        since = scored.digest.sum(keepdims=True)
+        return replace(more, rows=_by_class(average, rows), parts=parts, scored=scored, since=since)
 
     def __add__(self, other):
         more, group = None, BESIDE[2]
@@ -75,21 +78,28 @@ class Stream(Statistics):
             more = self.kept + replace(later, data=later.data | {group: codes})
         scored, waiting = (self.scored + other.scored).latest(), self.waiting + other.waiting
         total = replace(self._each(operator.add, other, self.rows + other.rows), scored=scored, waiting=waiting)
-        total = replace(total, kept=more)
-        return total if other.base is None else total._each(operator.sub, other.base, total.rows - other.base.rows)
+        if (base := other.base) is None:
+            return replace(total, kept=more, since=self.since if len(self.since) else other.since)
+        if len(np.intersect1d(self.since, other.since)):
+            raise ValueError(
+                "both averages decayed, forgot one row of the fit, or first learned one piece since the fit, and "
+                "it would count twice: copy the fit before it learns on, and forget or decay when all are merged"
+            )
+        total = replace(total, kept=more, since=np.union1d(self.since, other.since))
+        return total._each(operator.sub, base, total.rows - base.rows)
 
     def without(self, gone, signed=()):
         scored, early = self.scored.without(gone.scored)
         rows = self.rows.without(gone.rows, signed)
         kept = None if self.kept is None else self.kept.less(gone.kept, BESIDE[1:])
-        less = replace(self, scored=scored, early=early, kept=kept)
+        less = replace(self, scored=scored, kept=kept, since=np.append(self.since, early))
         return less._each(lambda mine, theirs: mine.without(theirs), gone, rows)
 
     def scaled(self, factor):
         scored = replace(self.scored, weight=self.scored.weight * factor, share=self.scored.share * factor)
         kept, name = self.kept, BESIDE[1]
         kept = kept and replace(kept, data=kept.data | {name: factor * kept.data[name]})
-        less = replace(self, scored=scored, kept=kept)
+        less = replace(self, scored=scored, kept=kept, since=np.union1d(self.since, [-1]))
         return less._each(lambda mine, _: mine.scaled(factor), self, self.rows.scaled(factor))
 
     def _each(self, change, other, rows) -> "Stream":

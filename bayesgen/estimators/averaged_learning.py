@@ -178,8 +178,9 @@ class LearnsOn(Additive):
         names |= {"components": any("components" in member.family for member in self.members_)}
         names |= {m.family: stays for m, stays in zip(self.members_, remaining.stays(self.average_), strict=True)}
         knowing = ", ".join(name for name, knows in names.items() if knows)
-        if remaining.early and knowing and not self.keep_rows:
-            text = f"{counted(remaining.early, 'row')} may be of the fit, which {knowing} still know"
+        early = len(remaining.since) - len(self.stream_.since)
+        if early and knowing and not self.keep_rows:
+            text = f"{counted(early, 'row')} may be of the fit, which {knowing} still know"
             if strict:
                 raise ValueError(f"{text}: fit anew the rows that stay")
             warn(f"{text}: where nothing may, fit anew the rows that stay")
