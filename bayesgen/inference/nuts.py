@@ -278,11 +278,8 @@ class NUTS:
             before, told = ({k: v[:, early] for k, v in values.items()} for values in (sites, stats))
             warmup = ParameterDraws(model, before, told) if self.num_warmup else None
             sites, stats, z = tree_map(lambda v: v[:, late], (sites, stats, z))
-        count = len(z[0])
-        if count < self.num_samples:
-            _warn(f"interrupted: {count} of {self.num_samples} draws a chain are kept")
         for problem in _problems(self, stats, z):
-            _warn(problem)
+            warn(f"NUTS: {problem}", SamplerWarning)
         return ParameterDraws(model, sites, stats, distance_from_exact(model, statistics, sites), run, warmup)
 
 
@@ -309,15 +306,13 @@ def _still(z):
     return (z == z[:, :1]).all((1, 2)) & (z.shape[2] > 0)
 
 
-def _warn(problem):
-    warn(f"NUTS: {problem}", SamplerWarning)
-
-
 def _problems(settings: NUTS, stats, z):
     """Yield each problem of the draws, judged by the unconstrained latents ``z`` (chains, draws, latents)."""
     from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 
     diverging, chains, count = int(stats["diverging"].sum()), *z.shape[:2]
+    if count < settings.num_samples:
+        yield f"interrupted: {count} of {settings.num_samples} draws a chain are kept"
     if diverging:
         yield (
             f"{diverging} of {chains * count} draws diverged: a corner of the posterior is left out; raise "
