@@ -181,7 +181,10 @@
     draw_terms(row, p, empty);
     yield;
     if (model.generative) {
-      draw_typicality(empty ? null : typicality(row));
+      const rank = empty ? null : typicality(row), warned = rank !== null && rank < 0.05;
+      const words = rank === null ? "" : say(!warned ? "usual" : rank < 0.01 ? "unlike" : "rare", { share: percent(rank) });
+      $("unusual").classList.toggle("warned", warned);
+      if ($("unusual").textContent !== words) $("unusual").textContent = words;
       yield;
       const found = [];
       let refused = null; // a value too far out for questions
@@ -237,13 +240,6 @@
       return element("li", { className: term.contribution < 0 ? "against" : "" }, element("span", {}, known.get(term.column).label),
         element("span", { className: "track", ariaHidden: "true" }, fill), element("span", { className: "figure" }, signed(term.contribution)));
     }) : [element("li", { className: "hint" }, say("why_nothing"))]));
-  }
-
-  function draw_typicality(rank) {
-    const key = rank === null ? null : rank < 0.01 ? "unlike" : rank < 0.05 ? "rare" : "usual";
-    const words = key ? say(key, { share: percent(rank) }) : "";
-    $("unusual").classList.toggle("warned", key === "unlike" || key === "rare");
-    if ($("unusual").textContent !== words) $("unusual").textContent = words;
   }
 
   function draw_questions(found, refused) {
