@@ -1,5 +1,6 @@
 """Settings of the generative classifiers, checked: priors of classes, labels and columns, and given statistics."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,16 @@ def class_prior(classifier, priors) -> Any:
     if priors is not None:
         return known_classes(priors, classifier.classes_)
     try:
-        return models.DirichletCategorical(classifier.class_concentration, classifier.classes_.tolist())
+        alpha, labels = classifier.class_concentration, classifier.classes_.tolist()
+        return _symmetric(alpha, *labels) if type(alpha) is float else models.DirichletCategorical(alpha, labels)
     except (TypeError, ValueError) as error:
         raise type(error)(f"class_concentration: {error}") from None
+
+
+@functools.lru_cache(16, typed=True)
+def _symmetric(alpha: float, *labels) -> models.DirichletCategorical:
+    """Return a prior of classes, which many fits share in a cross-validation: its checks are a tenth of a small fit."""
+    return models.DirichletCategorical(alpha, list(labels))
 
 
 def check_statistics(schema, statistics, classes, template) -> None:
