@@ -39,8 +39,7 @@ class Stream(Statistics):
     begun: int = 0  # how many of these are of the fit
     waiting: int = 0  # rows that came since exponents and weights were chosen
     told: int = 0  # rows when it was told that members stay behind
-    # marks of the first piece since the fit, of rows of the fit that were forgotten, and -1 of a decay: what two fits
-    # have in common of them would count twice
+    # marks of the first piece since the fit, of forgotten rows of the fit, and -1 of a decay: a sum may count it twice
     since: Any = field(default_factory=lambda: np.empty(0, np.int64), metadata=shaped("changes", "i"))
 
     @property

@@ -237,8 +237,7 @@ class AveragedClassifier(ClassifierMixin, LearnsOn):
         self.classes_ = learned.classes
         class_prior(self, self.priors)  # or raise
         concentration = np.array(class_prior(self, None).alpha)
-        blocks = learned.blocks
-        if not blocks:
+        if not (blocks := learned.blocks):
             self.schema_, blocks = arrays.learned(learned.table, self.features)
         learned, self.constant_ = replace(learned, blocks=blocks), arrays.constant(self.schema_, blocks)
         given = averaged_settings.given_members(self, learned)
