@@ -50,12 +50,12 @@ class Scored(Record):
         """Return the rows that a fit to so many left out; the key is a digest of their densities and classes."""
         seal = b"".join(values.tobytes() for values in (*density, predicted.log_prior, predicted.codes))
         key = np.frombuffer(hashlib.blake2b(seal, digest_size=16).digest(), np.uint8).astype(np.int64)
-        own, told, digest = predicted.rows, predicted.told_prior, digests(predicted.rows, key)
+        these, told, digest = predicted.rows, predicted.told_prior, digests(predicted.rows, key)
         place = np.argsort(np.argsort(digest, kind="stable")) * (rows / max(1, len(digest)))
-        group = np.arange(len(digest)) if own.group is None else own.group
+        group = np.arange(len(digest)) if these.group is None else these.group
         prior = predicted.log_prior
-        of_rows = prior, prior if told is None else told, own.codes, own.weight, predicted.weight, group, digest, place
-        return cls(key, _short(density, prior.shape), *of_rows, rows, rows, predicted.chosen)
+        each = prior, prior if told is None else told, these.codes, these.weight, predicted.weight, group, digest, place
+        return cls(key, _short(density, prior.shape), *each, rows, rows, predicted.chosen)
 
     @one_blas_thread()
     @np.errstate(under="ignore")

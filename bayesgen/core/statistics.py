@@ -149,11 +149,11 @@ class Rows(Statistics):
 
     def less(self, gone: "Rows", besides) -> "Rows":
         """Return the rows without others, each once, or raise where one is none of them, whatever is named besides."""
-        left, stay = Counter(gone._keys(besides)), list[int]()
+        leaving, stay = Counter(gone._keys(besides)), list[int]()
         for place, key in enumerate(self._keys(besides)):
-            stay += [] if left[key] else [place]
-            left[key] -= left[key] > 0
-        if left.total():
+            stay += [] if leaving[key] else [place]
+            leaving[key] -= leaving[key] > 0
+        if leaving.total():
             raise ValueError(NOT_THERE)
         return self.take(stay)
 

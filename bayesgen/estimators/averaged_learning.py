@@ -151,11 +151,11 @@ class LearnsOn(Additive):
             self.stream_ = sums
             self._learn(self._kept())
             return
-        left = 0 < len(sums.scored) < len(like.stream_.scored) or self is not like
+        fewer = 0 < len(sums.scored) < len(like.stream_.scored) or self is not like
         model = self.average_.leaves and averaged_settings.leaf_models(self)
         average, scores, behind = sums.learned(self.average_, model), {}, False
         known = average.class_weight.sum() ** 2 / sums.squares.sum()
-        if left or self.weights == "evidence" or sums.waiting >= _DUE * known:
+        if fewer or self.weights == "evidence" or sums.waiting >= _DUE * known:
             behind = sums.behind(average) > _ERRORS
             average, scores = choose(average, sums.scored.left_out(average), sums.columns, self.weights)
             sums = replace(sums, waiting=0)
