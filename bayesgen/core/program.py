@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 import types
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -426,4 +426,4 @@ def _key(value):
         return tuple(sorted((name, _key(item)) for name, item in value.items()))
     if hasattr(value, "shape"):
         return (value.shape, np.asarray(value, float).tobytes())
-    return hash(value)
+    return hash(value if isinstance(value, Hashable) else type(value))  # a user's classifier may have no hash

@@ -105,6 +105,23 @@ def test_a_pool_holds_what_it_names(members, expected):
     assert sorted(table["share"].unique()) == pytest.approx(sorted(weights.unique()))
 
 
+class Unhashable(LogisticRegression):
+    """A classifier as CatBoost's are: without a hash."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other):
+        return self is other
+
+
+def test_a_classifier_without_a_hash_is_a_member_as_others_are():
+    odd, plain = (
+        AveragedClassifier(members=["gaussian", ("its", cls())]).fit(X[FIT], NAMES[FIT])
+        for cls in (Unhashable, LogisticRegression)
+    )
+    np.testing.assert_array_equal(odd.predict_proba(X[:5]), plain.predict_proba(X[:5]))
+
+
 @pytest.mark.parametrize(
     ("members", "error", "words"),
     [
