@@ -156,7 +156,7 @@ class LearnsOn(Additive):
         average, scores, behind = sums.learned(self.average_, model), {}, False
         known = average.class_weight.sum() ** 2 / sums.squares.sum()
         if fewer or self.weights == "evidence" or sums.waiting >= _DUE * known:
-            behind = sums.behind(average) > _ERRORS
+            behind = not sums.told and sums.behind(average) > _ERRORS  # said once: later, each time that rows double
             average, scores = choose(average, sums.scored.left_out(average), sums.columns, self.weights)
             sums = replace(sums, waiting=0)
         stays, first, rows = sums.stays(average), sums.scored.first, sums.scored.rows
