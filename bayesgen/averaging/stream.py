@@ -1,4 +1,4 @@
-r"""What an average knows beside its members to learn on: sums, and scored rows.
+r"""Keep what an average needs beside its members to learn on: their sums, and scored rows.
 
 The sums of members add and subtract under the bends, fillings, components, columns and levels of the fit; trees,
 regressions and all else that is no sum stays as it is ("Learning on" in `docs/mathematics/averaged.md`).
