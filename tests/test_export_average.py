@@ -224,6 +224,21 @@ ENDS: dict[str, Any] = {
 }
 
 
+@pytest.mark.compiles
+def test_an_interval_far_from_all_rows_holds_the_probability_beside_it():
+    X = bg.data.load("penguins")
+    y = X.pop("species")
+    rows = X[:4].assign(
+        **dict.fromkeys(X.select_dtypes("number"), np.nan), **{name: None for name in ("island", "sex")}
+    )
+    rows["bill_length_mm"] = [-3.0, 5.0, 100.0, 1200.0]
+    classifier = bg.AveragedClassifier().fit(X, y)
+    with scorer(classifier) as made:
+        found = intervals(made, rows)
+    p = classifier.predict_proba(rows)
+    assert (found[..., 0] <= p + 1e-9).all() and (p <= found[..., 1] + 1e-9).all()
+
+
 def ends(name: str, count: int = 30, seeds: int = 40) -> dict[str, float]:
     """Compare the ends of a page's intervals with Python's, in the mean of some seeds, and one of Python's with these.
 

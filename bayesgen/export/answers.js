@@ -48,7 +48,7 @@ function shifted(logs, means) {
   const [size, top] = [logs[0].length, means.indexOf(Math.max(...means))];
   const others = [...means.keys()].filter((k) => k !== top && means[k] > 0);
   const proba = logs.map(() => new Float64Array(size));
-  let [shift, back, last] = [means.map((p) => (p > 0 ? 0 : -Infinity)), null, Infinity];
+  let [shift, back, last, pace] = [means.map((p) => (p > 0 ? 0 : -Infinity)), null, Infinity, 1];
   for (let turn = 0; turn < 300; turn++) {
     const [a, sums] = [logs.map(() => new Float64Array(K + 1)), means.map(() => 1e-308)];
     for (let s = 0; s < size; s++) {
@@ -62,10 +62,9 @@ function shifted(logs, means) {
     if (far < 1e-10) break;
     if (!back || far < last / 2) {
       for (const k of others) [a[k][k], a[k][K]] = [a[k][k] + sums[k], apart[k] * sums[k]];
-      for (const i of others) {
-        for (const k of others) if (k !== i) a[k] = a[k].map((v, l) => v - (a[k][i] / a[i][i]) * a[i][l]);
-      }
-      [back, last] = [shift.map((v, k) => v + apart[k]), far];
+      for (const i of others) for (const k of others) if (k !== i) a[k] = a[k].map((v, l) => v - (a[k][i] / a[i][i]) * a[i][l]);
+      if (!back) pace = far < last && far > last / 2 ? 2 * pace : 1; // as Python's `shifted`: slow steps double
+      [back, last] = [shift.map((v, k) => v + pace * apart[k]), far];
       shift = shift.map((v, k) => v + (a[k][K] / a[k][k] || 0));
     } else [shift, back] = [back, null];
   }
