@@ -127,9 +127,10 @@ def cross_predicted(kind, estimator, X, y):
 
 
 def scored(kind, estimator, X, y):
-    ready = bg.evaluation.loss_scorer(1 - np.eye(len(np.unique(y))))
-    own = metrics.make_scorer(bg.evaluation.brier_score, response_method="predict_proba", greater_is_better=False)
-    for scoring in (ready, own):
+    loss = 1 - np.eye(len(np.unique(y)))
+    for metric, options in ((bg.evaluation.realised_loss, {"loss": loss}), (bg.evaluation.brier_score, {})):
+        how = {"response_method": "predict_proba", "greater_is_better": False}
+        scoring = metrics.make_scorer(metric, **how, **options)
         assert (model_selection.cross_val_score(estimator, X, y, cv=2, scoring=scoring, error_score="raise") <= 0).all()
 
 
@@ -234,7 +235,7 @@ TOOLS = {
     "RandomizedSearchCV": searched(model_selection.RandomizedSearchCV, n_iter=2, random_state=0),
     "HalvingGridSearchCV": searched(model_selection.HalvingGridSearchCV, min_resources=40, random_state=0),
     "learning_curve, validation_curve": curves,
-    "make_scorer, loss_scorer": scored,
+    "make_scorer": scored,
     "permutation_test_score": permuted,
     "CalibratedClassifierCV": inside(lambda e: calibration.CalibratedClassifierCV(e, cv=2)),
     "CalibratedClassifierCV of a fitted one": calibrated_after,

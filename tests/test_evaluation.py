@@ -261,14 +261,15 @@ def test_metrics_make_scorers(metric, options, classes):
     np.testing.assert_allclose(scores, want, rtol=1e-13)
 
 
-def test_ready_scorers_choose_what_is_best_under_the_loss():
+def test_scorers_choose_what_is_best_under_the_loss():
     X, y = load_iris(return_X_y=True)
     X, y = X + np.random.default_rng(0).normal(size=X.shape), NAMES[y]
     loss = [[0, 1, 1], [1, 0, 20], [1, 1, 0]]
+    how = {"response_method": "predict_proba", "greater_is_better": False, "labels": NAMES}
     scoring = {
-        "loss": evaluation.loss_scorer(loss, labels=NAMES),
-        "reject": evaluation.loss_scorer(loss, reject_cost=0.1, labels=NAMES),
-        "calibration": evaluation.calibration_scorer(5, kind="classwise", labels=NAMES),
+        "loss": metrics.make_scorer(evaluation.realised_loss, loss=loss, **how),
+        "reject": metrics.make_scorer(evaluation.realised_loss, loss=loss, reject_cost=0.1, **how),
+        "calibration": metrics.make_scorer(evaluation.expected_calibration_error, bins=5, kind="classwise", **how),
     }
     grid = {"var_smoothing": [1e-9, 10.0]}
     search = GridSearchCV(GaussianNB(), grid, scoring=scoring, refit="loss", error_score="raise", cv=3).fit(X, y)

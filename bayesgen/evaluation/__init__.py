@@ -9,9 +9,9 @@ Probabilities are calibrated if events of probability 0.7 happen in 70 % of the 
 without bins. `net_benefit` says what it is worth to act on the probabilities.
 
 All take the arguments of scikit-learn's metrics. `sklearn.metrics.make_scorer` accepts all that return a number, with
-``response_method="predict_proba"``; `loss_scorer` and `calibration_scorer` are ready-made. Two numbers differ from
-scikit-learn's on purpose. Its log loss replaces a probability of 0 by 2e-16, so that a certain error costs 36 nats;
-here it costs infinity. Its Brier score of two classes is half of this one unless ``scale_by_half=False``.
+``response_method="predict_proba"``. Two numbers differ from scikit-learn's on purpose. Its log loss replaces a
+probability of 0 by 2e-16, so that a certain error costs 36 nats; here it costs infinity. Its Brier score of two classes
+is half of this one unless ``scale_by_half=False``.
 """
 
 from bayesgen.evaluation.net_benefit import NetBenefit, net_benefit
@@ -19,7 +19,6 @@ from bayesgen.evaluation.reliability import (
     BrierDecomposition,
     ReliabilityTable,
     brier_decomposition,
-    calibration_scorer,
     expected_calibration_error,
     reliability_table,
 )
@@ -27,7 +26,6 @@ from bayesgen.evaluation.scores import (
     accuracy,
     brier_score,
     log_loss,
-    loss_scorer,
     ranked_probability_score,
     realised_loss,
     scaled_brier_score,
@@ -44,10 +42,8 @@ __all__ = [
     "brier_decomposition",
     "brier_score",
     "calibration_line",
-    "calibration_scorer",
     "expected_calibration_error",
     "log_loss",
-    "loss_scorer",
     "net_benefit",
     "ranked_probability_score",
     "realised_loss",

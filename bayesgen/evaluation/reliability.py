@@ -1,13 +1,12 @@
 """Calibration: predicted probabilities against observed frequencies, in bins."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.special import betaincinv
-from sklearn.metrics import make_scorer
 
 from bayesgen.decision.losses import decide
 from bayesgen.decision.outcomes import Codes, Floats, Labels, mean, truth_and_probability, weights
@@ -118,34 +117,6 @@ def expected_calibration_error(
     table = _table(event, p, bins, strategy, sample_weight)
     gap = np.abs(table.frequency - table.probability)
     return float(np.nansum(table.count * gap) / table.count.sum())
-
-
-def calibration_scorer(
-    bins: int = 10,
-    strategy: Strategy = "uniform",
-    *,
-    kind: Literal["confidence", "classwise"] = "confidence",
-    labels: Labels | None = None,
-) -> Any:
-    """Return a scorer for scikit-learn: minus the `expected_calibration_error`, so that larger is better.
-
-    Parameters
-    ----------
-    bins, strategy, kind
-        As for `expected_calibration_error`.
-    labels : sequence, shape (K,), optional
-        Every class, in sorted order; needed where the held-out rows of a fold may lack one.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from bayesgen import NaiveBayesClassifier
-    >>> X, y = load_iris(return_X_y=True)
-    >>> calibration_scorer()(NaiveBayesClassifier().fit(X[::2], y[::2]), X[1::2], y[1::2]) < 0
-    True
-    """
-    settings = {"bins": bins, "strategy": strategy, "kind": kind, "labels": labels}
-    return make_scorer(expected_calibration_error, response_method="predict_proba", greater_is_better=False, **settings)
 
 
 @dataclass(frozen=True)

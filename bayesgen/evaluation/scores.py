@@ -1,11 +1,9 @@
 """Scores: the mean loss of class probabilities, and of the decisions based on them."""
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.metrics import accuracy_score
 
 from bayesgen.decision import outcomes
 from bayesgen.decision.losses import cross_entropy, decide, ranked_loss, risk, squared_loss
@@ -138,29 +136,3 @@ def realised_loss(
     matrix, _ = outcomes.aligned_loss(loss, classes, len(classes))
     action = decide(p, matrix, reject_cost=reject_cost)
     return risk(t, action, matrix, reject_cost=reject_cost, sample_weight=sample_weight)
-
-
-def loss_scorer(
-    loss: ArrayLike | pd.DataFrame, *, reject_cost: float | None = None, labels: Labels | None = None
-) -> Any:
-    """Return a scorer for scikit-learn: minus the `realised_loss` of a classifier, so that larger is better.
-
-    Parameters
-    ----------
-    loss, reject_cost
-        As for `realised_loss`.
-    labels : sequence, shape (K,), optional
-        Every class, in sorted order; needed where the held-out rows of a fold may lack one.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.model_selection import cross_val_score
-    >>> from bayesgen import GaussianDiscriminantClassifier
-    >>> loss = [[0, 1, 1], [1, 0, 5], [1, 1, 0]]
-    >>> X, y = load_iris(return_X_y=True)
-    >>> cross_val_score(GaussianDiscriminantClassifier(), X, y, scoring=loss_scorer(loss)).round(2)
-    array([-0.  , -0.  , -0.  , -0.07, -0.  ])
-    """
-    settings = {"loss": loss, "reject_cost": reject_cost, "labels": labels}
-    return make_scorer(realised_loss, response_method="predict_proba", greater_is_better=False, **settings)
