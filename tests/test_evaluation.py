@@ -54,17 +54,14 @@ def test_extreme_forecasts():
     assert evaluation.brier_score([1, 0], certain) == 2
 
 
-@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
-def test_table_agrees_with_scikit_learn(strategy):
+def test_table_agrees_with_scikit_learn():
     truth, p, _ = simulate(1, weighted=False)
-    table = evaluation.reliability_table(truth, p, 10, strategy)
+    table = evaluation.reliability_table(truth, p, 10)
     for k in range(3):
-        frequency, mean = calibration_curve(truth == k, p[:, k], n_bins=10, strategy=strategy)
+        frequency, mean = calibration_curve(truth == k, p[:, k], n_bins=10)
         occupied = table.count[k] > 0
         np.testing.assert_allclose(table.frequency[k][occupied], frequency)
         np.testing.assert_allclose(table.probability[k][occupied], mean)
-    if strategy == "quantile":
-        np.testing.assert_array_equal(table.count, 40)
 
 
 def test_table_by_hand():
@@ -123,17 +120,16 @@ def test_calibration_error_of_certain_forecasts_is_their_error_rate():
     n=st.integers(1, 40),
     n_classes=st.integers(1, 4),
     bins=st.integers(1, 12),
-    strategy=st.sampled_from(["uniform", "quantile"]),
     weighted=st.booleans(),
     digits=st.integers(1, 3),
 )
-def test_brier_terms_always_sum_to_the_score(seed, n, n_classes, bins, strategy, weighted, digits):
+def test_brier_terms_always_sum_to_the_score(seed, n, n_classes, bins, weighted, digits):
     truth, p, _ = simulate(seed, n, n_classes, weighted=False)
     p = np.round(p, digits)  # ties, and probabilities on the edges of bins
     p[:, 0] += 1 - p.sum(axis=1)
     p = np.abs(p) / np.abs(p).sum(axis=1, keepdims=True)
     weight = np.random.default_rng(seed).exponential(size=n) if weighted else None
-    terms = decomposed(truth, p, bins, strategy, sample_weight=weight)
+    terms = decomposed(truth, p, bins, sample_weight=weight)
     total = terms @ [1, -1, 1, 1, -1]
     assert total == pytest.approx(evaluation.brier_score(truth, p, sample_weight=weight), abs=1e-12)
     assert (terms[:4] >= 0).all()
@@ -159,10 +155,7 @@ def test_brier_terms_of_one_bin_are_a_variance_and_a_covariance():
 
 
 def every_number(truth, p, weight=None):
-    tables = [
-        np.column_stack(astuple(evaluation.reliability_table(truth, p, 10, s, sample_weight=weight)))
-        for s in ("uniform", "quantile")
-    ]
+    table = np.column_stack(astuple(evaluation.reliability_table(truth, p, 10, sample_weight=weight)))
     errors = [
         evaluation.expected_calibration_error(truth, p, kind=kind, sample_weight=weight)
         for kind in ("confidence", "classwise")
@@ -171,8 +164,8 @@ def every_number(truth, p, weight=None):
         score(truth, p, sample_weight=weight)
         for score in (evaluation.accuracy, evaluation.log_loss, evaluation.brier_score)
     ]
-    terms = decomposed(truth, p, strategy="quantile", sample_weight=weight)
-    return np.concatenate([np.ravel(tables), errors, scores, terms])
+    terms = decomposed(truth, p, sample_weight=weight)
+    return np.concatenate([np.ravel(table), errors, scores, terms])
 
 
 def test_an_integer_weight_is_a_row_repeated_and_zero_a_row_absent():
@@ -321,11 +314,7 @@ def test_errors_name_the_argument(function, args, kwargs, kind, message):
 @pytest.mark.parametrize("function", FUNCTIONS[4:])
 @pytest.mark.parametrize(
     ("kwargs", "message"),
-    [
-        ({"bins": 0}, "bins must be a whole number >= 1"),
-        ({"bins": 2.5}, "bins must be a whole number"),
-        ({"strategy": "kmeans"}, "strategy must be"),
-    ],
+    [({"bins": 0}, "bins must be a whole number >= 1"), ({"bins": 2.5}, "bins must be a whole number")],
 )
 def test_errors_name_the_option(function, kwargs, message):
     refuses(lambda: function([0, 1], P, **kwargs), message)

@@ -14,8 +14,6 @@ from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import pieces
 from bayesgen.tables.groups import group_codes
 
-Strategy = Literal["uniform", "quantile"]
-
 _LEVELS = (0.025, 0.975)
 _DRAWS = 2000  # of weights of the groups
 _CELLS = 1 << 20  # entries of a table of groups and cells that is held at a time
@@ -53,7 +51,6 @@ def reliability_table(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     bins: int = 10,
-    strategy: Strategy = "uniform",
     *,
     sample_weight: ArrayLike | None = None,
     labels: Labels | None = None,
@@ -66,11 +63,8 @@ def reliability_table(
     y_true, y_proba, sample_weight, labels
         As for `bayesgen.evaluation.accuracy`, which raises the same errors.
     bins : int
-        Number of bins, at least 1. A bin holds the probabilities above its lower edge and up to its
+        Number of bins of equal width, at least 1. A bin holds the probabilities above its lower edge and up to its
         upper edge, the first bin also those at 0.
-    strategy : {"uniform", "quantile"}
-        Bins of equal width, or of equal total weight in each class. The inner edges of the latter
-        are predicted probabilities; since tied ones share a bin, other bins may be empty.
     groups : array_like, shape (n,), optional
         Label of what a row belongs to, where rows belong together: a patient, a batch, a day. The intervals
         then resample groups in place of rows (the Bayesian bootstrap: each group has a random weight), since
@@ -83,14 +77,13 @@ def reliability_table(
     (array([2., 1.]), array([0.5, 1. ]))
     """
     t, p = truth_and_probability(y_true, y_proba, labels)
-    return _table(_indicator(t, p), p, bins, strategy, sample_weight, group_codes(groups, len(t)))
+    return _table(_indicator(t, p), p, bins, sample_weight, group_codes(groups, len(t)))
 
 
 def expected_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     bins: int = 10,
-    strategy: Strategy = "uniform",
     *,
     kind: Literal["confidence", "classwise"] = "confidence",
     sample_weight: ArrayLike | None = None,
@@ -114,7 +107,7 @@ def expected_calibration_error(
         event = _indicator(t, p)
     else:
         raise ValueError(f'kind must be "confidence" or "classwise"; got {kind!r}.')
-    table = _table(event, p, bins, strategy, sample_weight)
+    table = _table(event, p, bins, sample_weight)
     gap = np.abs(table.frequency - table.probability)
     return float(np.nansum(table.count * gap) / table.count.sum())
 
@@ -134,7 +127,6 @@ def brier_decomposition(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     bins: int = 10,
-    strategy: Strategy = "uniform",
     *,
     sample_weight: ArrayLike | None = None,
     labels: Labels | None = None,
@@ -162,8 +154,8 @@ def brier_decomposition(
     """
     t, p = truth_and_probability(y_true, y_proba, labels)
     o = _indicator(t, p)
-    table = _table(o, p, bins, strategy, sample_weight)
-    cell = np.arange(p.shape[1]), _bin_of(p, table.edges)
+    table = _table(o, p, bins, sample_weight)
+    cell = np.arange(p.shape[1]), np.searchsorted(table.edges[0, 1:-1], p)
     p_bin, o_bin = table.probability[cell], table.frequency[cell]
     base = np.average(o, axis=0, weights=weights(sample_weight, len(o)))
 
@@ -183,34 +175,20 @@ def _indicator(t: Codes, p: Floats) -> NDArray[np.bool_]:
     return t[:, None] == np.arange(p.shape[1])
 
 
-def _bin_of(p: Floats, edges: Floats) -> Codes:
-    columns = zip(edges, p.T, strict=True)
-    return np.stack([np.searchsorted(edge[1:-1], column) for edge, column in columns], axis=1)
-
-
 def _table(
-    event: NDArray[np.bool_],
-    p: Floats,
-    bins: int,
-    strategy: Strategy,
-    sample_weight: ArrayLike | None,
-    group: Codes | None = None,
+    event: NDArray[np.bool_], p: Floats, bins: int, sample_weight: ArrayLike | None, group: Codes | None = None
 ) -> ReliabilityTable:
     """Tabulate events (n, m), true or false, against their probabilities p (n, m), in m rows of bins."""
     w, m = weights(sample_weight, len(p)), p.shape[1]
     check_count("bins", bins)
-    levels = np.arange(bins + 1) / bins  # linspace gives 0.30000000000000004
-    edges = np.tile(levels, (m, 1))
-    if strategy == "quantile":
-        edges[:, 1:-1] = np.quantile(p, levels[1:-1], axis=0, weights=w, method="inverted_cdf").T
-    elif strategy != "uniform":
-        raise ValueError(f'strategy must be "uniform" or "quantile"; got {strategy!r}.')
-    cell = (_bin_of(p, edges) + bins * np.arange(m)).ravel()
+    edges = np.arange(bins + 1) / bins  # linspace gives 0.30000000000000004
+    cell = (np.searchsorted(edges[1:-1], p) + bins * np.arange(m)).ravel()
     weight = np.repeat(w, m)
     found = frequencies(event.ravel(), cell, m * bins, weight, None if group is None else np.repeat(group, m))
     count, frequency, lower, upper = (values.reshape(m, bins) for values in found)
     total = np.bincount(cell, weights=weight * p.ravel(), minlength=m * bins).reshape(m, bins)
-    return ReliabilityTable(edges, count, total / np.where(count > 0, count, np.nan), frequency, lower, upper)
+    probability = total / np.where(count > 0, count, np.nan)
+    return ReliabilityTable(np.tile(edges, (m, 1)), count, probability, frequency, lower, upper)
 
 
 def frequencies(event, cell, cells: int, weight, group=None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
