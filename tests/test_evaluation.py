@@ -103,11 +103,7 @@ def calibration_error_by_loops(event, p, bins):
 def test_calibration_error_by_loops(bins):
     truth, p, _ = simulate(2)
     top = calibration_error_by_loops(p.argmax(axis=1) == truth, p.max(axis=1), bins)
-    classes = [calibration_error_by_loops(truth == k, p[:, k], bins) for k in range(3)]
-    error = evaluation.expected_calibration_error
-    assert error(truth, p, bins) == pytest.approx(top)
-    assert error(truth, p, bins, kind="classwise") == pytest.approx(np.mean(classes))
-    assert top != pytest.approx(np.mean(classes), rel=0.05)
+    assert evaluation.expected_calibration_error(truth, p, bins) == pytest.approx(top)
 
 
 def test_calibration_error_of_certain_forecasts_is_their_error_rate():
@@ -156,16 +152,10 @@ def test_brier_terms_of_one_bin_are_a_variance_and_a_covariance():
 
 def every_number(truth, p, weight=None):
     table = np.column_stack(astuple(evaluation.reliability_table(truth, p, 10, sample_weight=weight)))
-    errors = [
-        evaluation.expected_calibration_error(truth, p, kind=kind, sample_weight=weight)
-        for kind in ("confidence", "classwise")
-    ]
-    scores = [
-        score(truth, p, sample_weight=weight)
-        for score in (evaluation.accuracy, evaluation.log_loss, evaluation.brier_score)
-    ]
+    metrics = (evaluation.expected_calibration_error, evaluation.accuracy, evaluation.log_loss, evaluation.brier_score)
+    scores = [score(truth, p, sample_weight=weight) for score in metrics]
     terms = decomposed(truth, p, sample_weight=weight)
-    return np.concatenate([np.ravel(table), errors, scores, terms])
+    return np.concatenate([np.ravel(table), scores, terms])
 
 
 def test_an_integer_weight_is_a_row_repeated_and_zero_a_row_absent():
@@ -262,7 +252,7 @@ def test_scorers_choose_what_is_best_under_the_loss():
     scoring = {
         "loss": metrics.make_scorer(evaluation.realised_loss, loss=loss, **how),
         "reject": metrics.make_scorer(evaluation.realised_loss, loss=loss, reject_cost=0.1, **how),
-        "calibration": metrics.make_scorer(evaluation.expected_calibration_error, bins=5, kind="classwise", **how),
+        "calibration": metrics.make_scorer(evaluation.expected_calibration_error, bins=5, **how),
     }
     grid = {"var_smoothing": [1e-9, 10.0]}
     search = GridSearchCV(GaussianNB(), grid, scoring=scoring, refit="loss", error_score="raise", cv=3).fit(X, y)
@@ -275,7 +265,7 @@ def test_scorers_choose_what_is_best_under_the_loss():
     assert scoring["loss"](held, X[1::2], rest) == -by_hand
     weight = np.arange(len(rest)) % 3
     weighed = scoring["calibration"](held, X[1::2], rest, sample_weight=weight)
-    assert weighed == -evaluation.expected_calibration_error(rest, p, 5, kind="classwise", sample_weight=weight)
+    assert weighed == -evaluation.expected_calibration_error(rest, p, 5, sample_weight=weight)
     one = rest == "ash"  # rows of a single class
     assert scoring["loss"](held, X[1::2][one], rest[one]) <= 0
 
@@ -318,7 +308,3 @@ def test_errors_name_the_argument(function, args, kwargs, kind, message):
 )
 def test_errors_name_the_option(function, kwargs, message):
     refuses(lambda: function([0, 1], P, **kwargs), message)
-
-
-def test_unknown_kind_of_calibration_error():
-    refuses(lambda: evaluation.expected_calibration_error([0, 1], P, kind="top"), "kind must be")

@@ -1,7 +1,6 @@
 """Calibration: predicted probabilities against observed frequencies, in bins."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -85,29 +84,21 @@ def expected_calibration_error(
     y_proba: ArrayLike,
     bins: int = 10,
     *,
-    kind: Literal["confidence", "classwise"] = "confidence",
     sample_weight: ArrayLike | None = None,
     labels: Labels | None = None,
 ) -> float:
     """Return the mean over rows of |frequency - mean probability| of their bin, from 0 to 1.
 
-    ``kind="confidence"``, the usual definition, bins the probability of the most probable class and compares it with
-    the frequency at which that class is true. ``kind="classwise"`` does so for every class and averages over classes.
-    Both depend on the bins, and neither is proper: always predicting the class frequencies makes both zero. Other
-    parameters and errors are as for `reliability_table`.
+    The probability is that of the most probable class, and the frequency how often that class is true. It depends on
+    the bins, and is not proper: always predicting the class frequencies makes it zero. That of each class follows from
+    `reliability_table`, for which parameters and errors are the same.
 
     >>> y_proba = [[0.75, 0.25], [0.75, 0.25], [0.25, 0.75], [0.25, 0.75]]
     >>> expected_calibration_error([0, 1, 0, 1], y_proba)
     0.25
     """
     t, p = truth_and_probability(y_true, y_proba, labels)
-    if kind == "confidence":
-        event, p = (decide(p) == t)[:, None], p.max(axis=1, keepdims=True)
-    elif kind == "classwise":
-        event = _indicator(t, p)
-    else:
-        raise ValueError(f'kind must be "confidence" or "classwise"; got {kind!r}.')
-    table = _table(event, p, bins, sample_weight)
+    table = _table((decide(p) == t)[:, None], p.max(axis=1, keepdims=True), bins, sample_weight)
     gap = np.abs(table.frequency - table.probability)
     return float(np.nansum(table.count * gap) / table.count.sum())
 
