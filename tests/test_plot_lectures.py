@@ -87,10 +87,10 @@ def test_one_temperature_is_enough_where_the_noise_is_known():
 
 def test_contours_of_a_gaussian_hold_their_probability():
     mean, covariance = np.array([1.0, -2.0]), np.array([[2.0, 0.6], [0.6, 1.0]])
-    ax = plot.gaussian(mean, covariance, masses=(0.5, 0.9), ax=axes())
+    ax = plot.gaussian(mean, covariance, ax=axes())
     contours = ax.collections[1]
     inverse = np.linalg.inv(covariance)
-    for path, mass in zip(contours.get_paths(), [0.9, 0.5], strict=True):
+    for path, mass in zip(contours.get_paths(), [0.99, 0.9, 0.5], strict=True):
         step = path.vertices - mean
         squared = np.einsum("ni,ij,nj->n", step, inverse, step)
         np.testing.assert_allclose(stats.chi2(2).cdf(squared), mass, atol=0.01)
@@ -106,15 +106,15 @@ def test_regression_lines_and_band():
     x = rng.uniform(0, 3, 15)
     t = 1 + 2 * x + rng.normal(size=15)
     regressor = bg.LinearRegressor(random_state=0).fit(x[:, None], t)
-    ax = plot.regression(regressor, x, t, lines=9, sds=1, ax=axes())
-    assert len(ax.lines) == 9 + 2
-    line, fitted = ax.lines[9].get_data()
+    ax = plot.regression(regressor, x, t, ax=axes())
+    assert len(ax.lines) == 30 + 2
+    line, fitted = ax.lines[30].get_data()
     mean, sd = regressor.predict(line[:, None], return_std=True)
     np.testing.assert_allclose(fitted, mean)
     band = ax.collections[0].get_paths()[0].vertices
-    assert band[:, 1].max() == pytest.approx((mean + sd).max())
-    assert band[:, 1].min() == pytest.approx((mean - sd).min())
-    slopes = [np.diff(one.get_ydata())[0] / np.diff(line)[0] for one in ax.lines[:9]]
+    assert band[:, 1].max() == pytest.approx((mean + 2 * sd).max())
+    assert band[:, 1].min() == pytest.approx((mean - 2 * sd).min())
+    slopes = [np.diff(one.get_ydata())[0] / np.diff(line)[0] for one in ax.lines[:30]]
     assert np.std(slopes) > 0 and abs(np.mean(slopes) - regressor.coef_[0]) < 1
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 from scipy.special import expit, ndtr
 
-from bayesgen.inference import Inference, fit
+from bayesgen.inference import fit
 from bayesgen.models import BetaBernoulli, NormalInverseGamma, NormalKnownVariance
 from bayesgen.models.leaf import ConjugateFamily
 from bayesgen.numerics.checks import check_kind
@@ -113,14 +113,7 @@ def mean_and_predictive(prior: NormalKnownVariance, data: ArrayLike, *, unit: st
     return _finish(ax, x, data, unit)
 
 
-def predictive_densities(
-    prior,
-    data: ArrayLike,
-    inferences: Iterable[str | Inference] = ("ml", "map", "exact"),
-    *,
-    unit: str = "",
-    ax: Axes | None = None,
-) -> Axes:
+def predictive_densities(prior, data: ArrayLike, *, unit: str = "", ax: Axes | None = None) -> Axes:
     """Draw the density of the next observation by maximum likelihood, MAP and the posterior predictive.
 
     Parameters
@@ -129,8 +122,6 @@ def predictive_densities(
         A model of one scalar feature, `NormalKnownVariance` or `NormalInverseGamma`.
     data, unit
         As for `mean_and_predictive`.
-    inferences : sequence of str or Inference
-        Inferences, one curve each.
     ax : matplotlib Axes, default: the current Axes
     """
     check_kind("prior", prior, (NormalKnownVariance, NormalInverseGamma), "a NormalKnownVariance or NormalInverseGamma")
@@ -141,17 +132,14 @@ def predictive_densities(
         spread = 4 * float(np.hypot(predictive.sd, predictive.noise_sd))
     x = np.linspace(float(predictive.mean) - spread, float(predictive.mean) + spread, 401)
     names = {"ml": "maximum likelihood", "map": "MAP", "exact": "posterior predictive"}
-    for i, way in enumerate(inferences):
+    for i, (way, label) in enumerate(names.items()):
         density = np.exp(fit(prior, data, way).log_predictive(x))
-        label = names.get(way, way) if isinstance(way, str) else type(way).__name__
         ax.plot(x, density, color=COLOURS[i % 7], linestyle=DASHES[::-1][(i + 1) % 4], label=label)
     return _finish(ax, x, data, unit)
 
 
-def gaussian(
-    mean: ArrayLike, covariance: ArrayLike, *, masses: tuple[float, ...] = (0.5, 0.9, 0.99), ax: Axes | None = None
-) -> Axes:
-    """Draw the density of a bivariate Gaussian, contours that enclose given probabilities, and its principal axes.
+def gaussian(mean: ArrayLike, covariance: ArrayLike, *, ax: Axes | None = None) -> Axes:
+    """Draw the density of a bivariate Gaussian, contours that enclose 50, 90 and 99 % of it, and its principal axes.
 
     Parameters
     ----------
@@ -159,8 +147,6 @@ def gaussian(
         Mean.
     covariance : array_like, shape (2, 2)
         Covariance matrix.
-    masses : tuple of float
-        Probability inside each contour, in increasing order.
     ax : matplotlib Axes, default: the current Axes
     """
     ax, mean, covariance = axes(ax), np.asarray(mean, float), np.asarray(covariance, float)
@@ -171,7 +157,7 @@ def gaussian(
     density = normal.pdf(np.stack([first, second], axis=-1))
     ax.pcolormesh(first, second, density, cmap=style.shades(BLUE, 0.8), shading="auto", rasterized=True)
     # the squared Mahalanobis distance is chi-squared with two degrees of freedom
-    levels = {normal.pdf(mean) * np.exp(-0.5 * stats.chi2.ppf(mass, 2)): f"{mass:.0%}" for mass in masses[::-1]}
+    levels = {normal.pdf(mean) * np.exp(-0.5 * stats.chi2.ppf(mass, 2)): f"{mass:.0%}" for mass in (0.99, 0.9, 0.5)}
     lines = ax.contour(first, second, density, levels=list(levels), colors="0.15", linewidths=0.8)
     ax.clabel(lines, fmt=levels, fontsize=7)
     variances, directions = np.linalg.eigh(covariance)
@@ -239,10 +225,8 @@ def prior(leaf, *, unit: str = "", ax: Axes | None = None) -> Axes:
     return ax
 
 
-def regression(
-    regressor, x: ArrayLike, t: ArrayLike, *, lines: int = 30, sds: float = 2.0, ax: Axes | None = None
-) -> Axes:
-    """Draw lines from the posterior of a linear regression, its mean, and a predictive band.
+def regression(regressor, x: ArrayLike, t: ArrayLike, *, ax: Axes | None = None) -> Axes:
+    """Draw 30 lines from the posterior of a linear regression, its mean, and a band of about 95 % of new observations.
 
     Parameters
     ----------
@@ -250,10 +234,6 @@ def regression(
         Regressor of one column.
     x, t : array_like, shape (n,)
         Observations; the picture reaches half their width beyond them.
-    lines : int
-        Number of lines drawn from the posterior.
-    sds : float
-        Half the width of the band, in predictive standard deviations; 2 hold about 95 %.
     ax : matplotlib Axes, default: the current Axes
     """
     if not hasattr(regressor, "to_arviz") or hasattr(regressor, "predict_proba"):
@@ -263,10 +243,10 @@ def regression(
     line = np.linspace(x.min() - reach, x.max() + reach, 201)
     mean, sd = regressor.predict(style.rows_for(regressor, line[:, None]), return_std=True)
     band = {"color": BLUE, "alpha": 0.13, "linewidth": 0}
-    ax.fill_between(line, mean - sds * sd, mean + sds * sd, label=f"next observation, ± {sds:g} sd", **band)
+    ax.fill_between(line, mean - 2 * sd, mean + 2 * sd, label="next observation, ± 2 sd", **band)
     posterior = regressor.to_arviz().posterior
     intercepts, slopes = (np.ravel(posterior[site].values) for site in ("intercept", "coefficients"))
-    picked = np.linspace(0, len(slopes) - 1, lines).astype(int)
+    picked = np.linspace(0, len(slopes) - 1, 30).astype(int)
     for i, (a, b) in enumerate(zip(intercepts[picked], slopes[picked], strict=True)):
         ax.plot(line, a + b * line, color=BLUE, linewidth=0.7, alpha=0.5, label="" if i else "lines of the posterior")
     ax.plot(line, mean, color=VERMILION, linewidth=1.8, label="posterior mean")

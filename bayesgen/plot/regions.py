@@ -47,22 +47,14 @@ def class_conditionals(classifier, x: ArrayLike, *, ax: Axes | None = None) -> A
 
 
 def decision_regions(
-    classifier,
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    draws: int = 200,
-    mass: float = 0.9,
-    seed: Any = 0,
-    steps: int = 121,
-    ax: Axes | None = None,
+    classifier, X: ArrayLike, y: ArrayLike, *, draws: int = 200, steps: int = 121, ax: Axes | None = None
 ) -> Axes:
     """Draw the regions of the most probable class over two columns, with a band for the uncertainty of the boundary.
 
     Every draw of the posterior has boundaries of its own. The band is where draws disagree on the class: the class that
-    most draws choose is chosen by fewer than 1 - (1 - mass)/2 of them. For two classes this is the central interval of
-    the boundary's position at each place; whole boundaries lie in it less often. A point estimate has no band, nor has
-    an estimator of another package.
+    most draws choose is chosen by fewer than 95 % of them. For two classes this is the central 90 % interval of the
+    boundary's position at each place; whole boundaries lie in it less often. A point estimate has no band, nor has an
+    estimator of another package. `agreement` returns the share of the draws for a band of another level.
 
     Parameters
     ----------
@@ -73,10 +65,6 @@ def decision_regions(
         then integrated out.
     draws : int
         Posterior draws behind the band; 0 leaves it out.
-    mass : float
-        Posterior probability of the band.
-    seed : int, Generator or JAX key
-        Source of randomness for the draws.
     steps : int
         Points of the grid in each direction.
     ax : matplotlib Axes, default: the current Axes
@@ -90,11 +78,10 @@ def decision_regions(
     for k in range(probability.shape[1]):
         region = np.where(best == k, 1.0, np.nan)
         ax.pcolormesh(first, second, region, cmap=style.shades(COLOURS[k % 7], 0.16), vmin=0, vmax=1, rasterized=True)
-    share = agreement(classifier, table, draws, seed) if draws and hasattr(classifier, "model_") else None
+    share = agreement(classifier, table, draws) if draws and hasattr(classifier, "model_") else None
     if share is not None and share.min() < 1:
-        levels = [0.0, 1 - (1 - mass) / 2]
-        ax.contourf(first, second, share.reshape(first.shape), levels=levels, colors="0.3", alpha=0.25)
-        ax.fill([], [], color="0.3", alpha=0.25, label=f"{mass:.0%} of boundaries")
+        ax.contourf(first, second, share.reshape(first.shape), levels=[0.0, 0.95], colors="0.3", alpha=0.25)
+        ax.fill([], [], color="0.3", alpha=0.25, label="90% of boundaries")
     _boundaries(ax, first, second, probability, colors="0.1", linewidths=1.2)
     style.scatter(ax, classifier, X, y)
     return _within(ax, first, second)
@@ -169,22 +156,20 @@ def class_probabilities(
     return _within(ax, first, second)
 
 
-def boundaries(
-    classifiers: Mapping[str, Any], X: ArrayLike, y: ArrayLike, *, steps: int = 161, ax: Axes | None = None
-) -> Axes:
+def boundaries(classifiers: Mapping[str, Any], X: ArrayLike, y: ArrayLike, *, ax: Axes | None = None) -> Axes:
     """Draw the boundaries of several classifiers over two columns, such as LDA and logistic under an outlier.
 
     Parameters
     ----------
     classifiers : mapping from label to fitted estimator
         Anything with ``predict_proba`` and ``classes_``.
-    X, y, steps
+    X, y
         As for `decision_regions`.
     ax : matplotlib Axes, default: the current Axes
     """
     _check_all(classifiers)
     ax, any_of_them = axes(ax), next(iter(classifiers.values()))
-    first, second, rows = style.grid(ax, style.numbers(any_of_them, X), steps)
+    first, second, rows = style.grid(ax, style.numbers(any_of_them, X), 161)
     style.scatter(ax, any_of_them, X, y)
     for i, (label, classifier) in enumerate(classifiers.items()):
         probability = classifier.predict_proba(style.rows_for(classifier, rows, X))
