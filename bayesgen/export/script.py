@@ -9,7 +9,6 @@ from bayesgen.core.errors import counted
 from bayesgen.export.plain import plain
 from bayesgen.export.wording import packaged, sentences
 from bayesgen.files import disk
-from bayesgen.numerics.checks import check_count
 
 DRAWS = 400
 SCRIPT = "a script in JavaScript", (".js", ".mjs")  # what a file holds, and how its name ends
@@ -23,7 +22,7 @@ _EXPORTS = (
 )
 
 
-def script(classifier, draws: int = DRAWS) -> str:
+def script(classifier) -> str:
     """Return a fitted classifier as one plain script in JavaScript, which answers as `predict_proba` does.
 
     Its functions take a row as an object by column name, where null is unknown: ``predictProba(row)``,
@@ -39,10 +38,8 @@ def script(classifier, draws: int = DRAWS) -> str:
         Naive Bayes, a Gaussian discriminant or latent classes, whose leaves say of which kind their density is
         (`bayesgen.models.leaf.Leaf.density`); an average, whose members say it
         (`bayesgen.averaging.member.FittedMembers.written`); or a logistic, probit or ordered regression, which takes no
-        gaps and has no ``nextMeasurement`` and no ``typicality`` (they are null).
-    draws : int, default 400
-        The most draws of a sampled posterior that the script holds, chosen evenly. Its probabilities are the averages
-        over these.
+        gaps and has no ``nextMeasurement`` and no ``typicality`` (they are null). Of a sampled posterior the script
+        holds at most 400 draws, chosen evenly: its probabilities are the averages over these.
 
     Examples
     --------
@@ -52,8 +49,7 @@ def script(classifier, draws: int = DRAWS) -> str:
     >>> text.splitlines()[-1][:40]
     'export { model, predictProba, predictLog'
     """
-    check_count("draws", draws)
-    return f"{source(plain(classifier, draws))}\n{_EXPORTS}\n"
+    return f"{source(plain(classifier, DRAWS))}\n{_EXPORTS}\n"
 
 
 def source(made: Mapping[str, Any]) -> str:
