@@ -275,7 +275,10 @@ def factorize(values, column) -> tuple[np.ndarray, list]:
     if isinstance(getattr(values, "dtype", None), pd.CategoricalDtype):
         levels = values.array.categories.tolist()
         if all(type(level) is str for level in levels):
-            return _used(values.array.codes.astype(np.intp), levels)
+            codes, there = values.array.codes.astype(np.intp), np.zeros(len(levels) + 1, bool)
+            there[codes] = True  # the last where some are missing
+            place = np.append(np.cumsum(there[:-1]) - 1, -1)  # among the levels that some value has
+            return codes if there[:-1].all() else place[codes], [*itertools.compress(levels, there)]
     try:
         codes, found = pd.factorize(values)
     except TypeError as error:
@@ -290,17 +293,6 @@ def factorize(values, column) -> tuple[np.ndarray, list]:
         if (distinct == np.floor(distinct)).all():  # 1.0 beside a gap is the category 1; no int64 holds 1e19
             return codes, [int(v) if abs(v) <= LARGEST_COUNT else v for v in distinct.tolist()]
     return codes, distinct.tolist()
-
-
-def _used(codes, levels: list) -> tuple[np.ndarray, list]:
-    """Drop the levels that no value has; return the codes anew, and the levels that stay."""
-    there = np.zeros(len(levels) + 1, bool)
-    there[codes] = True
-    there[-1] = False  # the missing
-    if there[:-1].all():
-        return codes, levels
-    place = np.where(there, np.cumsum(there) - 1, -1)
-    return place[codes], [levels[i] for i in np.flatnonzero(there)]
 
 
 def over_rows(function, values) -> np.ndarray:
