@@ -257,7 +257,7 @@ def test_doubts_of_a_table_are_told_once_by_the_account_and_by_the_notes(tmp_pat
     assert (code, err) == (0, "")
     told = " ".join(out.split())
     assert told.count("bit ambiguous: only 0 and 1") == 1 and "0 and 1 alone" not in told
-    inferences, models = told.split("Above best")[0].split("Next the averaged classifier")
+    inferences, models = told.split("Above best")[0].split(" model loss ")
     for part, first in ((inferences, "ml, exact warned in"), (models, "naive Bayes warned in")):
         assert part.count(f"{first} folds 1, 2, 3: column 'id' seems to number the rows") == 1
     assert inferences.count("value 1e+06 in row 40") == 1

@@ -112,17 +112,6 @@ def test_of_many_columns_those_are_asked_that_tell_most_alone():
         held_out_importance(compare_models(X, y, ["naive Bayes"], folds=2), "naive Bayes")
 
 
-def test_models_beside_each_other_are_those_of_one_comparison():
-    rows = TABLE[["island", "bill_length_mm"]]
-    names = ["base rate", "naive Bayes", "shared"]
-    whole = compare_models(rows, SPECIES, names, folds=2)
-    one, other = (compare_models(rows, SPECIES, part, folds=2) for part in (names[:2], names[2:]))
-    table = one.beside(other).table.drop(columns="seconds")
-    pd.testing.assert_frame_equal(table, whole.table.drop(columns="seconds"))
-    assert one.beside(other).remarks == whole.remarks
-    refuses(lambda: one.beside(compare_models(rows, SPECIES, names[2:], folds=3)), "different rows or folds")
-
-
 def test_an_infinite_log_loss_has_its_row_and_column():
     rng = np.random.default_rng(0)
     y = np.repeat(["a", "b"], 20)

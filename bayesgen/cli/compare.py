@@ -25,7 +25,6 @@ from bayesgen.sheets.cleaning import Prepared, split
 from bayesgen.sheets.files import TableFile
 from bayesgen.tables.labels import class_codes
 
-_NEXT = "Next the averaged classifier, a mean over many models, which takes longest."
 _QUIET = 20.0  # seconds after which a line is printed where no bar can be drawn
 
 
@@ -152,16 +151,8 @@ def _rows(target, model: str, options: Options, roles: shell.Roles, csv: shell.C
 
 
 def _models(rows: _Rows, options: Options, tell, show) -> comparison.ModelComparison:
-    """Cross-validate the models beside each other, those that take long after the others were shown."""
-    table, how = (rows.prepared.X, rows.prepared.y), _how(rows, options, tell)
-    chosen, left_out = candidates.candidates(rows.prepared.X, None, options.seed, rows.prepared.features)
-    averaged = {name: chosen.pop(name) for name in ("averaged",) if name in chosen}
-    models = comparison.compare_models(*table, chosen, *how)
-    models.remarks.update({name: f"left out: {why}" for name, why in left_out.items()})
-    if averaged:
-        if len(models.probability) > 1:
-            show(terminal.tell, "model", words.model_cells(models), [_NEXT])
-        models = models.beside(comparison.compare_models(*table, averaged, *how))
+    """Cross-validate the models beside each other."""
+    models = comparison.compare_models(rows.prepared.X, rows.prepared.y, None, *_how(rows, options, tell))
     show(terminal.tell, "model", words.model_cells(models), words.of_models(models))
     return models
 

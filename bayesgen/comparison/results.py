@@ -1,7 +1,7 @@
 """Results of a comparison by cross-validation: probabilities of held-out rows, scores, differences and failures."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -192,14 +192,6 @@ class ModelComparison(Comparison):
     """
 
     remarks: dict[str, str]
-
-    def beside(self, other: Self) -> Self:
-        """Return the models of both comparisons, which must be of the same rows and folds; those of ``other`` last."""
-        if not (np.array_equal(self.y_true, other.y_true) and np.array_equal(self.fold, other.fold)):
-            raise ValueError("the comparisons are of different rows or folds")
-        names = ("probability", "seconds", "doubtful", "estimators", "remarks")
-        both = {name: getattr(self, name) | getattr(other, name) for name in names}
-        return replace(self, notes=[*self.notes, *other.notes], **both)
 
     def __repr__(self) -> str:
         held = f"{(self.fold > 0).sum()} held-out rows in {self.folds}"
