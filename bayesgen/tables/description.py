@@ -45,7 +45,7 @@ class Columns(abc.ABC):
     """The columns that a schema is learned from: of a table in memory, or of a source that is read piece by piece."""
 
     columns: tuple[str, ...]  # their names, in order
-    counted: bool = False  # the rows of each category can be counted
+    count: Any = None  # function (column, category) -> number of rows, where rows can be counted
     sparse: bool = False  # the rows are a sparse matrix
     library: str = "pandas"  # of the DataFrame: "pandas", "polars" or "pyarrow"
     reading: Reading = Reading()  # how they were written, where they come with an account of it
@@ -90,10 +90,6 @@ class Columns(abc.ABC):
     def doubt(self, column: str) -> Verdict | None:
         """Return the verdict on a column that may be no feature, else None."""
         return None
-
-    def count(self, column: str, category) -> int:
-        """Return the number of rows of a category, where rows are ``counted``."""
-        raise NotImplementedError
 
 
 def of_labels(distinct: Any, seen: int | None = None) -> Verdict | None:

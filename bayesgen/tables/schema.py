@@ -339,8 +339,8 @@ def _blocks(chosen, table):
             for column in key:
                 categories = table.categories(column) if leaf == "categorical" else None
                 if categories:
-                    count = functools.partial(table.count, column)
-                    tell(of_alike(f"column {column!r}", categories, count if table.counted else None, (column,)))
+                    count = table.count and functools.partial(table.count, column)
+                    tell(of_alike(f"column {column!r}", categories, count, (column,)))
                 if categories == ():
                     cure = "drop it or declare DirichletCategorical(alpha, categories=[...])"
                     raise ValueError(f"column {column!r} has no observed value to learn its categories from; {cure}")

@@ -35,8 +35,6 @@ class Table(Columns):
     the columns are called x0, x1, ....
     """
 
-    counted = True
-
     def __init__(self, X):
         self._mixed = False  # whether columns may differ in type
         self.edges: dict[str, Any] = {}  # least and greatest number (2,) of each column: values of people
