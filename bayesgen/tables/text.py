@@ -84,11 +84,7 @@ def _numbers(values: np.ndarray, gone: np.ndarray) -> pd.Series:
 
 def gaps_among_numbers(fields: "pa.Array", missing) -> np.ndarray:
     """Return the mask of the fields that are gaps if the others are numbers: empty, ``missing``, or NA and the like."""
-    return among(fields, {"", *missing}) | _is_gap_word(fields)
-
-
-def _is_gap_word(fields: "pa.Array") -> np.ndarray:
-    return among(compute.utf8_lower(compute.utf8_trim_whitespace(fields)), GAP_WORDS)
+    return among(fields, {"", *missing}) | among(compute.utf8_lower(compute.utf8_trim_whitespace(fields)), GAP_WORDS)
 
 
 def numbers(fields: list[str]) -> list | None:
