@@ -123,13 +123,13 @@ def test_twelve_saves_at_once(tmp_path):
 
 
 def test_a_users_file_is_not_mistaken_for_a_temporary(tmp_path, monkeypatch):
-    names = iter(["taken", "taken", "free"])
-    monkeypatch.setattr("secrets.token_hex", lambda size: next(names))
+    monkeypatch.setattr("secrets.token_hex", lambda size: "taken")  # which of 64 random bits no name is
     users = [tmp_path / "model.safetensors.unfinished", tmp_path / ".bayesgen-taken.unfinished"]
     for path in users:
         path.write_text("mine")
-    FITTED.save(tmp_path / "model.safetensors")
-    assert [path.read_text() for path in users] == ["mine", "mine"] and len(list(tmp_path.iterdir())) == 3
+    with pytest.raises(FileExistsError):
+        FITTED.save(tmp_path / "model.safetensors")
+    assert [path.read_text() for path in users] == ["mine", "mine"] and len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize(

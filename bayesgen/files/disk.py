@@ -160,20 +160,21 @@ def _staged(path, inputs: Iterable = (), private: bool = False) -> Iterator[_Sta
     """Make a file beside a path for its next content, and remove it after the block unless it was renamed."""
     found = destination(path, inputs)
     target = Path(os.path.realpath(path))
+    unfinished = _unique(target.parent)
     with _named(path):
-        unfinished, number = _create(target.parent, 0o600 if private or found else 0o666)
+        made = _Whole(unfinished, 0o600 if private or found else 0o666, path)
     try:
-        with _Whole(number, path) as file:
+        with made as file:
             yield _Staged(file, unfinished, target, found, path)
     finally:  # after an interrupt too
         unfinished.unlink(missing_ok=True)
 
 
 class _Whole(io.FileIO):
-    """An open file whose `write` writes all of what it is given, and whose errors name a path."""
+    """A file that was not there before, whose `write` writes all of what it is given, and whose errors name a path."""
 
-    def __init__(self, number: int, path):
-        super().__init__(number, "wb")
+    def __init__(self, unfinished: Path, mode: int, path):
+        super().__init__(unfinished, "xb", opener=lambda name, flags: os.open(name, flags, mode))  # less the umask
         self._path = path
 
     def write(self, content) -> int:
@@ -194,15 +195,6 @@ def _named(path):
     except OSError as error:
         error.filename = str(path)
         raise
-
-
-def _create(folder: Path, mode: int) -> tuple[Path, int]:
-    """Make a file that was not there before, so that it is ours to remove; its mode feels the umask."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    while True:
-        path = _unique(folder)
-        with contextlib.suppress(FileExistsError):
-            return path, os.open(path, flags, mode)
 
 
 def _unique(folder: Path) -> Path:
