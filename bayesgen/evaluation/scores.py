@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from sklearn.metrics import accuracy_score
 
 from bayesgen.decision import outcomes
 from bayesgen.decision.losses import cross_entropy, decide, ranked_loss, risk, squared_loss
@@ -41,7 +40,7 @@ def accuracy(
     0.5
     """
     t, p = truth_and_probability(y_true, y_proba, labels)
-    return float(accuracy_score(t, decide(p), sample_weight=weights(sample_weight, len(t))))
+    return mean(decide(p) == t, sample_weight)
 
 
 def log_loss(
