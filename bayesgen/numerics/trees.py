@@ -25,30 +25,8 @@ def grown_tree(x, shares, weight, features: int, seed: int) -> Any:
 
     Columns ``x`` (n, P) of rows with a ``weight`` (n,) are float32, NaN where missing; each node looks at so many
     ``features`` of them, drawn by the ``seed``. Squares about the means of indicators of the classes, ``shares``
-    (n, K), are Gini's impurity. Of few rows an estimator's checks take longer than the tree, so its parts are asked,
-    and the estimator where another version of scikit-learn has other parts.
+    (n, K), are Gini's impurity.
     """
-    try:
-        return by_parts(x, shares, weight, features, seed)
-    except (ImportError, AttributeError, TypeError):
-        return by_estimator(x, shares, weight, features, seed)
-
-
-def by_parts(x, shares, weight, features: int, seed: int) -> Any:
-    """Return `grown_tree` by the parts of an estimator."""
-    from sklearn.tree import _criterion, _splitter, _tree  # pyright: ignore[reportAttributeAccessIssue]
-
-    (rows, columns), classes, gaps = x.shape, shares.shape[1], np.isnan(x).any(0)
-    error, source = _criterion.MSE(classes, rows), np.random.RandomState(seed)
-    splitter = _splitter.BestSplitter(error, features, 1, 0.0, source, None)
-    result = _tree.Tree(columns, np.ones(classes, np.intp), classes)
-    builder = _tree.DepthFirstTreeBuilder(splitter, 2, 1, 0.0, np.iinfo(np.int32).max, 0.0)
-    builder.build(result, x, shares, weight, gaps if gaps.any() else None)
-    return result
-
-
-def by_estimator(x, shares, weight, features: int, seed: int) -> Any:
-    """Return `grown_tree` by what scikit-learn documents."""
     import sklearn
     from sklearn.tree import DecisionTreeRegressor
 

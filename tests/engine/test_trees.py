@@ -1,6 +1,5 @@
 """Trees as arrays, and the forest of an average: walks, rows out of bag, guards, files."""
 
-import sys
 from dataclasses import fields, replace
 
 import numpy as np
@@ -20,7 +19,6 @@ from bayesgen.averaging.ensembles import BoostedMember, BoostedMembers, ForestMe
 from bayesgen.averaging.member_rows import Rows
 from bayesgen.averaging.view import Training
 from bayesgen.core.shapes import check_shapes
-from bayesgen.numerics import trees
 from bayesgen.numerics.trees import Ranks, Trees
 
 pytestmark = pytest.mark.compiles  # an engine; users meet it in the tests of the classifiers
@@ -62,33 +60,6 @@ def test_all_trees_at_once_walk_as_scikit_learn_does():
         np.testing.assert_array_equal(joined.leaf[leaves, 0], expected)
     check_shapes(joined, {"features": z.shape[1], "values": 1})
     refuses(lambda: check_shapes(joined, {"features": 1, "values": 1}), r"Trees\.column are no places of 1 features")
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_scikit_learns_parts_grow_the_tree_of_its_estimator(seed):
-    rng = np.random.default_rng(seed)
-    n, features = int(rng.integers(2, 90)), int(rng.integers(1, 4))
-    x = rng.integers(0, [2, 5, 40, 1000], (n, 4)).astype(np.float32)
-    x[rng.random(x.shape) < 0.2 * (seed % 2)] = np.nan
-    rows = x, np.eye(3)[rng.integers(0, 3, n)], rng.integers(1, 4, n).astype(float), features, seed
-    states = [way(*rows).__getstate__() for way in (trees.by_parts, trees.by_estimator)]
-    for name in ("nodes", "values"):
-        np.testing.assert_array_equal(states[0][name], states[1][name])
-
-
-@pytest.mark.parametrize("name", ["_splitter.BestSplitter", "_criterion", "_tree.DepthFirstTreeBuilder"])
-def test_the_same_trees_grow_where_scikit_learns_parts_have_other_names(name, monkeypatch):
-    rows = table(60)
-    expected, _ = ensembles.grown(rows, 3)
-    monkeypatch.delattr(f"sklearn.tree.{name}")
-    if "." not in name:
-        monkeypatch.setitem(sys.modules, f"sklearn.tree.{name}", None)
-    monkeypatch.setattr(trees, "by_estimator", lambda *a, way=trees.by_estimator: asked.append(1) or way(*a))
-    asked = []
-    found, _ = ensembles.grown(rows, 3)
-    assert len(asked) == 200
-    for field in ("root", "column", "threshold", "gap", "child", "leaf"):
-        np.testing.assert_array_equal(getattr(found.trees, field), getattr(expected.trees, field))
 
 
 def test_numbers_of_any_size_are_told_apart():
