@@ -39,10 +39,9 @@ from typing import Any
 import numpy as np
 
 from bayesgen.models.moments import Moments
-from bayesgen.numerics.bordered import Bordered, add_diagonal
 from bayesgen.numerics.pieces import pieces
 from bayesgen.numerics.special import log_gamma_ratio
-from bayesgen.numerics.student import triangular_inverse
+from bayesgen.numerics.student import add_diagonal, triangular_inverse, whitened
 from bayesgen.numerics.yeo_johnson import FAR
 
 _GAMMA = 0.01  # degrees of freedom that the total variance is worth in V
@@ -268,15 +267,14 @@ def _write_full(result, members, reference, u, delta, seen):
     n, V, width = reference.n[:, :, None], reference.covariance, _width(u, seen)
     diagonal = np.diagonal(V, axis1=1, axis2=2)
     shift = np.broadcast_to(delta, (len(u), *delta.shape[1:]))
-    bordered = Bordered(reference.scatter, np.concatenate([u, shift], axis=2), seen)
-    place = 0
+    vectors, place = np.concatenate([u, shift], axis=2), 0
     for rho, alike in groupby(members, lambda m: m.rho):
         dof = rho + 2 + n
         gamma = log_gamma_ratio(dof / 2, width / 2)
         for shrinkage, kappas in groupby(alike, lambda m: m.shrinkage):
             prior = (rho * (1 - shrinkage)) * V
             add_diagonal(prior, (rho * shrinkage) * diagonal)
-            log_det, white = bordered.whiten(prior[:, None])
+            log_det, white = whitened(prior[:, None] + reference.scatter, vectors, seen)
             white, shift = white[:, :, :-1], white[:, :, -1:]
             uu, ud, dd = np.vecdot(white, white), np.vecdot(white, shift), np.vecdot(shift, shift)
             kappa = np.array([member.kappa for member in kappas])[:, None, None, None]
@@ -297,8 +295,8 @@ def _write_shared(result, members, reference, u, delta, seen):
         root = (np.sqrt(b * n[..., None]) * delta)[:, :, 0]
         prior = root.mT @ root
         add_diagonal(prior, member.rho * diagonal)
-        bordered = Bordered(base[:, None], (u + b * delta).reshape(len(u), 1, many, -1), seen)
-        log_det, white = bordered.whiten(prior[:, None])
+        vectors = (u + b * delta).reshape(len(u), 1, many, -1)
+        log_det, white = whitened((prior + base)[:, None], vectors, seen)
         square = np.vecdot(white, white).reshape(u.shape[:3])
         out[:] = log_student(square, log_det[..., None], dof, kappa + n, width, log_gamma_ratio(dof / 2, width / 2))
 

@@ -52,6 +52,24 @@ def seen_root(matrix, seen, unit=1.0):
     return xp.linalg.cholesky(matrix * (seen[..., :, None] * seen[..., None, :]) + apart)
 
 
+def whitened(matrix, vectors, seen=None) -> tuple[np.ndarray, np.ndarray]:
+    """Return log determinants of matrices A = LL' (B, G, D, D), (B, G), and L⁻¹ v of vectors v (B, G, R, D).
+
+    Of entries that are not ``seen`` (B, D) both know nothing: there L⁻¹ v is 0, whatever v is.
+    """
+    if seen is None:
+        root = np.linalg.cholesky(matrix)
+    else:
+        root, vectors = seen_root(matrix, seen[:, None]), vectors * seen[:, None, None]
+    return 2 * np.log(np.diagonal(root, axis1=-2, axis2=-1)).sum(-1), vectors @ triangular_inverse(root).mT
+
+
+def add_diagonal(matrix, diagonal):
+    """Add to the diagonals of matrices, in place."""
+    places = np.arange(matrix.shape[-1])
+    matrix[..., places, places] += diagonal
+
+
 def regression(covariance, seen) -> np.ndarray:
     """Return R that takes what is seen of rows about their means to completed rows, by pattern ``seen`` (..., D).
 
