@@ -14,7 +14,7 @@ ours to choose: with T ~ Gamma(A + N), N the counts, the g are independent a pos
 
 **Gaussian features.** The variance σ² ~ InvGamma(α, β) has the density -α z - β e⁻ᶻ. The mean is sampled as
 u = (μ - m_n) sqrt(κ_n)/σ, which a posteriori is N(0, 1) and independent of z. Rows are moved and scaled, so that m_n is
-0 and β_n is α_n.
+0 and β_n is α_n. About a known mean 1/σ² is a rate: that of n/2 events in as many rows as half the sum of squares.
 
 **Gaussian vectors** move in a factor of the precision. With Σ⁻¹ = U'U, U lower triangular, U_jj = exp r_jj and
 U_ij = r_ij below the diagonal,
@@ -234,25 +234,6 @@ class Standardised(LeafCoordinates):
         alpha = self.leaf.alpha
         z = np.log(self.leaf.beta) - log_gammas(rng, alpha, (*size, *alpha.shape))
         return {"log_variance": z, "offset": rng.standard_normal((*size, *self.leaf.batch_shape))}
-
-
-@dataclass(frozen=True, eq=False)
-class LogVariance(LeafCoordinates):
-    """A `NormalKnownMean` of mean 0; the program has the site "log_variance", z of every class and feature."""
-
-    def latents(self, groups=None, name=""):
-        z = real("log_variance", self.leaf.batch_shape)
-        prior(-self.leaf.alpha * z - self.leaf.beta * program.jnp.exp(-z))
-        return {"log_variance": z}
-
-    def log_likelihood(self, params, statistics):
-        z = params["log_variance"]
-        squares = statistics.scatter + statistics.n * statistics.mean**2
-        return -0.5 * (statistics.n * z + squares * program.jnp.exp(-z)).sum()
-
-    def sample_parameters(self, rng, size=()):
-        shape = (*size, *self.leaf.batch_shape)
-        return {"log_variance": np.log(self.leaf.beta) - log_gammas(rng, self.leaf.alpha, shape)}
 
 
 # -- Gaussian vectors ------------------------------------------------------------------------------------------------

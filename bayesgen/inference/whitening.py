@@ -133,7 +133,9 @@ def _(model: NormalInverseGamma, statistics: Moments) -> Whitened:
     alpha, beta = _alike(posterior.alpha.shape, model.alpha, model.beta / variance)
     mean, worth = _alike(posterior.batch_shape, (model.mean - centre) / scale, model.kappa)
     leaf = NormalInverseGamma(mean, worth, alpha, beta, tied=posterior.tied)
-    return coordinates.Standardised(leaf, kappa), _scaled(statistics, centre, scale), restore
+    centred = np.where(statistics.n > 0, (statistics.mean - centre) / scale, 0.0)
+    scaled = Moments(statistics.n, centred, statistics.scatter / variance)
+    return coordinates.Standardised(leaf, kappa), scaled, restore
 
 
 @whitened.register
@@ -144,16 +146,18 @@ def _(model: LogNormal, statistics) -> Whitened:
 
 @whitened.register
 def _(model: NormalKnownMean, statistics: Moments) -> Whitened:
+    """Take the precision, a rate."""
     posterior = model.update(statistics)
     _require_shape("variance", posterior.alpha)
-    centre, variance = posterior.mean, posterior.beta / posterior.alpha
+    unit = posterior.beta / posterior.alpha
 
     def restore(params):
-        spread = variance * np.exp(params["log_variance"])
-        return {"mean": np.broadcast_to(centre, spread.shape), "variance": spread}
+        variance = unit * np.exp(-params["log_mean"])
+        return {"mean": np.broadcast_to(posterior.mean, variance.shape), "variance": variance}
 
-    leaf = NormalKnownMean(*_alike(posterior.batch_shape, 0.0, model.alpha, model.beta / variance))
-    return coordinates.LogVariance(leaf), _scaled(statistics, centre, variance**0.5), restore
+    squares = statistics.scatter + statistics.n * (statistics.mean - posterior.mean) ** 2
+    sums = SumStatistics(0.5 * np.stack([squares / unit, statistics.n], axis=-1), np.float64(0))
+    return coordinates.LogRate(GammaPoisson(*_alike(unit.shape, model.alpha, model.beta / unit))), sums, restore
 
 
 @whitened.register
@@ -258,12 +262,6 @@ def _require_shape(site: str, shape, shared: tuple[str, ...] = ()) -> None:
             "stronger prior",
             **(place if np.ndim(shape) else {}),
         )
-
-
-def _scaled(statistics: Moments, centre, scale) -> Moments:
-    """Return the moments of (x - centre)/scale."""
-    mean = np.where(statistics.n > 0, (statistics.mean - centre) / scale, 0.0)
-    return Moments(statistics.n, mean, statistics.scatter / scale**2)
 
 
 def _alike(shape, *values):
