@@ -18,7 +18,6 @@ rounding error is small beside max(1, |difference|).
 `log1p_sum_squares` goes beyond 1e154, where a square alone overflows.
 """
 
-import functools
 import sys
 from typing import Any
 
@@ -59,20 +58,10 @@ def log_ndtr(x):
 
 
 def softplus(x):
-    """Return log(1 + exp(x)), exact in both tails; a third of the time of ``logaddexp(0, x)``, in NumPy and in JAX."""
-    return _softplus(x) if namespace(x) is np else _traced_softplus()(x)
-
-
-def _softplus(x):
-    xp = namespace(x)
-    return xp.maximum(x, 0.0) + xp.log1p(xp.exp(-abs(x)))
-
-
-@functools.cache
-def _traced_softplus():
-    function = program.jax.custom_jvp(_softplus)
-    function.defjvps(lambda tangent, _, x: tangent * program.jax.nn.sigmoid(x))  # at 0 both terms have a kink
-    return function
+    """Return log(1 + exp(x)), exact in both tails; with NumPy in a third of the time of ``logaddexp(0, x)``."""
+    if namespace(x) is not np:
+        return program.jax.nn.softplus(x)
+    return np.maximum(x, 0.0) + np.log1p(np.exp(-abs(x)))
 
 
 def elementwise(function, *arrays):
