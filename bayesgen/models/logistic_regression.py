@@ -34,8 +34,6 @@ from bayesgen.numerics.newton import TOLERANCE, check_overlap
 from bayesgen.numerics.pieces import pieces, scratch
 from bayesgen.numerics.special import log_ndtr, namespace, softplus
 
-_EVERY, _FEW = 10, 20  # a search begins with every tenth row if these are twenty for each weight
-
 
 @dataclass(frozen=True, eq=False)
 class LinearClassifier(RowClassifier):
@@ -124,24 +122,13 @@ class LinearClassifier(RowClassifier):
             rows = prepared(rows)
             return rows | {"columns": np.vstack([np.ones(len(rows["x"])), rows["x"].T])}
 
-        start = np.zeros(np.prod(shape))
         if not statistics.dear:
             statistics, design = Rows(design(statistics.data)), lambda rows: rows  # once for all steps
-            start = self._start(statistics.data, precision)
 
         def sums(v, rows, derivatives):
             return self._sums(v.reshape(shape), design(rows), derivatives)
 
-        return search(statistics, sums, np.tile(precision, shape[0]), start, tolerance)
-
-    def _start(self, rows, precision) -> np.ndarray:
-        """Return where the search begins: the mode of a few of the rows, found in a fraction of the time."""
-        count, size = len(self.scored), len(precision)
-        if not precision.all() or len(rows["t"]) < _FEW * _EVERY * count * size:
-            return np.zeros(count * size)
-        few = {name: a[::_EVERY] for name, a in rows.items() if name in ("x", "t")}
-        few = Rows(few | {"weight": rows["weight"][::_EVERY] * _EVERY})
-        return self._newton(few, precision, tolerance=0.01)[0]
+        return search(statistics, sums, np.tile(precision, shape[0]), np.zeros(np.prod(shape)), tolerance)
 
     def _sums(self, weights, rows, derivatives: bool) -> tuple:
         """Return -log p(t | x, w) of rows; if ``derivatives``, also its gradient and Hessian in the weights.
