@@ -20,6 +20,7 @@ from bayesgen.estimators.streaming import needed_columns, surveyed
 from bayesgen.estimators.workers import added, total_of
 from bayesgen.inference import MAP, ML, Inference, resolve
 from bayesgen.inspection.data_tree import chosen, row_labels
+from bayesgen.models import linear_model
 from bayesgen.models.linear_model import LineStatistics
 from bayesgen.models.moments import about_zero, centre_and_scale, moments
 from bayesgen.numerics.checks import check_flag, check_positive
@@ -171,21 +172,11 @@ def _batches(source, target, weight, schema, labels, progress, workers) -> tuple
     return schema, labels, total
 
 
-def _numbers(y) -> np.ndarray:
-    try:
-        t = np.asarray(y, dtype=float)
-    except (TypeError, ValueError):
-        raise TypeError("the target must hold numbers") from None
-    if not np.isfinite(t).all():
-        raise ValueError(f"the target is missing or infinite in row {int((~np.isfinite(t)).argmax())}; drop it")
-    return t
-
-
 def sum_line(data, target, sample_weight, schema, missing, progress, workers) -> tuple[Schema, LineStatistics]:
     """Return the schema of the columns, and the statistics of a line's rows."""
     source, no_classes = source_like(data, missing, schema), np.zeros(0)
     schema, _, total = _batches(source, target, sample_weight, schema, no_classes, progress, workers)
-    line = total(lambda x, y, w: LineStatistics.of(design.filled(schema, x), _numbers(y), w))
+    line = total(lambda x, y, w: LineStatistics.of(design.filled(schema, x), linear_model.target(y), w))
     if not np.isfinite(line.factor).all():
         raise ValueError(_LARGE)
     return schema, line
