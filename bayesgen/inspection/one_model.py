@@ -92,10 +92,6 @@ class FittedModel(FittedDensity):
         joint -= top[:, None]
         return joint
 
-    def predict(self, X) -> np.ndarray:
-        """Return the most probable class of each row; ties go to the first."""
-        return self.classes_[self._joint(X, None).argmax(1)]
-
     def predict_joint_log_proba(self, X) -> np.ndarray:
         """Return log p(x, t = k | data) of each row and class, (n, K); its log sum over k is `score_samples`."""
         return self.posterior_.log_predictive(self.read(X))
