@@ -114,7 +114,7 @@ def test_intervals_narrow_with_data_and_hold_the_predictive():
 
 
 def test_a_discriminative_model_averages_its_draws():
-    classifier = bg.LogisticClassifier(inference=bg.Laplace(1000, 10_000), random_state=0).fit(X[50:], Y[50:])
+    classifier = bg.LogisticClassifier(inference=bg.Laplace(1000), random_state=0).fit(X[50:], Y[50:])
     posterior = classifier.posterior_
     everything = {site: v.reshape(-1, *v.shape[2:]) for site, v in posterior.samples.items()}
     rows = classifier.fitted_.read(X[70:80])

@@ -33,7 +33,7 @@ T = np.arange(60) % 2
 X = RNG.normal(size=(60, 2)) @ [[1.0, 0.8], [0.0, 0.6]] + T[:, None]
 CLASSES = DirichletCategorical([2.0, 1.5], ["no", "yes"])
 PRIOR = NormalInverseWishart([0.5, 0.5], 1.0, 7.0, 4 * np.eye(2))
-FEW = bg.Laplace(100, 1000)
+FEW = bg.Laplace(100)
 
 
 def agrees(found, expected, error=0.0):
@@ -45,7 +45,7 @@ def agrees(found, expected, error=0.0):
 
 @pytest.fixture(scope="module")
 def coin():
-    return bg.fit(COIN, TOSSES, bg.Laplace(2000, 100_000), seed=0)
+    return bg.fit(COIN, TOSSES, bg.Laplace(2000), seed=0)
 
 
 # -- the evidence ------------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def test_the_evidence_of_a_logistic_regression_is_an_integral():
     for row, label in zip(x[:, 0], t, strict=True):
         density *= special.expit((2 * label - 1) * (a + b * row))
     expected = density.sum() * cell
-    found = bg.fit(model, (x, t), bg.Laplace(4000, 100_000), seed=0)
+    found = bg.fit(model, (x, t), bg.Laplace(4000), seed=0)
     agrees(found, np.log(expected))
     new = (density * special.expit(a + 2 * b)).sum() * cell / expected
     assert abs(np.exp(found.log_predictive([[2.0]]))[0, 1] - new) < 5 * 0.5 / 4000**0.5
@@ -165,7 +165,7 @@ def test_draws_are_those_of_nuts(name):
     else:
         prior = bg.models.SeparationPrior([0.5, 0.5], 2.0, 1.5)
         make = lambda how: bg.GaussianDiscriminantClassifier(prior=prior, inference=how, random_state=0)  # noqa: E731
-    laplace = make(bg.Laplace(4000, 100_000)).fit(X, T).posterior_.samples
+    laplace = make(bg.Laplace(4000)).fit(X, T).posterior_.samples
     sampled = make(bg.NUTS(num_samples=4000)).fit(X, T).posterior_.samples
     for site, draws in sampled.items():
         own = laplace[site].reshape(4000, -1)

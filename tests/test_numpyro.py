@@ -246,7 +246,7 @@ def test_programs_are_kept_for_later_processes(tmp_path):
 
         jnp.arange(3).sum()  # something was compiled before
         bg.inference.cache_compilation({str(tmp_path)!r})
-        bg.fit(bg.models.BetaBernoulli(2, 2), [1, 1, 0], bg.Laplace(20, 200), seed=0)
+        bg.fit(bg.models.BetaBernoulli(2, 2), [1, 1, 0], bg.Laplace(20), seed=0)
     """
     run(code)
     kept = {path.name for path in tmp_path.iterdir() if path.name.endswith("-cache")}

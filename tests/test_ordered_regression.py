@@ -196,7 +196,7 @@ def test_maximum_likelihood_that_does_not_exist_is_refused():
 def test_laplace_keeps_the_order_and_averages_over_an_empty_class():
     model = OrderedRegression([2.5], 2.5, classes=("low", "middle", "high"))
     x = np.linspace(-1, 1, 30)[:, None]
-    posterior = fit(model, (x, np.where(np.arange(30) % 5 > 1, 2, 0)), bg.Laplace(500, 4000), seed=0)
+    posterior = fit(model, (x, np.where(np.arange(30) % 5 > 1, 2, 0)), bg.Laplace(500), seed=0)
     assert (np.diff(posterior.samples["cuts"]) > 0).all()
     p = np.exp(posterior.log_predictive([[0.0]]))[0]
     assert 0 < p[1] < 0.1

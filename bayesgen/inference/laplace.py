@@ -63,6 +63,7 @@ from bayesgen.posterior.posterior import ParameterDraws
 _WORST = 0.8  # Pareto k of classes that no label tells, above which ranks of the truth among the draws are not uniform
 _FEWEST = 100  # effective proposals, below which there is a warning whatever k is
 _ENOUGH = 2  # effective proposals for each draw that is kept; below, there are more rounds
+_LAST = 20_000  # proposals of the last round, at least
 _FREEDOM = 4  # degrees of freedom of the t density: heavy tails that still have a covariance
 _BATCHES = (8, 1024)  # fewest and most densities computed at a time
 _WORK = 5e8  # operations of a Hessian, a quarter of a minute
@@ -111,11 +112,9 @@ class Laplace:
     Parameters
     ----------
     num_samples : int
-        Number of draws kept. A draw is kept twice only where its weight is more than that of one draw.
-    num_proposals : int
-        Largest number of proposals that they are picked from in a round; more than ``num_samples``. The first round
-        takes four times ``num_samples``. If these are worth fewer than twice ``num_samples``, two rounds of
-        twice as many and one of all proposals follow what the rounds before have found.
+        Number of draws kept. A draw is kept twice only where its weight is more than that of one draw. They are picked
+        from four times as many proposals. If these are worth fewer than twice ``num_samples``, two rounds of twice as
+        many and one of 20,000, or of 20 times ``num_samples`` if that is more, follow what the rounds before found.
 
     Raises
     ------
@@ -136,16 +135,9 @@ class Laplace:
     """
 
     num_samples: int = 1000
-    num_proposals: int = 20_000
 
     def __post_init__(self):
         check_count("Laplace: num_samples", self.num_samples)
-        check_count("Laplace: num_proposals", self.num_proposals)
-        if self.num_proposals <= self.num_samples:
-            raise ValueError(
-                f"Laplace: num_proposals must be more than num_samples = {self.num_samples}, got {self.num_proposals}: "
-                "draws are picked from them"
-            )
 
     def __call__(self, model: Model, data: Any, *, seed: Any = None) -> ParameterDraws:
         """Return one chain of independent draws; see the class for its ``run``."""
@@ -168,7 +160,7 @@ class Laplace:
 
             def propose(count, *places):
                 """Return proposals, in units where φ is N(0, I) and as steps, with energies, log w and c."""
-                units, density, control = _proposals(rng, min(count, self.num_proposals), *places)
+                units, density, control = _proposals(rng, count, *places)
                 step = mode.step + mode.scale * solve_triangular(root, units.T, lower=True, trans=1).T
                 energy = _in_batches(potential, step, mode.origin, traced, copied)
                 return units, step, energy, np.where(np.isfinite(energy), volume - energy - density, -np.inf), control
@@ -176,7 +168,7 @@ class Laplace:
             places, enough = [(np.zeros(size), np.eye(size))], _ENOUGH * self.num_samples
             units, step, energy, log_weight, control = propose(2 * enough, *places)
             weight, effective = _weights(log_weight, self.num_samples)
-            for count in (4 * enough, 4 * enough, self.num_proposals) if effective < enough else ():
+            for count in (4 * enough, 4 * enough, max(_LAST, 10 * enough)) if effective < enough else ():
                 places.append(_moments(units, weight, effective))
                 units, step, energy, log_weight, control = propose(count, *places)
                 weight, effective = _weights(log_weight, self.num_samples)
