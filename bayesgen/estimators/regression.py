@@ -17,11 +17,11 @@ from bayesgen.estimators.linear import LinearEstimator, sum_line
 from bayesgen.inference import Inference, resolve
 from bayesgen.inspection.fitted import FittedRegression
 from bayesgen.models.laplace_regression import LaplaceLinearRegression
-from bayesgen.models.linear_model import LineStatistics, scores
+from bayesgen.models.linear_model import LineStatistics
 from bayesgen.models.linear_regression import LinearRegression, SemiConjugateLinearRegression
 from bayesgen.models.moments import moments
 from bayesgen.numerics.checks import check_flag
-from bayesgen.posterior.likelihoods import check_likelihoods
+from bayesgen.posterior.likelihoods import target_groups
 from bayesgen.tables import design
 from bayesgen.tables.learned_rows import LearnedRows
 
@@ -268,14 +268,5 @@ class LinearRegressor(RegressorMixin, LinearEstimator, Additive):
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def _groups(self, draws, X, y, rng, wanted):
-        rows, flat = self.model_.check((self.fitted_.read(X), column_or_1d(y))), draws.flat
-        check_likelihoods(len(flat["variance"]), len(rows["t"]))
-        shape, made = (*draws.samples["variance"].shape, len(rows["t"])), {"observed_data": {"y": rows["t"]}}
-        if "log_likelihood" in wanted:
-            made["log_likelihood"] = {"y": self.model_.log_likelihood_rows(flat, rows).reshape(shape)}
-        if "posterior_predictive" in wanted:
-            location, sd = scores(flat, rows["x"]), np.sqrt(flat["variance"])[:, None]
-            noise = rng.laplace if self.noise == "laplace" else rng.normal
-            drawn = location + sd * noise(scale=np.sqrt(0.5) if self.noise == "laplace" else 1.0, size=location.shape)
-            made["posterior_predictive"] = {"y": drawn.reshape(shape)}
-        return made
+        rows = self.model_.check((self.fitted_.read(X), column_or_1d(y)))
+        return target_groups(self.model_, draws, rows, rng, wanted)

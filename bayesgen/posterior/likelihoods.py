@@ -13,7 +13,7 @@ from bayesgen.core.memory import check_memory
 from bayesgen.models.class_program import ClassProgram
 from bayesgen.models.function import FunctionModel, plates
 from bayesgen.models.leaf import Leaf
-from bayesgen.models.linear_model import Discriminative
+from bayesgen.models.linear_model import Discriminative, scores
 from bayesgen.numerics.pieces import DENSITIES, count_rows, split_rows
 from bayesgen.posterior.arviz import Draws, Groups, Variable
 
@@ -45,7 +45,7 @@ def data_groups(prior, data) -> DataGroups:
         made = _alike(None, lambda draws, rng: class_groups(draws, x, codes, rng))
         return made._replace(prior=_new_rows) if isinstance(prior, ClassProgram) else made
     rows = prior.check((x, t))
-    return _alike(None, lambda draws, rng: _target_groups(prior, draws, rows, rng))
+    return _alike(None, lambda draws, rng: target_groups(prior, draws, rows, rng))
 
 
 def _alike(statistics, groups) -> DataGroups:
@@ -72,18 +72,21 @@ def _new_rows(draws, rng) -> dict[str, Variable]:
     return found
 
 
-def _target_groups(model: Discriminative, draws, rows, rng) -> Groups:
-    """Return the density and a new draw of the target of each row, and its columns."""
-    lead, x = next(iter(draws.samples.values())).shape[:2], rows["x"]
+def target_groups(model: Discriminative, draws, rows, rng, wanted: Collection[str] = LARGE) -> dict[str, Any]:
+    """Return the density and a new draw of the target of each row, where they are ``wanted``, and its columns."""
+    lead, x, flat = next(iter(draws.samples.values())).shape[:2], rows["x"], draws.flat
     check_likelihoods(math.prod(lead), len(x))
-    drawn = _each(lambda key, params: model.likelihood(params, x).sample(key), draws.flat, rng)
     names = model.columns or [f"x{j}" for j in range(x.shape[1])]
-    return {
-        "log_likelihood": {"y": model.log_likelihood_rows(draws.flat, rows).reshape(*lead, -1)},
-        "posterior_predictive": {"y": drawn.reshape(*lead, -1)},
-        "observed_data": {"y": rows["t"]},
-        "constant_data": {f"x.{name}" if name == "obs" else name: x[:, j] for j, name in enumerate(names)},
-    }
+    columns = {f"x.{name}" if name == "obs" else name: x[:, j] for j, name in enumerate(names)}
+    made: dict[str, Any] = {"observed_data": {"y": rows["t"]}, "constant_data": columns}
+    if "log_likelihood" in wanted:
+        made["log_likelihood"] = {"y": model.log_likelihood_rows(flat, rows).reshape(*lead, -1)}
+    if "posterior_predictive" in wanted:
+        pointed = getattr(model, "noise", "normal") == "laplace"
+        spread = np.sqrt(flat["variance"] / (2 if pointed else 1))[:, None]
+        drawn = (rng.laplace if pointed else rng.normal)(scores(flat, x), spread)
+        made["posterior_predictive"] = {"y": drawn.reshape(*lead, -1)}
+    return made
 
 
 def class_attrs(classes) -> dict:
