@@ -201,40 +201,26 @@ class CategoryMembers(FittedFactors):
         return result
 
     @functools.cached_property
-    def _prepared(self) -> dict[tuple[int, ...], Any]:
-        return {}
+    def _logs_of(self) -> list[tuple[np.ndarray, Any]]:
+        """The `_logs` of each member."""
+        return [self._logs(*self.tables(member)) for member in self.members]
 
     def log_density(self, x, c, used) -> np.ndarray:
-        result, seen = np.empty((len(used), len(c), len(self.single))), self._seen(c)
-        for places, level, table in self._logs_of(tuple(used)):
-            result[places] = np.moveaxis(self._density(*seen, level, table), 0, 1)
-        return result
-
-    def _logs_of(self, used: tuple[int, ...]) -> list[tuple[list[int], np.ndarray, Any]]:
-        """Return the places among some members of those of each structure, with the `_logs` of all of them."""
-        if used not in self._prepared:
-            logs, self._prepared[used] = [self._logs(*self.tables(self.members[m])) for m in used], []
-            for parents in (False, True):
-                if places_alike := [place for place, (_, table) in enumerate(logs) if (table is not None) == parents]:
-                    level = np.stack([logs[place][0] for place in places_alike])
-                    table = np.stack([logs[place][1] for place in places_alike], axis=1) if parents else None
-                    self._prepared[used].append((places_alike, level, table))
-        return self._prepared[used]
+        seen = self._seen(c)
+        return np.stack([self._density(*seen, *self._logs_of[m]) for m in used])
 
     def density(self, x, level, table=None) -> np.ndarray:
         """Return log p(x | k) of rows, (n, K), under p(a | k) (K, L), and p(b | k, a) (K, L, L) with one parent."""
         return self._density(*self._seen(x), *self._logs(level, table))
 
     def _density(self, hot, allowed, level, table) -> np.ndarray:
-        """Do `density` from what `_seen` and `_logs` return, (n, ...)."""
-        shape, total = level.shape[:-1], level.shape[-1]
+        """Do `density` from what `_seen` and `_logs` return."""
         if table is None:
-            return (hot @ level.reshape(-1, total).T).reshape(-1, *shape)
-        result, table = np.empty((len(allowed), *shape)), table.reshape(total, -1)
+            return hot @ level.T
+        result, table = np.empty((len(allowed), len(level))), table.reshape(len(table), -1)
         for batch in pieces(len(allowed), table.shape[1], _CELLS):
-            levels_seen = hot if batch.stop - batch.start == len(allowed) else hot[batch]
-            score = (levels_seen @ table).reshape(-1, *level.shape) + level
-            result[batch] = self._average(score, allowed[batch].reshape(-1, *(1,) * len(shape), total))
+            score = (hot[batch] @ table).reshape(-1, *level.shape) + level
+            result[batch] = self._average(score, allowed[batch][:, None])
         return result
 
     def _seen(self, x) -> tuple[Any, Any]:
@@ -243,7 +229,7 @@ class CategoryMembers(FittedFactors):
         return hot, None if self.pairs is None else self._allowed(x, hot.toarray())
 
     def _logs(self, level, table) -> tuple[np.ndarray, Any]:
-        """Return log p(a | k), (..., L), and log p(b | k, a) by b and a, (L, ..., L), 0 where they share a column."""
+        """Return log p(a | k), (K, L), and log p(b | k, a) by b, k and a, (L, K, L), 0 where they share a column."""
         if table is None:
             return np.log(level), None
         children = np.where(self.column[:, None] == self.column, 0.0, np.log(table))
