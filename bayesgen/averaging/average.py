@@ -271,20 +271,17 @@ class Average(Predictive):
 def _write(result, parts, places, x, c) -> None:
     """Write densities of members (m, n, K) by their places among those of some parts; 0 where the place is below 0.
 
-    The members of a part stand side by side. Rows are read once for all views that share their bends, as those of one
-    fit mostly do.
+    The members of a part stand side by side.
     """
     result[places < 0] = 0.0
-    start, warp, read = 0, None, None
+    start = 0
     for fitted in parts:
         wanted = np.flatnonzero((places >= start) & (places < start + len(fitted.members)))
         if len(wanted):
             members: Any = places[wanted] - start
             several = bool((members[1:] <= members[:-1]).any())
             members, turn = np.unique(members, return_inverse=True) if several else (members, None)
-            if read is None or not (fitted.bend is warp or fitted.bend == warp):
-                warp, read = fitted.bend, fitted.read(x)
-            density = fitted.of_read(read, x, c, members)
+            density = fitted.log_density(x, c, members)
             result[wanted[0] : wanted[-1] + 1] = density[turn] if several else density
         start += len(fitted.members)
 

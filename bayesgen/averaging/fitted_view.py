@@ -198,17 +198,9 @@ class FittedView(FittedFactors):
         return Engines(self.members, self.statistics, self.reference, self.posterior)
 
     def log_density(self, x, c, used) -> np.ndarray:
-        return self.of_read(self.read(x), x, c, used)
-
-    def read(self, x):
-        """Return rows as `View.read` does, 0 where an entry is beyond `FAR`, and the places of these rows."""
         y, seen = self.view.read(x)
         far = far_rows(y)
         y[far] = 0.0  # they stay among the others, whose sums keep their order
-        return y, seen, far
-
-    def of_read(self, read, x, c, used) -> np.ndarray:
-        y, seen, far = read
         result = self.of_bent(y, seen, used)
         members = [self.members[m] for m in used]
         for batch in self._pieces(len(far)):
@@ -315,9 +307,9 @@ class FittedView(FittedFactors):
 
     def log_density_later(self, x, c, write, together):
         """Let complete rows wait, if they are few: they then need no posteriors of their own."""
-        y, seen, far = read = self.read(x)
-        if seen is not None or len(far) or y.size * len(self.n) > _FEW:
-            write(self.of_read(read, x, c, np.arange(len(self.members))), slice(None))
+        y, seen = self.view.read(x)
+        if seen is not None or len(far_rows(y)) or y.size * len(self.n) > _FEW:
+            write(self.log_density(x, c, np.arange(len(self.members))), slice(None))
         else:
             every = np.zeros(len(x), np.intp)
             together.add(

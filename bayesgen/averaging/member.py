@@ -231,14 +231,6 @@ class FittedMembers(Record, abc.ABC):
         log p(k | x) less the log frequency of the class, and 0 for a row without entries.
         """
 
-    def read(self, x) -> Any:
-        """Return what is worked out of numbers (n, D) once for all fits with the same `bend`; by default nothing."""
-        return None
-
-    def of_read(self, read, x, c, used) -> np.ndarray:
-        """Return `log_density` of rows whose numbers a fit with the same `bend` has `read`."""
-        return self.log_density(x, c, used)
-
     def loo_log_density(self, held: HeldOut) -> np.ndarray:
         """Return log p(x_i | k) of rows held out, each without the rows that leave with it, (M, n, K).
 
