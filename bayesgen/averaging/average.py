@@ -25,7 +25,7 @@ from bayesgen.core.registry import saveable
 from bayesgen.core.shapes import shaped
 from bayesgen.numerics import tempering
 from bayesgen.numerics.draws import generator
-from bayesgen.numerics.pieces import grouped_patterns, one_blas_thread, pieces, split_rows, taken
+from bayesgen.numerics.pieces import one_blas_thread, pieces, split_rows, taken
 from bayesgen.numerics.special import log_mixture
 from bayesgen.posterior.predictive import Predictive
 
@@ -131,7 +131,7 @@ class Average(Predictive):
     def probability(self, x, c, e=None) -> np.ndarray:
         """Return p(k | x) of rows, shape (n, K)."""
         result, used = np.empty((len(x), len(self.class_weight))), self.weights > 0
-        for batch in self._batches(x, used):
+        for batch in self.pieces(len(x), used):
             density = self.log_density(x[batch], c[batch], used, taken(e, batch))
             result[batch] = self._of_density(density.swapaxes(1, 2), used).T  # over few classes of many rows
         return result
@@ -157,7 +157,7 @@ class Average(Predictive):
         """Return log p(x, k) under the untempered members, (n, K), in the units of the columns, with learned priors."""
         result = np.empty((len(x), len(self.class_weight)))
         used = self.density_weights > 0
-        for batch in self._batches(x, used):
+        for batch in self.pieces(len(x), used):
             density = self.log_density(x[batch], c[batch], used, taken(e, batch))
             result[batch] = log_mixture(density, self.density_weights[used])
         result += self.log_class_prior
@@ -258,14 +258,6 @@ class Average(Predictive):
     def pieces(self, rows: int, used):
         """Return slices of rows whose densities under some members fit into memory."""
         return pieces(rows, int(used.sum()) * len(self.class_weight), _CELLS, rows)
-
-    def _batches(self, x, used):
-        """Return slices of rows (n, D) as `pieces` does; of rows with gaps, indices of those with the same gaps."""
-        parts, seen = self.pieces(len(x), used), ~np.isnan(x)
-        if seen.all():
-            return parts
-        _, order, _ = grouped_patterns(seen)
-        return (order[batch] for batch in parts)
 
 
 def _write(result, parts, places, x, c) -> None:
