@@ -4,8 +4,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from refusals import refuses
 from scipy.stats import beta
 from sklearn import metrics
@@ -24,10 +22,6 @@ def simulate(seed, n=400, n_classes=3, weighted=True):
     chance = 0.7 * probability + 0.3 * rng.dirichlet(np.ones(n_classes), size=n)
     truth = np.minimum((chance.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), n_classes - 1)
     return truth, probability, rng.integers(0, 4, size=n) if weighted else None
-
-
-def decomposed(truth, probability, *args, **kwargs):
-    return np.array(astuple(evaluation.brier_decomposition(truth, probability, *args, **kwargs)))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -111,51 +105,11 @@ def test_calibration_error_of_certain_forecasts_is_their_error_rate():
     assert evaluation.expected_calibration_error([0, 0, 1, 1], p) == 0.25
 
 
-@given(
-    seed=st.integers(0, 10**6),
-    n=st.integers(1, 40),
-    n_classes=st.integers(1, 4),
-    bins=st.integers(1, 12),
-    weighted=st.booleans(),
-    digits=st.integers(1, 3),
-)
-def test_brier_terms_always_sum_to_the_score(seed, n, n_classes, bins, weighted, digits):
-    truth, p, _ = simulate(seed, n, n_classes, weighted=False)
-    p = np.round(p, digits)  # ties, and probabilities on the edges of bins
-    p[:, 0] += 1 - p.sum(axis=1)
-    p = np.abs(p) / np.abs(p).sum(axis=1, keepdims=True)
-    weight = np.random.default_rng(seed).exponential(size=n) if weighted else None
-    terms = decomposed(truth, p, bins, sample_weight=weight)
-    total = terms @ [1, -1, 1, 1, -1]
-    assert total == pytest.approx(evaluation.brier_score(truth, p, sample_weight=weight), abs=1e-12)
-    assert (terms[:4] >= 0).all()
-
-
-def test_brier_terms_of_grouped_forecasts_are_murphys():
-    # two forecasts, 0.2 (4 rows, 1 hit) and 0.9 (6 rows, 5 hits), each in a bin of its own
-    p = np.repeat([0.2, 0.9], [4, 6])
-    truth = np.array([1, 0, 0, 0, 1, 1, 1, 1, 1, 0])
-    terms = decomposed(truth, np.column_stack([1 - p, p]))
-    reliability = 0.4 * (0.2 - 1 / 4) ** 2 + 0.6 * (0.9 - 5 / 6) ** 2
-    resolution = 0.4 * (1 / 4 - 0.6) ** 2 + 0.6 * (5 / 6 - 0.6) ** 2
-    by_hand = 2 * np.array([reliability, resolution, 0.6 * 0.4, 0, 0])  # both classes alike
-    np.testing.assert_allclose(terms, by_hand, atol=1e-15)
-
-
-def test_brier_terms_of_one_bin_are_a_variance_and_a_covariance():
-    truth, p, _ = simulate(3, n_classes=2)
-    terms = decomposed(truth, p, 1)
-    covariance = np.cov(p[:, 1], truth, bias=True)
-    np.testing.assert_allclose(terms[1], 0, atol=1e-15)
-    np.testing.assert_allclose(terms[3:], 2 * np.array([covariance[0, 0], 2 * covariance[0, 1]]))
-
-
 def every_number(truth, p, weight=None):
     table = np.column_stack(astuple(evaluation.reliability_table(truth, p, 10, sample_weight=weight)))
     metrics = (evaluation.expected_calibration_error, evaluation.accuracy, evaluation.log_loss, evaluation.brier_score)
     scores = [score(truth, p, sample_weight=weight) for score in metrics]
-    terms = decomposed(truth, p, sample_weight=weight)
-    return np.concatenate([np.ravel(table), scores, terms])
+    return np.concatenate([np.ravel(table), scores])
 
 
 def test_an_integer_weight_is_a_row_repeated_and_zero_a_row_absent():
@@ -292,7 +246,7 @@ ERRORS = [
     ((np.zeros(0, int), np.zeros((0, 2))), {}, ValueError, "no row to average"),
 ]
 FUNCTIONS = [evaluation.accuracy, evaluation.log_loss, evaluation.brier_score, evaluation.ranked_probability_score]
-FUNCTIONS += [evaluation.reliability_table, evaluation.expected_calibration_error, evaluation.brier_decomposition]
+FUNCTIONS += [evaluation.reliability_table, evaluation.expected_calibration_error]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

@@ -206,7 +206,6 @@ SCORES = {
     "cross_entropy": decision.cross_entropy,
     "ranked_loss": decision.ranked_loss,
     "expected_calibration_error": evaluation.expected_calibration_error,
-    "brier_decomposition": lambda *a, **k: vars(evaluation.brier_decomposition(*a, **k))["resolution"],
     "realised_loss": lambda y, p, **k: evaluation.realised_loss(
         y, p, pd.DataFrame({"go": [0, 5], "stay": [1, 0]}, index=["low", "high"]), **k
     ),

@@ -5,8 +5,8 @@
 class only, and `realised_loss` at the decisions that follow from the probabilities and a loss matrix.
 
 Probabilities are calibrated if events of probability 0.7 happen in 70 % of the cases: `reliability_table` shows this,
-`expected_calibration_error` and `brier_decomposition` measure it; `calibration_line` and `reliability_curve` do so
-without bins. `net_benefit` says what it is worth to act on the probabilities.
+`expected_calibration_error` measures it; `calibration_line` and `reliability_curve` do so without bins. `net_benefit`
+says what it is worth to act on the probabilities.
 
 All take the arguments of scikit-learn's metrics. `sklearn.metrics.make_scorer` accepts all that return a number, with
 ``response_method="predict_proba"``. Two numbers differ from scikit-learn's on purpose. Its log loss replaces a
@@ -15,13 +15,7 @@ is half of this one unless ``scale_by_half=False``.
 """
 
 from bayesgen.evaluation.net_benefit import NetBenefit, net_benefit
-from bayesgen.evaluation.reliability import (
-    BrierDecomposition,
-    ReliabilityTable,
-    brier_decomposition,
-    expected_calibration_error,
-    reliability_table,
-)
+from bayesgen.evaluation.reliability import ReliabilityTable, expected_calibration_error, reliability_table
 from bayesgen.evaluation.scores import (
     accuracy,
     brier_score,
@@ -33,13 +27,11 @@ from bayesgen.evaluation.scores import (
 from bayesgen.evaluation.without_bins import CalibrationLine, ReliabilityCurve, calibration_line, reliability_curve
 
 __all__ = [
-    "BrierDecomposition",
     "CalibrationLine",
     "NetBenefit",
     "ReliabilityCurve",
     "ReliabilityTable",
     "accuracy",
-    "brier_decomposition",
     "brier_score",
     "calibration_line",
     "expected_calibration_error",

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from scipy.special import betaincinv
 
 from bayesgen.decision.losses import decide
-from bayesgen.decision.outcomes import Codes, Floats, Labels, mean, truth_and_probability, weights
+from bayesgen.decision.outcomes import Codes, Floats, Labels, truth_and_probability, weights
 from bayesgen.numerics.checks import check_count
 from bayesgen.numerics.pieces import pieces
 from bayesgen.tables.groups import group_codes
@@ -76,7 +76,7 @@ def reliability_table(
     (array([2., 1.]), array([0.5, 1. ]))
     """
     t, p = truth_and_probability(y_true, y_proba, labels)
-    return _table(_indicator(t, p), p, bins, sample_weight, group_codes(groups, len(t)))
+    return _table(t[:, None] == np.arange(p.shape[1]), p, bins, sample_weight, group_codes(groups, len(t)))
 
 
 def expected_calibration_error(
@@ -101,69 +101,6 @@ def expected_calibration_error(
     table = _table((decide(p) == t)[:, None], p.max(axis=1, keepdims=True), bins, sample_weight)
     gap = np.abs(table.frequency - table.probability)
     return float(np.nansum(table.count * gap) / table.count.sum())
-
-
-@dataclass(frozen=True)
-class BrierDecomposition:
-    """Terms of the Brier score, as `brier_decomposition` defines them."""
-
-    reliability: float
-    resolution: float
-    uncertainty: float
-    within_bin_variance: float
-    within_bin_covariance: float
-
-
-def brier_decomposition(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    bins: int = 10,
-    *,
-    sample_weight: ArrayLike | None = None,
-    labels: Labels | None = None,
-) -> BrierDecomposition:
-    """Split the Brier score into calibration, discrimination and the uncertainty of the data.
-
-    For one class let p be its predicted probability, o = 1[truth is the class], P and O their means
-    over the bin of a row, B the mean of o over all rows, and E the mean over rows. Then
-
-        E (p - o)^2 =   E (P - O)^2              reliability: miscalibration, 0 is best
-                      - E (O - B)^2              resolution: how far bins differ, large is best
-                      + B (1 - B)                uncertainty: the same for every forecast
-                      + E (p - P)^2              within-bin variance
-                      - 2 E (p - P)(o - O)       within-bin covariance (with its 2)
-
-    The terms returned are sums over classes: reliability - resolution + uncertainty + within_bin_variance -
-    within_bin_covariance is `brier_score`, always, up to rounding. The first three alone give it (Murphy 1973) if all
-    probabilities in a bin are equal, else only if the last two (Stephenson, Coelho and Jolliffe 2008) happen to cancel.
-
-    Parameters and errors are as for `reliability_table`.
-
-    >>> terms = brier_decomposition([0, 1, 1], [[1, 0], [0.5, 0.5], [0, 1]])
-    >>> round(terms.reliability, 4), round(terms.resolution, 4), round(terms.uncertainty, 4)
-    (0.1667, 0.4444, 0.4444)
-    """
-    t, p = truth_and_probability(y_true, y_proba, labels)
-    o = _indicator(t, p)
-    table = _table(o, p, bins, sample_weight)
-    cell = np.arange(p.shape[1]), np.searchsorted(table.edges[0, 1:-1], p)
-    p_bin, o_bin = table.probability[cell], table.frequency[cell]
-    base = np.average(o, axis=0, weights=weights(sample_weight, len(o)))
-
-    def total(term: Floats) -> float:
-        return mean(term.sum(axis=1), sample_weight)
-
-    return BrierDecomposition(
-        reliability=total((p_bin - o_bin) ** 2),
-        resolution=total((o_bin - base) ** 2),
-        uncertainty=float(np.sum(base * (1 - base))),
-        within_bin_variance=total((p - p_bin) ** 2),
-        within_bin_covariance=2 * total((p - p_bin) * (o - o_bin)),
-    )
-
-
-def _indicator(t: Codes, p: Floats) -> NDArray[np.bool_]:
-    return t[:, None] == np.arange(p.shape[1])
 
 
 def _table(
