@@ -41,12 +41,11 @@ def log_mean_density(model, params, x) -> np.ndarray:
 
 
 @np.errstate(under="ignore")
-def mean_density(model, params, x, *, effective: bool = False) -> tuple[np.ndarray, np.ndarray | None]:
+def mean_density(model, params, x) -> tuple[np.ndarray, np.ndarray]:
     """Return the log of the mean over draws of p(row, t = k | params), by log-sum-exp over pieces of draws and rows.
 
     ``params`` are S draws, arrays (S, ...); ``x`` are checked rows. The mean is an array (n, K), or (n,) for a model
-    without classes; beside it stands None or, if ``effective``, the effective number of draws: (Σ w)²/Σ w² of the
-    densities w, 1 where all are 0.
+    without classes; beside it stands the effective number of draws: (Σ w)²/Σ w² of the densities w, 1 where all are 0.
     """
     count = len(next(iter(params.values())))
     parts = list(split_rows(x, 1024))
@@ -62,19 +61,15 @@ def mean_density(model, params, x, *, effective: bool = False) -> tuple[np.ndarr
             anchor = np.where(np.isfinite(top), top, 0.0)  # exp(-inf - -inf) is NaN
             step = max(1, DENSITIES // max(density[0].size, 1)) if i == 0 else step
             totals[i] = totals[i] * np.exp(tops[i] - anchor)
-            if effective:
-                squares[i] = squares[i] * np.exp(2 * (tops[i] - anchor))
+            squares[i] = squares[i] * np.exp(2 * (tops[i] - anchor))
             few = max(1, CELLS // (4 * max(density[0].size, 1)))  # draws that stay in the cache from exp to sum
             for start in range(0, len(density), few):
                 weight = density[start : start + few] - anchor
                 totals[i] = totals[i] + np.exp(weight, out=weight).sum(0)
-                if effective:
-                    squares[i] = squares[i] + np.einsum("s...,s...->...", weight, weight)
+                squares[i] = squares[i] + np.einsum("s...,s...->...", weight, weight)
             tops[i] = top
     with np.errstate(divide="ignore"):
         result = [np.where(np.isfinite(t), t, 0.0) + np.log(s / count) for t, s in zip(tops, totals, strict=True)]
-    if not effective:
-        return np.concatenate(result, axis=-1).T, None
     number = [np.divide(t * t, q, out=np.ones_like(q), where=q > 0) for t, q in zip(totals, squares, strict=True)]
     return np.concatenate(result, axis=-1).T, np.concatenate(number, axis=-1).T
 

@@ -240,8 +240,7 @@ class ParameterDraws(Posterior):
         A row weighs each draw by its density there. Weights w that sum to 1 have 1/Σ w² effective draws, multiplied by
         the effective share of the chains' draws.
         """
-        density, effective = mean_density(self.model, self.flat, self.model.check(x), effective=True)
-        assert effective is not None
+        density, effective = mean_density(self.model, self.flat, self.model.check(x))
         return density, effective * self.efficiency
 
     @cached_property
