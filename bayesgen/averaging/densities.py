@@ -215,41 +215,27 @@ class Marginals(Engine):
     half_log_det: np.ndarray  # (F,): ½ log |P|
     dof: np.ndarray  # (F,): degrees of freedom, twice the power less D
 
-    @staticmethod
-    def size(groups: int, dim: int) -> int:
-        """Return the bytes that one model of so many groups takes."""
-        return 16 * groups * dim**2
-
     @classmethod
     def of_models(cls, models, reference: Reference) -> "tuple[np.ndarray, Marginals | None]":
         """Return the places of the models whose densities keep their digits, and these, or None if none does.
 
         The models are `NormalInverseWishart` posteriors of members, of the same groups as the reference of all rows.
         """
-        V, (groups, dim) = reference.covariance[0], reference.mean[0].shape
-        lower = np.linalg.cholesky(V)
-        root, chosen = triangular_inverse(lower), []
+        lower, dim = np.linalg.cholesky(reference.covariance[0]), reference.mean.shape[-1]
+        root, (i, j), served, found = triangular_inverse(lower), np.triu_indices(dim), [], []
         for place, model in enumerate(models):
             matrix, level, power = model.whitener
             turned, mean = matrix @ lower, (model.density().flat[0] - reference.centre[0]) @ root.T
-            Y = turned.mT @ turned
+            Y, dof = turned.mT @ turned, 2 * power - dim
             if exact(np.sqrt((Y**2).sum((1, 2))), mean, power, _ERROR):
-                chosen.append((np.full(groups, place), matrix, turned, Y, mean, level, 2 * power - dim))
-        if not chosen:
+                slopes, pairs, half = matrix.mT @ turned, (matrix.mT @ matrix)[:, i, j].T, level - level_of(dof, dim)
+                offsets, coefficients = -(slopes @ mean[..., None])[..., 0].T, polynomials(mean, Y.transpose(1, 2, 0))
+                served.append(place)
+                found.append((coefficients.T, slopes.transpose(1, 2, 0), offsets, pairs, half, dof))
+        if not found:
             return np.empty(0, np.intp), None
-        places, matrix, turned, Y, mean, level, dof = (np.concatenate(arrays) for arrays in zip(*chosen, strict=True))
-        slopes = matrix.mT @ turned
-        i, j = np.triu_indices(dim)
-        return places[::groups], cls(
-            reference.centre[0],
-            root,
-            polynomials(mean, Y.transpose(1, 2, 0)),
-            np.ascontiguousarray(slopes.transpose(1, 2, 0)),
-            -(slopes @ mean[..., None])[..., 0].T,
-            np.ascontiguousarray((matrix.mT @ matrix)[:, i, j].T),
-            level - level_of(dof, dim),
-            dof,
-        )
+        coefficients, *others = (np.concatenate(arrays, axis=-1) for arrays in zip(*found, strict=True))
+        return np.array(served), cls(reference.centre[0], root, np.ascontiguousarray(coefficients.T), *others)
 
     def log_density(self, y, seen):
         """Serve rows that are near and lack up to half of their columns: of others it costs less to factorise all."""

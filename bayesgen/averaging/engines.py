@@ -11,7 +11,6 @@ several engines are tried in turn, and each row is left to the first that serves
 `Engines` makes the engines of one fit when they are first asked for, and keeps what predictions need again.
 """
 
-import functools
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -26,8 +25,6 @@ from bayesgen.numerics.pieces import grouped_patterns
 _FEW = 16  # columns up to which the marginal model is kept where all gaps have one pattern, for the next rows
 _PATTERNS = 4  # patterns of gaps whose models are kept, at least
 _KEPT = 5_000_000  # bytes that they may have in all: one gap in any of ten columns
-_BYTES = 4 * 10**7  # of `Marginals` that are kept for one fit of members, or derived at a time
-_DERIVED = 64  # rows with gaps from which it takes less time to derive these than to factorise for each row
 
 
 class Cost(NamedTuple):
@@ -90,7 +87,7 @@ class Engines:
             yield holes[bounds[kind] : bounds[kind + 1]], self._of_models(used, np.flatnonzero(kinds[kind]))
         others = np.sort(holes[~np.repeat(marginal | ~kinds.any(1), sizes)])
         if len(others):
-            yield others, self._with_gaps(used, len(others))
+            yield others, self._with_gaps(used)
 
     def _of_models(self, used, columns=None) -> list[tuple[np.ndarray, list[Engine]]]:
         return [(places, [OfModel(model, columns)]) for places, model in self.models(used, columns)]
@@ -104,13 +101,13 @@ class Engines:
         first = itertools.chain([rotations], (OfModel(model) for _, model in self.models(used[places])))
         return [(places, first), *((others[own], tries) for own, tries in self._of_models(used[others]))]
 
-    def _with_gaps(self, used, rows: int):
-        """Yield the engines of so many rows with gaps that few others share."""
+    def _with_gaps(self, used):
+        """Yield the engines of rows with gaps that few others share."""
         alone = np.array([self.members[m].diagonal for m in used])
         flat, others = np.flatnonzero(alone), np.flatnonzero(~alone)
         if len(flat):
             yield from ((flat[own], tries) for own, tries in self._of_models(used[flat]))
-        for places, marginals in self.marginals(used, others, rows):
+        for places, marginals in self.marginals(used, others):
             row_by_row = OfRow([self.members[m] for m in used[places]], self.reference)
             yield places, [row_by_row] if marginals is None else [marginals, row_by_row]
 
@@ -148,27 +145,14 @@ class Engines:
         members = [self.members[m] for m in used]
         return self._kept("rotations", used, lambda: Rotations.of_members(members, self.statistics, self.reference))
 
-    def marginals(self, used, places, rows: int) -> Iterator[tuple[np.ndarray, Any]]:
-        """Yield `Marginals` for so many rows, or None, with the places of their members, which have a matrix.
+    def marginals(self, used, places) -> list[tuple[np.ndarray, Any]]:
+        """Return `Marginals`, or None, with the places of their members, which have a matrix."""
 
-        Where they take too much memory to be kept they are derived anew, some members at a time, for many rows.
-        """
+        def derived():
+            known, form = Marginals.of_models([self.posterior(m) for m in used[places]], self.reference)
+            return [entry for entry in ((places[known], form), (np.delete(places, known), None)) if len(entry[0])]
 
-        def derived(some):
-            known, form = Marginals.of_models([self.posterior(m) for m in used[some]], self.reference)
-            return [entry for entry in ((some[known], form), (np.delete(some, known), None)) if len(entry[0])]
-
-        size = Marginals.size(*self.statistics.mean.shape)
-        if not len(places):
-            return
-        if size * len(places) <= _BYTES:
-            yield from self._kept("marginals", used, functools.partial(derived, places))
-        elif rows < _DERIVED:
-            yield places, None
-        else:
-            step = max(1, _BYTES // size)
-            for first in range(0, len(places), step):
-                yield from derived(places[first : first + step])
+        return self._kept("marginals", used, derived)
 
     def _kept(self, name: str, used, derive):
         key = name, used.tobytes()

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import logsumexp
 
-from bayesgen.averaging import engines, fitted_view, students
+from bayesgen.averaging import fitted_view, students
 from bayesgen.averaging.categories import CategoryMembers
 from bayesgen.averaging.densities import RADIUS, Marginals
 from bayesgen.averaging.fitted_view import FittedView
@@ -328,7 +328,7 @@ def test_many_groups_in_one_product_keep_their_digits(count, weight, narrow, mon
 
 @pytest.mark.parametrize("columns", [4, 9, pytest.param(40, marks=pytest.mark.compiles)])
 @pytest.mark.parametrize("count", [1, 2])
-def test_what_rows_lack_is_eliminated_for_all_groups_at_once(count, columns, monkeypatch):
+def test_what_rows_lack_is_eliminated_for_all_groups_at_once(count, columns):
     x, codes, weight = vectors(300, columns, seed=5)
     x[:, 1] = x[:, 0] + 0.01 * x[:, 1]  # nearly the same as another: the means given the seen entries may be far out
     view, some = viewed(x, codes, weight, count), np.array([0, 1, 3, 6, 9, 16, 17, 27, 33])
@@ -336,7 +336,7 @@ def test_what_rows_lack_is_eliminated_for_all_groups_at_once(count, columns, mon
     new[0], new[1, 1:], new[2, 1:], new[2, 0] = np.nan, np.nan, np.nan, 1e4  # nothing, one entry, one that is far out
     fitted = fit(view, x, codes, weight)
     kind = np.flatnonzero([not fitted.members[m].diagonal for m in some])
-    served = next(places for places, form in fitted.engines.marginals(some, kind, len(new)) if form is not None)
+    served = next(places for places, form in fitted.engines.marginals(some, kind) if form is not None)
     assert len(served) > 4
     found = fitted.log_density(new, NONE, some)
     np.testing.assert_allclose(found[:, 0], 0.0, atol=1e-14)
@@ -345,13 +345,6 @@ def test_what_rows_lack_is_eliminated_for_all_groups_at_once(count, columns, mon
     y = np.where(np.isnan(new), np.nan, fitted.view.read(new)[0])
     plain = np.array([fitted.posterior(m).log_predictive(y) for m in some])  # a factor of the block of each pattern
     np.testing.assert_allclose(found, fitted.mix(plain, fitted.log_share, 2), rtol=1e-13, atol=4e-12)
-    monkeypatch.setattr(engines, "_BYTES", 100 * columns**2)  # what is too large to keep is derived anew, in parts
-    other = fit(view, x, codes, weight)
-    parts = [places for places, form in other.engines.marginals(some, kind, len(new)) if form is not None]
-    assert len(parts) > 3 and np.concatenate(parts).tolist() == served.tolist()
-    assert not any(form for _, form in other.engines.marginals(some, kind, 10))
-    np.testing.assert_allclose(other.log_density(new, NONE, some), found, rtol=1e-13, atol=4e-12)
-    np.testing.assert_allclose(other.log_density(new[:10], NONE, some), found[:, :10], rtol=1e-13, atol=4e-12)
 
 
 def test_marginals_are_those_of_scipy():
