@@ -23,8 +23,7 @@ from bayesgen.models.moments import Moments
 from bayesgen.numerics.pieces import grouped_patterns
 
 _FEW = 16  # columns up to which the marginal model is kept where all gaps have one pattern, for the next rows
-_PATTERNS = 4  # patterns of gaps whose models are kept, at least
-_KEPT = 5_000_000  # bytes that they may have in all: one gap in any of ten columns
+_PATTERNS = 16  # patterns of gaps in so few columns whose models are kept
 
 
 class Cost(NamedTuple):
@@ -123,10 +122,7 @@ class Engines:
             return self._models[key]
         if columns is not None:
             found = [(places, model.marginal(columns)) for places, model in self.models(used)]
-            size = 4 * sum(
-                array.nbytes for _, model in found for array in vars(model).values() if hasattr(array, "nbytes")
-            )
-            if len(self._models) > max(_PATTERNS, _KEPT // max(size, 1)):
+            if len(self._models) > _PATTERNS or self.statistics.mean.shape[1] > _FEW:
                 self._models = {key: found for key, found in self._models.items() if key[1] is None}  # without patterns
         else:
             few, kinds = self.statistics.mean.shape[1] < FEWEST, []
