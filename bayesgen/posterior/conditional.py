@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import special, stats
+from scipy.optimize.elementwise import find_root
 
 from bayesgen.numerics.special import log_gamma_ratio, log_sum_groups
 
@@ -23,7 +24,6 @@ _SQUARE = 1e300  # largest square of a distance: a node that is farther from eve
 _LEVELS = np.array([1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35])
 _CUTS = np.concatenate([_LEVELS, [0.5], 1 - _LEVELS[::-1]])  # quantiles of a group at which the line is cut
 PIECES = 32  # of a line that several members cut
-_STEPS = 120  # to the median at most: Newton's, and a halving of the bracket where these do not halve
 
 
 class Conditional(abc.ABC):
@@ -102,28 +102,15 @@ class Line(Conditional):
         return self.back(self._median(weight) if self.bent else (weight * self.location).sum(0))
 
     def _median(self, weight):
-        """Return the median of each mixture, (E,), which lies between the medians of its groups, by Newton's steps."""
-        entry, group = np.nonzero(weight.T > 1e-12)  # of each entry the groups that count, side by side
-        weight, location, spread, dof = (v[group, entry] for v in (weight, self.location, self.spread, self.dof))
-        first = np.flatnonzero(np.diff(entry, prepend=-1))
-        level = weight * np.exp(_log_level(dof)) / spread
-        low, high = np.minimum.reduceat(location, first), np.maximum.reduceat(location, first)
-        half, step = np.add.reduceat(weight, first) / 2, high - low
-        middle = np.clip(np.add.reduceat(weight * location, first) / (2 * half), low, high)
-        smallest = 1e-14 * (step + np.abs(middle))
-        for _ in range(_STEPS):
-            z = (middle[entry] - location) / spread
-            excess = np.add.reduceat(weight * special.stdtr(dof, z), first) - half
-            low, high = np.where(excess < 0, middle, low), np.where(excess < 0, high, middle)
-            slope = np.add.reduceat(level * (1 + z * z / dof) ** (-(dof + 1) / 2), first)
-            newton = -excess / np.maximum(slope, 1e-300)
-            good = np.abs(newton) < np.maximum(np.abs(step) / 2, smallest)
-            good &= (low <= middle + newton) & (middle + newton <= high)
-            step = np.where(good, newton, (low + high) / 2 - middle)
-            middle = middle + step
-            if (np.abs(step) <= smallest).all():
-                break
-        return middle
+        """Return the median of each mixture, (E,), which lies between the medians of its groups."""
+        counts = weight > 1e-12
+        ends = np.where(counts, self.location, np.inf).min(0), np.where(counts, self.location, -np.inf).max(0)
+
+        def excess(middle, entry):
+            below = special.stdtr(self.dof[:, entry], (middle - self.location[:, entry]) / self.spread[:, entry])
+            return (weight[:, entry] * (below - 0.5)).sum(0, where=counts[:, entry])
+
+        return find_root(excess, ends, args=(np.arange(weight.shape[1]),)).x
 
     def nodes(self, cutting, pieces):
         kinds, place = np.unique(self.dof[cutting], return_inverse=True)
