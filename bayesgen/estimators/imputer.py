@@ -27,13 +27,12 @@ class Imputer(TransformerMixin, BaseEstimator):
         fitted by EM (``inference="map"``), as rows have gaps. Without ``y`` all rows are of one class.
     draw : bool, default False
         True to draw the entries, as scikit-learn's ``IterativeImputer(sample_posterior=True)`` does: several
-        imputers with different ``random_state`` make multiple imputations. Rows are drawn one by one, given the fit.
+        imputers with different ``random_state`` make multiple imputations. The rows of the fit are drawn together,
+        under parameters that all of them share: then what is computed from whole tables varies as it should between
+        imputers, as Rubin's rules need. Their classes are drawn like those of new rows, so that who learns from the
+        table sees what it will see later. Other rows are drawn one by one, given the fit.
     random_state : int, RandomState or None, default 0
         Source of randomness of the draws.
-    joint : bool, default True
-        True to draw the rows of the fit together, under parameters that all of them share: then what is computed
-        from whole tables varies as it should between imputers, as Rubin's rules need. Their classes are drawn like
-        those of new rows, so that who learns from the table sees what it will see later.
 
     Attributes
     ----------
@@ -55,7 +54,6 @@ class Imputer(TransformerMixin, BaseEstimator):
     classifier: Any = None
     draw: bool = False
     random_state: Any = 0
-    joint: bool = True
 
     def fit(self, X, y=None) -> Self:
         """Fit the classifier to rows and their classes.
@@ -68,7 +66,6 @@ class Imputer(TransformerMixin, BaseEstimator):
             Classes; by default all rows are of one class.
         """
         check_flag("draw", self.draw)
-        check_flag("joint", self.joint)
         self.classifier_: Any = clone(self._model)
         with warnings.catch_warnings():
             if y is None:
@@ -91,7 +88,7 @@ class Imputer(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         if not self.draw:
             return impute(self.classifier_, X)
-        return draw_table(self.classifier_, X, self._codes if self.joint else None)
+        return draw_table(self.classifier_, X, self._codes)
 
     def get_feature_names_out(self, input_features=None):
         """Return the names of the columns, unchanged."""
