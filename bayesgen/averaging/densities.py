@@ -1,22 +1,5 @@
 r"""Predictive densities of rows under many Gaussian groups at once, by matrix products.
 
-**Rotations**, of complete rows of many columns: one for members that differ in rho and kappa. As in `students`, the
-posterior scale of a "full" covariance is A = ρU + S_g + βδδ', U = (1 - l) V + l diag V. For one l, with U = LL' and
-L⁻¹ S_g L'⁻¹ = QΛQ', the rotation R = Q'L⁻¹ turns U into 1 and S_g into Λ, whatever ρ and κ are. Let u = R (x - m_g),
-d = Rδ, and for one ρ
-
-.. math:: p = \sum_j \frac{u_j^2}{\rho + \lambda_j}, \quad b = \sum_j \frac{u_j d_j}{\rho + \lambda_j}, \quad
-   c = \sum_j \frac{d_j^2}{\rho + \lambda_j}, \quad h = 1 + \beta c
-
-The posterior mean is m_g - tδ, t = κ/(κ + n_g), and by Sherman and Morrison
-
-.. math:: |A| = |U| \, h \prod_j (\rho + \lambda_j), \quad
-   (x - \mu)^\top A^{-1} (x - \mu) = p + \frac{2 t b + t^2 c - \beta b^2}{h}
-
-So a row is turned once for each l and group. The terms in b cancel at most the part 1 - 1/h of p. Rounding of q, which
-the power of a density magnifies, is larger than from a factor of A itself; so members of a large power are left to
-their models.
-
 **Marginals**, of rows with gaps: what is missing is eliminated. The density of complete rows is level - power
 log(1 + q), q = (x - m)'P(x - m), a polynomial (`bayesgen.numerics.monomials`). A row that lacks the columns m has the
 marginal density, with half an exponent less for each of them, and
@@ -40,10 +23,9 @@ import numpy as np
 from bayesgen.averaging.students import Reference, log_density
 from bayesgen.models.leaf import untied
 from bayesgen.models.model import revised
-from bayesgen.models.moments import Moments
 from bayesgen.models.normal_inverse_wishart import log_predictive_of
 from bayesgen.numerics.monomials import longest, monomials, polynomials
-from bayesgen.numerics.pieces import blas_threads, pieces, scratch, taken
+from bayesgen.numerics.pieces import pieces, taken
 from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.numerics.student import triangular_inverse
 from bayesgen.numerics.student_gaps import complete
@@ -51,9 +33,6 @@ from bayesgen.numerics.student_gaps import complete
 RADIUS = 3.0  # times the root of the columns: length of the longest row, in standardised columns
 _CELLS = 1 << 19  # entries worked on at a time: smaller products keep two threads waiting for each other
 MATRICES = 1 << 18  # entries of matrices that are factorised at a time, that they stay in the cache
-_ENTRIES = 1 << 17  # of rows that are turned at a time
-_ROWS = 512  # rows worked on at a time, at most
-_LARGE = 1000.0  # power from which rounding of q may move a log density by more than 1e-11
 FEWEST = 24  # columns; with fewer, models take less time
 _ERROR = 1e-10  # bound of the rounding of a log density, which adds all terms without their signs: it errs by 1e-12
 _RUN = 8  # pivots that share a logarithm: their product stays within float64
@@ -115,91 +94,6 @@ class OfRow(Engine):
             density = log_density(self.members, self.reference, y[batch], taken(seen, batch))
             result[:, :, batch] = density.swapaxes(1, 2)
         return None, result.reshape(-1, len(y))
-
-
-@dataclass(frozen=True)
-class Rotations(Engine):
-    """Densities under P groups of members: F rotations, for each of which there are T values of rho."""
-
-    centre: np.ndarray  # (F, D, 1): m_g
-    rotation: np.ndarray  # (F, D, D): R
-    weight: np.ndarray  # (F, T, D): 1/(ρ + λ)
-    slope: np.ndarray  # (F, T, D): d/(ρ + λ)
-    place: np.ndarray  # (P,): the rotation and rho of each group of a member, among F T
-    form: np.ndarray  # (P, 1, 4): coefficients of (p, b, b², 1) in q, where the log density is level - power log(1 + q)
-    level: np.ndarray  # (P, 1)
-    power: np.ndarray  # (P, 1)
-
-    @classmethod
-    def of_members(cls, members, statistics: Moments, reference: Reference) -> "tuple[np.ndarray, Rotations | None]":
-        """Return the places of the members that rotations serve, and the rotations, or None if they serve none.
-
-        They serve full covariances whose power magnifies no rounding. The moments are those of the groups, with scatter
-        matrices; the priors follow the reference.
-        """
-        n, mean, dim = statistics.n, reference.mean[0], statistics.mean.shape[1]
-        full = [place for place, member in enumerate(members) if member.structure == "full"]
-        taken = np.array([m for m in full if members[m].rho + 2 + n.max() + dim < 2 * _LARGE], np.intp)
-        if not len(taken):
-            return taken, None
-        rho, kappa, shrinkage = np.array([(members[m].rho, members[m].kappa, members[m].shrinkage) for m in taken]).T
-        (rhos, of_rho), (kinds, of_kind) = (np.unique(values, return_inverse=True) for values in (rho, shrinkage))
-        V, delta = reference.covariance[0], mean - reference.centre[0]
-        prior = (1 - kinds[:, None, None]) * V + kinds[:, None, None] * np.diag(np.diag(V))
-        root = np.linalg.cholesky(prior)
-        inverse = np.linalg.inv(root)[:, None]
-        size, turned = np.linalg.eigh(inverse @ statistics.scatter @ inverse.mT)  # (kinds, groups, ...)
-        rotation = turned.mT @ inverse
-        spread = rhos[:, None] + size.clip(0)[:, :, None]  # (kinds, groups, rhos, D)
-        d = (rotation @ delta[:, :, None])[..., 0][:, :, None]
-        log_root = np.log(root.diagonal(axis1=1, axis2=2)).sum(1)[:, None, None] + 0.5 * np.log(spread).sum(3)
-        place = (of_kind[:, None] * len(n) + np.arange(len(n))) * len(rhos) + of_rho[:, None]
-        c, log_root = (values.reshape(-1)[place] for values in ((d * d / spread).sum(3), log_root))
-        total = kappa[:, None] + n
-        t, beta = kappa[:, None] / total, kappa[:, None] * n / total
-        h, unit, dof = 1 + beta * c, 1 + 1 / total, rho[:, None] + 2 + n
-        form = np.stack([np.ones_like(h), 2 * t / h, -beta / h, t * t * c / h], axis=-1) / unit[..., None]
-        level = log_gamma_ratio(dof / 2, dim / 2) - 0.5 * (dim * np.log(np.pi * unit) + np.log(h)) - log_root
-        flat = len(kinds) * len(n)
-        return taken, cls(
-            np.tile(mean, (len(kinds), 1))[..., None],
-            rotation.reshape(flat, dim, dim),
-            (1 / spread).reshape(flat, -1, dim),
-            (d / spread).reshape(flat, -1, dim),
-            place.ravel(),
-            form.reshape(-1, 1, 4),
-            level.reshape(-1, 1),
-            (dof + dim).reshape(-1, 1) / 2,
-        )
-
-    def log_density(self, y, seen):
-        served = within(y) if seen is None else within(y) & seen.all(1)
-        y = y if served.all() else y[served]
-        result, dim = np.empty((len(self.place), len(y))), y.shape[1]
-        with blas_threads(dim):
-            for batch in pieces(len(y), dim, _ENTRIES, _ROWS):
-                count = batch.stop - batch.start
-                terms = scratch("terms", (*self.weight.shape[:2], 4, count))
-                step = max(1, _ENTRIES // (dim * count))
-                for first in range(0, len(terms), step):
-                    self._write(terms[first : first + step], y[batch].T, slice(first, first + step))
-                values = np.log1p((self.form @ terms.reshape(-1, 4, count)[self.place])[:, 0])
-                values *= self.power
-                np.subtract(self.level, values, out=result[:, batch])
-        return served, result
-
-    def _write(self, terms, columns, turns) -> None:
-        """Write p, b, b² and 1 of rows (D, n) under some rotations, (f, T, 4, n)."""
-        shape = len(terms), *columns.shape
-        u = scratch("centred", shape)
-        u = np.matmul(
-            self.rotation[turns], np.subtract(columns, self.centre[turns], out=u), out=scratch("turned", shape)
-        )
-        terms[:, :, 1] = self.slope[turns] @ u
-        np.multiply(terms[:, :, 1], terms[:, :, 1], out=terms[:, :, 2])
-        u *= u
-        terms[:, :, 0] = self.weight[turns] @ u
-        terms[:, :, 3] = 1.0
 
 
 @dataclass(frozen=True)

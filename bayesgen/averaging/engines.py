@@ -3,21 +3,20 @@
 An `Engine` has the log densities of some members, of the rows for which its digits are good. For rows of one kind
 several engines are tried in turn, and each row is left to the first that serves it:
 
-- **complete rows**: `Rotations`, where there are many columns and full covariances; else the models (`OfModel`), by
-  whitening or polynomials (`bayesgen.models.normal_inverse_wishart`), all members of one form as one model;
+- **complete rows**: the models (`OfModel`), by whitening or polynomials (`bayesgen.models.normal_inverse_wishart`), all
+  members of one form as one model;
 - **rows with gaps** under members with a covariance matrix: which of two ways takes less time follows from how many
   rows share a pattern of gaps and how many columns they lack, see `COSTS`. Independent columns take gaps as they come.
 
 `Engines` makes the engines of one fit when they are first asked for, and keeps what predictions need again.
 """
 
-import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from bayesgen.averaging.densities import FEWEST, Engine, Marginals, OfModel, OfRow, Rotations, stacked
+from bayesgen.averaging.densities import FEWEST, Engine, Marginals, OfModel, OfRow, stacked
 from bayesgen.averaging.students import Reference
 from bayesgen.models.moments import Moments
 from bayesgen.numerics.pieces import grouped_patterns
@@ -59,7 +58,7 @@ class Engines:
     def __init__(self, members, statistics: Moments, reference: Reference, posterior):
         self.members, self.statistics, self.reference, self.posterior = members, statistics, reference, posterior
         self._models: dict = {}  # by members and columns
-        self._derived: dict = {}  # rotations and marginals, by members
+        self._marginals: dict = {}  # by members
 
     @property
     def _by_column(self) -> bool:
@@ -72,11 +71,11 @@ class Engines:
         ``seen`` (n, D), None where none is missing; ``used`` are the places of the members that are asked.
         """
         if seen is None or self._by_column:
-            yield slice(None), self._complete(used)
+            yield slice(None), self._of_models(used)
             return
         whole = seen.all(1)
         if whole.any():
-            yield np.flatnonzero(whole), self._complete(used)
+            yield np.flatnonzero(whole), self._of_models(used)
         if whole.all():
             return
         kinds, order, bounds = grouped_patterns(seen[~whole])
@@ -90,15 +89,6 @@ class Engines:
 
     def _of_models(self, used, columns=None) -> list[tuple[np.ndarray, list[Engine]]]:
         return [(places, [OfModel(model, columns)]) for places, model in self.models(used, columns)]
-
-    def _complete(self, used):
-        """Return the engines of rows that have all columns, and of others by the models' own patterns of gaps."""
-        places, rotations = self.rotations(used)
-        if rotations is None:
-            return self._of_models(used)
-        others = np.delete(np.arange(len(used)), places)
-        first = itertools.chain([rotations], (OfModel(model) for _, model in self.models(used[places])))
-        return [(places, first), *((others[own], tries) for own, tries in self._of_models(used[others]))]
 
     def _with_gaps(self, used):
         """Yield the engines of rows with gaps that few others share."""
@@ -134,24 +124,10 @@ class Engines:
         self._models[key] = found
         return found
 
-    def rotations(self, used) -> tuple[np.ndarray, Any]:
-        """Return the places among ``used`` of members that `Rotations` serve, and these, or None."""
-        if self._by_column or self.statistics.mean.shape[1] < FEWEST:
-            return np.empty(0, np.intp), None
-        members = [self.members[m] for m in used]
-        return self._kept("rotations", used, lambda: Rotations.of_members(members, self.statistics, self.reference))
-
     def marginals(self, used, places) -> list[tuple[np.ndarray, Any]]:
         """Return `Marginals`, or None, with the places of their members, which have a matrix."""
-
-        def derived():
+        if (key := used.tobytes()) not in self._marginals:
             known, form = Marginals.of_models([self.posterior(m) for m in used[places]], self.reference)
-            return [entry for entry in ((places[known], form), (np.delete(places, known), None)) if len(entry[0])]
-
-        return self._kept("marginals", used, derived)
-
-    def _kept(self, name: str, used, derive):
-        key = name, used.tobytes()
-        if key not in self._derived:
-            self._derived[key] = derive()
-        return self._derived[key]
+            both = (places[known], form), (np.delete(places, known), None)
+            self._marginals[key] = [entry for entry in both if len(entry[0])]
+        return self._marginals[key]
