@@ -12,13 +12,11 @@ import datetime
 import hashlib
 import json
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
-from scipy import stats
 from scipy.special import logsumexp, softmax
 
 from bayesgen.core import __version__
@@ -31,12 +29,11 @@ from bayesgen.models.linear_model import not_finite
 from bayesgen.models.unknown_labels import PartlyLabelled
 from bayesgen.numerics.checks import LARGEST_COUNT
 from bayesgen.numerics.draws import generator
-from bayesgen.posterior.leaf_factor import LeafFactor, leaf_factors
+from bayesgen.posterior.leaf_factor import leaf_factors
 from bayesgen.tables import arrays, dates, design
 from bayesgen.tables.reading import limit_of
 from bayesgen.tables.table import DECLARE
 
-_LEVELS = (1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35)  # at which the scorer cuts a line, and their mirrors
 _ROWS = 500  # drawn, beside which a row is typical or not
 _READABLE = 4096  # numbers of an array that are written as such, a quarter of them of matrices; more are packed
 _VALUE = "value {value} in row 0 "  # stands before the words of a leaf
@@ -141,7 +138,8 @@ def _mixture(classifier, entries: Entries) -> dict[str, Any]:
         },
         "factors": [factor for factor in factors if factor["columns"]],  # others are of constant columns alone
     }
-    return made | _described(joint, entries)
+    _describe(joint, entries)
+    return made
 
 
 def _average(classifier, entries: Entries) -> dict[str, Any]:
@@ -191,11 +189,12 @@ def _average(classifier, entries: Entries) -> dict[str, Any]:
         "generative": bool(average.density_weights.any()),
     }
     if not made["generative"]:
-        return made | {"quantiles": []}
+        return made
     joint = classifier.joint()
     log, weights = joint.heaviest
     made["average"] |= {"log": _logs(log), "weights": weights.tolist()}
-    return made | _described(joint, entries)
+    _describe(joint, entries)
+    return made
 
 
 @np.errstate(divide="ignore")
@@ -344,8 +343,8 @@ def _packed(array: np.ndarray) -> dict[str, str]:
     return {kind[1:]: base64.b64encode(np.ascontiguousarray(array, kind).tobytes()).decode()}
 
 
-def _described(joint, entries: Entries) -> dict[str, Any]:
-    """Return what questions need: drawn rows, quantiles of Student's t; add their usual range to the columns."""
+def _describe(joint, entries: Entries) -> None:
+    """Add to the columns their usual range and drawn rows, which questions need."""
     schema, columns, components = joint.classifier.schema_, entries.columns, joint.components()
     nothing = joint.nothing()
     nothing |= {name: np.zeros_like(nothing[name]) for name in joint.totals()}  # none in none, which is certain
@@ -367,12 +366,6 @@ def _described(joint, entries: Entries) -> dict[str, Any]:
         for block in schema.blocks:
             for name, values in zip(block.columns, rows[block.name].reshape(_ROWS, -1).T, strict=True):
                 columns[entries.place[name]]["drawn"] = _coded(values, columns[entries.place[name]].get("above"))
-    dofs, valued = {np.inf}, joint.valued() if joint.classifier.posterior_.kind == "average" else components
-    for block in joint.nothing():
-        factors = [valued.factors[f] for f in valued.used(block) if isinstance(valued.factors[f], LeafFactor)]
-        for dof, cuts in zip(_dofs(factors), valued.cutting(block) if factors else (), strict=True):
-            dofs |= set(dof) if cuts else set()
-    return {"quantiles": [[dof, stats.t.ppf(_LEVELS, dof).tolist()] for dof in sorted(dofs)]}
 
 
 def _coded(values, above: float | None) -> list[Any]:
@@ -385,14 +378,3 @@ def _coded(values, above: float | None) -> list[Any]:
     spread = high - low or 1.0
     codes = np.rint(1000 * np.arcsinh((values - middle) / spread)) + 2**15
     return [middle, spread, _packed(codes.clip(0, 2**16 - 1))]
-
-
-def _dofs(factors) -> Iterator[list[float]]:
-    """Yield the degrees of freedom that an unknown entry may have under each group of some factors."""
-    for factor in factors:
-        said, classes = factor.leaf.density(factor.params), len(factor.classes_of)
-        shape = (len(factor.owner) // classes, classes, *factor.leaf.features)
-        dof = np.broadcast_to(getattr(said, "dof", np.inf), shape)
-        more = np.arange(np.shape(said.location)[-1]) if said.joint else np.zeros(1)
-        for each in dof.reshape(len(factor.owner), -1):
-            yield np.unique(np.add.outer(each, more)).tolist()

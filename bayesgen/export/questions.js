@@ -1,6 +1,7 @@
 // ---- questions ------------------------------------------------------------------------------------------------------
 
-const quantilesOf = new Map(model.quantiles); // by degrees of freedom, below the median; their mirrors are above
+const LEVELS = [1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35]; // at whose quantiles a line is cut, and their mirrors
+const quantiles = new Map(); // of Student's t at these, by degrees of freedom
 const CUTS = 17; // of a line by the quantiles of a group
 const PIECES = 32; // of a line that several members cut
 
@@ -11,6 +12,29 @@ const tooFar = (x, j, question) => refusal(model.columns[j],
 function round(value) {
   const low = Math.floor(value);
   return value - low === 0.5 ? low + (low % 2) : Math.round(value);
+}
+
+/** Return the quantile of Student's t at a level below 1/2, by Newton's steps in log t. */
+function studentQuantile(level, dof) {
+  const top = dof === Infinity ? -LOG_2PI / 2 : logGammaRatio(dof / 2, 0.5) - 0.5 * Math.log(Math.PI * dof);
+  const density = (t) => Math.exp(top - (dof === Infinity ? 0.5 * t * t : 0.5 * (dof + 1) * Math.log1p((t * t) / dof)));
+  let [t, step] = [1, 1];
+  for (let turn = 0; turn < 500 && Math.abs(step) > 1e-14; turn++) {
+    let tail = 0; // over u = t exp(s), s = exp(w - exp(-w)): the trapezoid rule is exact to rounding
+    for (let w = -4; w < 5; w += 1 / 32) {
+      const s = Math.exp(w - Math.exp(-w)), u = t * Math.exp(s);
+      if (u < 1e150) tail += (density(u) * u * s * (1 + Math.exp(-w))) / 32;
+    }
+    step = Math.min(((Math.log(tail) - Math.log(level)) * tail) / (density(t) * t), 1);
+    t *= Math.exp(step);
+  }
+  return -t;
+}
+
+/** Return the quantiles of Student's t at which a line is cut, kept for the next line. */
+function quantilesOf(dof) {
+  if (!quantiles.has(dof)) quantiles.set(dof, LEVELS.map((level) => studentQuantile(level, dof)));
+  return quantiles.get(dof);
 }
 
 /**
@@ -38,7 +62,7 @@ function cutting(column, { takes, count, log }) {
 function nodesOfLine(lines) {
   const points = [];
   for (const { location, spread, dof } of lines) {
-    for (const q of quantilesOf.get(dof)) points.push(location + spread * q, location - spread * q);
+    for (const q of quantilesOf(dof)) points.push(location + spread * q, location - spread * q);
     points.push(location);
   }
   points.sort((a, b) => a - b);
