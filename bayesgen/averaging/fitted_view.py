@@ -215,34 +215,28 @@ class FittedView(FittedFactors):
         """Return `log_density` of rows as `View.read` returns them."""
         result = np.zeros((len(used), self.view.classes, len(y)))
         for rows, engines in self.engines.plan(seen, len(y), used):
-            every = isinstance(rows, slice)
-            density = result if every else np.empty((*result.shape[:2], len(rows)))
+            density = np.empty((*result.shape[:2], len(y[rows])))
             for places, tries in engines:
                 self._write(density, y[rows], taken(seen, rows), places, tries)
-            if not every:
-                result[:, :, rows] = density
+            result[:, :, rows] = density
         return result.swapaxes(1, 2)
 
     def _write(self, result, y, seen, places, engines):
         """Write densities, (m, K, n), of members at some places: each row by the first engine that serves it."""
-        groups, classes, remaining = len(self.view.owner), np.arange(self.view.classes), None
+        groups, classes, remaining = len(self.view.owner), np.arange(self.view.classes), np.arange(len(y))
         for engine in engines:
-            others = []
-            for batch in pieces(len(y) if remaining is None else len(remaining), len(places) * groups, _CELLS):
-                rows = batch if remaining is None else remaining[batch]
+            others = [remaining[:0]]
+            for batch in pieces(len(remaining), len(places) * groups, _CELLS):
+                rows = remaining[batch]
                 served, density = engine.log_density(y[rows], taken(seen, rows))
-                density = self.mix(density.reshape(len(places), groups, density.shape[1]), self.log_share, 1)
-                if served is not None and not served.all():
-                    rows = np.arange(len(y))[rows]
+                if served is not None:
                     others.append(rows[~served])
                     rows = rows[served]
-                if isinstance(rows, slice):
-                    result[places, :, rows] = density
-                else:
-                    result[np.ix_(places, classes, rows)] = density
-            if not others:
-                return
+                density = density.reshape(len(places), groups, len(rows))
+                result[np.ix_(places, classes, rows)] = self.mix(density, self.log_share, 1)
             remaining = np.concatenate(others)
+            if not len(remaining):
+                return
 
     def loo_log_density(self, held: HeldOut) -> np.ndarray:
         result, together = np.zeros((len(self.members), len(held), self.view.classes)), students.Together()
