@@ -250,7 +250,7 @@ class LatentClassClassifier(GenerativeClassifier):
                     "another leaf, or labels of every class"
                 )
         lone = len(latent_classes.free(model, statistics))
-        if lone > 1 and lone > (distinct := latent_classes.distinct_rows(statistics, lone)):
+        if lone > 1 and lone > (distinct := latent_classes.distinct_rows(statistics)):
             problem = f"classes: {lone} have no label, and X has {distinct} different rows without one; take fewer"
             raise InputError(problem, value=distinct)
         likelihood = isinstance(resolve(self.inference), ML)

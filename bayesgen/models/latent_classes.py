@@ -72,14 +72,10 @@ def free(model: ClassConditional, statistics: PartlyLabelled) -> np.ndarray:
     return np.flatnonzero(statistics.classes.total() == 0) if alike(model) else np.zeros(0, np.intp)
 
 
-def distinct_rows(statistics: PartlyLabelled, enough: int) -> int:
-    """Return the number of different rows of unknown class, or more than ``enough`` where there are more."""
+def distinct_rows(statistics: PartlyLabelled) -> int:
+    """Return the number of different rows of unknown class."""
     rows = np.concatenate([values.reshape(len(values), -1) for values in statistics.rows.values()], axis=1)
-    for count in (100 * enough, len(rows)):
-        found = len(np.unique(np.nan_to_num(rows[:count], nan=np.inf), axis=0))
-        if found > enough:
-            break
-    return found
+    return len(np.unique(np.nan_to_num(rows, nan=np.inf), axis=0))
 
 
 def begun(
