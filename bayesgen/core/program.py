@@ -373,7 +373,8 @@ class Record:
         parts = []
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if field.metadata.get("rank") is not None or not _default(field, value):
+            told = field.metadata.get("rank") is not None or field.default is dataclasses.MISSING
+            if told or is_abstract(value) or not same(value, field.default):
                 parts.append(f"{field.name}={short(value)}")
         return f"{type(self).__name__}({', '.join(parts)})"
 
@@ -387,10 +388,6 @@ class Record:
 
     def __hash__(self):
         return hash((type(self), *(_key(getattr(self, f.name)) for f in dataclasses.fields(self))))
-
-
-def _default(field: dataclasses.Field, value) -> bool:
-    return field.default is not dataclasses.MISSING and not is_abstract(value) and same(value, field.default)
 
 
 def short(value: Any) -> str:
