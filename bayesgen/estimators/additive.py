@@ -79,7 +79,8 @@ class Additive(Estimator, abc.ABC):
         mine, theirs = self._sums(), other._sums()
         self._check_columns(other)
         ours, yours = self.get_params(deep=False), other.get_params(deep=False)
-        if apart := [name for name in ours if name != "random_state" and not _alike(ours[name], yours[name])]:
+        alike = {name for name, a in ours.items() if type(a) is type(yours[name]) and same(a, yours[name])}
+        if apart := [name for name in ours if name not in alike | {"random_state"}]:
             raise ValueError(f"these estimators differ in {listed(apart)}; merge those of the same settings")
         refuse_equal([("the first", self), ("the second", other)])
         result: Any = clone(self)
@@ -173,9 +174,3 @@ def refuse_equal(fits: Sequence[tuple[str, Additive]]) -> None:
                 "count twice: merge one of them. If they are other rows that agree in all sums, let one learn from the "
                 "rows of the other"
             )
-
-
-def _alike(a, b) -> bool:
-    if type(a) is not type(b):
-        return False
-    return same(a, b) if hasattr(a, "__dict__") or isinstance(a, np.ndarray | dict) else bool(a == b)
