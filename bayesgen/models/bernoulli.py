@@ -158,7 +158,7 @@ class Bernoulli(Successes):
 
     def check(self, x):
         x = self._shaped(x)
-        if x.dtype != bool and not (sparse.issparse(x) and _ones(x)):
+        if x.dtype != bool and not (sparse.issparse(x) and (x.data == 1).all()):
             require(x, lambda bits: (bits == 0) | (bits == 1), BINARY)
         elif not sparse.issparse(x):
             x = x.view(np.int8)
@@ -248,11 +248,6 @@ class BetaBernoulli(BetaPrior, Bernoulli):
         """Log probabilities of a zero and of a one."""
         total = np.log(self.a + self.b)
         return np.log(self.b) - total, np.log(self.a) - total
-
-
-def _ones(x) -> bool:
-    """Return True if every stored entry of sparse rows is 1."""
-    return all((x.data[piece] == 1).all() for piece in pieces(x.nnz, 1, rows=1 << 15))
 
 
 @dataclass(frozen=True, eq=False)
