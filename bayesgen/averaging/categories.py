@@ -270,9 +270,7 @@ class CategoryMembers(FittedFactors):
             return result
         x, codes, removed = rows.c, rows.codes, held.gone.weight
         result = self.log_density(rows.x, x, every)
-        step = max(1, _CELLS // (int(self.levels.sum()) * len(self.levels)))
-        for start in range(0, len(x), step):
-            batch = slice(start, start + step)
+        for batch in pieces(len(x), int(self.levels.sum()) * len(self.levels), _CELLS):
             density = self._own(x[batch], codes[batch], removed[batch])
             result[:, np.arange(len(x))[batch], codes[batch]] = density
         return result
@@ -305,8 +303,7 @@ class CategoryMembers(FittedFactors):
                 result[row] = self._average(score.sum(2) + np.log(level), allowed)
         return result
 
-    def _level(self, alpha, single=None):
-        single = self.single if single is None else single
+    def _level(self, alpha, single):
         return (single + alpha) / ((single @ self.by_column)[..., self.column] + alpha * self.levels[self.column])
 
     def _allowed(self, x, hot):

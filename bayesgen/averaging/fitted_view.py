@@ -171,12 +171,8 @@ class FittedView(FittedFactors):
         """Draw the parameters of the groups and their shares; the density is up to a constant for each row."""
         posterior = self.posterior(place)
         params = posterior.sample_parameters(rng, (size,))
-        return self.density_under(posterior, params, np.log(self._shares((size,), rng)), x)
-
-    def density_under(self, posterior, params, log_share, x) -> np.ndarray:
-        """Return log p(x | k, θ) of rows under parameters (size, G, ...), (size, n, K), up to a constant."""
         density = posterior.log_likelihood_rows(params, self.view.warp.forward(x)).swapaxes(1, 2)
-        return self.mix(density, log_share[:, None], 2)
+        return self.mix(density, np.log(self._shares((size,), rng))[:, None], 2)
 
     def _shares(self, size, rng) -> np.ndarray:
         """Draw the probability of each group within its class, (*size, G)."""
