@@ -60,17 +60,13 @@ class Engines:
         self._models: dict = {}  # by members and columns
         self._marginals: dict = {}  # by members
 
-    @property
-    def _by_column(self) -> bool:
-        return not self.statistics.vector
-
     def plan(self, seen, count: int, used) -> Iterator[tuple[Any, Iterable[tuple[np.ndarray, Iterable[Engine]]]]]:
         """Yield rows, and for them the places among ``used`` of members with the engines that are tried in turn.
 
         Rows without an entry are left out: all their densities are 1. Of ``count`` rows the entries that are there are
         ``seen`` (n, D), None where none is missing; ``used`` are the places of the members that are asked.
         """
-        if seen is None or self._by_column:
+        if seen is None or not self.statistics.vector:
             yield slice(None), self._of_models(used)
             return
         whole = seen.all(1)

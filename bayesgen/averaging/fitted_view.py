@@ -49,7 +49,8 @@ class FittedView(FittedFactors):
 
     def near(self) -> "FittedView":
         """Return the view, or raise where squares of the rows that were summed leave float64."""
-        if not ((np.abs(self.statistics.mean) <= FAR).all() and (self.squares <= FAR**2).all()):
+        sums = self.statistics
+        if not ((np.abs(sums.mean) <= FAR).all() and (students.squares(sums) <= FAR**2).all()):
             raise DataError(
                 "numeric columns hold values that are too far from all others of their column to be squared"
             )
@@ -69,11 +70,6 @@ class FittedView(FittedFactors):
     def n(self) -> np.ndarray:
         """Weight of each group, (G,)."""
         return students.weights(self.statistics)
-
-    @property
-    def squares(self) -> np.ndarray:
-        """Sums of squares of each group and column, (G, D)."""
-        return students.squares(self.statistics)
 
     @functools.cached_property
     def reference(self) -> students.Reference:
