@@ -23,19 +23,13 @@ from bayesgen.tables.table import Table
 
 def fingerprint(schema: Schema, classes) -> str:
     """Return a digest of a schema: columns, families and categories of their blocks, and classes, all in order."""
-    digest, parts = _of_names(schema.columns).copy(), [*map(repr, np.asarray(classes).tolist())]
+    parts = ["\x1f".join(schema.columns), *map(repr, np.asarray(classes).tolist())]
     for block in schema.blocks:
         leaf = block.leaf if isinstance(block.leaf, str) else type(block.leaf).__name__
         columns = "" if block.columns == schema.columns else "\x1f".join(block.columns)
         levels = block.categories if block.categories is not None else getattr(block.leaf, "groups", None)
         parts += [block.name, columns, leaf, repr(block.single), repr(levels)]
-    digest.update("\x1e".join(["", *parts]).encode())
-    return digest.hexdigest()[:16]
-
-
-@functools.lru_cache(4)
-def _of_names(columns: tuple[str, ...]):  # a bag of 20,000 words is digested once, not at each fit
-    return hashlib.sha256("\x1f".join(columns).encode())
+    return hashlib.sha256("\x1e".join(parts).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, eq=False)

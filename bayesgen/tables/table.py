@@ -190,11 +190,6 @@ class Table(Columns):
         codes, distinct = self._distinct(column)
         return int((codes == distinct.index(category)).sum()) if category in distinct else 0
 
-    def bools(self, columns) -> tuple[str, ...]:
-        if self._array is not None and self._array.dtype.kind != "O":
-            return tuple(columns) if self._array.dtype.kind == "b" else ()
-        return super().bools(columns)
-
     def common(self, features: str) -> str | None:
         """Return the family of every column for rows of one type, but for whole numbers with names; else None."""
         if self._array is None or (self.names is not None and self._array.dtype.kind not in "fb"):
