@@ -12,7 +12,7 @@ import pandas as pd
 from bayesgen import data
 from bayesgen.core.errors import Argument, Informed, InputError, Note, counted, listed, named, quoted
 from bayesgen.sheets.batches import located, without_index
-from bayesgen.sheets.fields import ENDINGS, Fields, Opened, opened
+from bayesgen.sheets.fields import ENDINGS, Fields, opened
 from bayesgen.sheets.found import as_written
 from bayesgen.tables import numerals
 from bayesgen.tables.arrays import LARGEST
@@ -131,14 +131,13 @@ def _rows(path: Path, content: bytes | None, reading: Reading, later: bool) -> R
     file = opened(path, content, reading.sheet, reading.encoding)
     if not file.parquet and content is None and path.suffix.lower() in PARQUET:
         raise ValueError("not readable as Parquet: it does not begin as such a file does")
-    notes = [] if content is not None else [*_misnamed(path, file)]
     try:
         if file.parquet:
             whole = parquet.ParquetFile(file.open(), page_checksum_verification=True)
-            return Rows(whole.read().replace_schema_metadata(whole.metadata.metadata), notes=(*notes,))
+            return Rows(whole.read().replace_schema_metadata(whole.metadata.metadata))
         fields = Fields(file, reading.sep, later, reading.fill_down)
         table = pa.Table.from_batches(fields.blocks(), pa.schema([(column, pa.string()) for column in fields.names]))
-        return Rows(table, fields.sep, (*fields.notes, *notes))
+        return Rows(table, fields.sep, (*fields.notes,))
     except (ValueError, OSError) as error:
         parts = error.parts if isinstance(error, Informed) else (str(error),)
         raise InputError(f"not readable as {'Parquet' if file.parquet else 'CSV'}: ", *parts) from None
@@ -271,14 +270,6 @@ def _told(name: str, column: numerals.Column, how: numerals.Numerals, like: Read
     if column.apart:
         point = f"{quoted(name)} ambiguous: {column.apart!r} has a point, which was read as a comma would be; "
         yield Note(point, Argument("thousands", "."), " reads it as standing between thousands")
-
-
-def _misnamed(path: Path, file: Opened) -> Iterator[str]:
-    """Yield what the name of a file does not say of its content."""
-    if file.parquet and path.suffix.lower() not in PARQUET:
-        yield "Parquet, which its name does not say"
-    if file.compressed and path.suffix.lower() != ENDINGS[file.compressed]:
-        yield f"compressed by {file.compressed}, which its name does not say"
 
 
 def _parquet(table) -> tuple[list[tuple[str, pd.Series]], dict[str, int | None]]:
