@@ -130,8 +130,9 @@ FIT = {
     "complex labels": case(NB(), X, "[Cc]omplex|Unknown label", np.arange(8) * 1j, error=(TypeError, ValueError)),
     # weights
     "fewer weights": case(NB(), X, "sample_weight", weight=np.ones(5)),
-    "negative weight": case(GD(), X, "Negative values", weight=-np.ones(8)),
-    "NaN weight": case(NB(), X, "sample_weight.*NaN|NaN", weight=np.full(8, NAN)),
+    "negative weight": case(GD(), X, "sample_weight must hold one finite number >= 0", weight=-np.ones(8)),
+    "NaN weight": case(NB(), X, "sample_weight must hold one finite number >= 0", weight=np.full(8, NAN)),
+    "complex weight": case(NB(), X, "must hold numbers", weight=np.arange(8) * 1j, error=TypeError),
     "masked weight": case(NB(), X, "masked entries", weight=np.ma.masked_array(np.ones(8), mask=[1] + [0] * 7)),
     "weights beyond counting": case(NB(), X, "more than float64 counts", weight=np.full(8, 1e300)),
     "squares that overflow": case(GD(), X * 1e200, "column 'u': squares .* larger units"),
@@ -144,7 +145,7 @@ FIT = {
     "squares that lose their digits": case(NB(), X.assign(v=X["v"] * 1e-160), r"\['v'\]: squares .* smaller units"),
     "alpha beyond sums": case(NB(class_concentration=1e308), X, "alpha must sum to 1e.300 at most"),
     "shared a word": case(GD(shared="yes"), X, "shared must be True or False, got 'yes'", error=TypeError),
-    "infinite weight": case(GD(), X, "infinity", weight=np.full(8, INF)),
+    "infinite weight": case(GD(), X, "sample_weight must hold one finite number >= 0", weight=np.full(8, INF)),
     "no weight at all": case(NB(), X, "0|weight", weight=np.zeros(8)),
     "words for weights": case(NB(), X, "sample_weight must hold numbers", weight=list("abcdefgh"), error=TypeError),
     "words for weights of a line": case(

@@ -79,7 +79,8 @@ def check_weight(weight, count: int, name: str = "weight") -> NDArray[np.float64
     if np.ma.is_masked(weight):
         raise ValueError(f"{name} has masked entries; give a row that does not count the weight 0")
     try:
-        weight = np.asarray(weight, float)
+        found = np.asarray(weight)
+        weight = found.astype(float, casting="safe" if found.dtype.kind in "cM" else "unsafe", copy=False)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must hold numbers, got {np.asarray(weight).dtype} values") from None
     if weight.shape != (count,) or not (weight >= 0).all() or not np.isfinite(weight).all():

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from bayesgen.core.errors import Argument, InputError, listed
 from bayesgen.numerics.checks import check_weight
@@ -21,13 +21,8 @@ def existing(table, y, weight):
         raise ValueError(f"X has {len(table)} rows and y has {len(y)}; they must be of one length")
     if weight is None:
         return table, y, None, range(len(y))
-    if np.ma.is_masked(weight):
-        raise ValueError("sample_weight has masked entries; give a row that does not count the weight 0")
-    if np.asarray(weight).dtype.kind in "OSU":  # scikit-learn does not name what it cannot convert
-        weight = check_weight(weight, len(y), "sample_weight")
-    weight = _check_sample_weight(weight, y, ensure_non_negative=True, copy=True)  # what is kept is not the user's
-    check_weight(weight, len(y), "sample_weight")
-    if not weight.any():  # scikit-learn before 1.9 lets it pass
+    weight = np.array(check_weight(weight, len(y), "sample_weight"))  # what is kept is not the user's
+    if not weight.any():
         raise ValueError("sample_weight must hold at least one non-zero number")
     places = np.flatnonzero(weight)
     if len(places) == len(y):
