@@ -339,18 +339,7 @@ class Fields:
             first = ", ".join(filter(None, row))
             self.notes.append(f"{counted(titles, 'line')} above the header left out, first {first!r}")
             self._skip, above, row = self._skip + look[titles][0] - 1, 0, look[titles][1]
-        below = next((fields for _, fields in look[titles + 1 :] if any(map(str.strip, fields))), [])
-        self._check_header(row, below, above + self._skip + 1)
         return above, row
-
-    def _check_header(self, header: list[str], row: list[str], line: int) -> None:
-        """Raise an error if a line of comment stands in place of the header."""
-        while row and not row[-1].strip():
-            row = row[:-1]
-        if len(header) < len(row):
-            fields = f"it has {counted(len(header), 'field')}, and the line below it {len(row)}"
-            cure = "take lines of comment away, and give each column a name"
-            raise ValueError(f"line {line}, {header[0]!r}, is no header: {fields}; {cure}")
 
     def _rows(self, places: list[int]) -> Iterator[Any]:
         """Yield record batches of some columns, the header among the rows."""
@@ -399,7 +388,8 @@ class Fields:
             if not (found := re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))):
                 raise
             expected, line, seen = found.groups()
-            raise ValueError(f"line {line} has {seen} fields, where the header has {expected}") from None
+            header = f"where the header has {expected}: {named(self._written)}"
+            raise ValueError(f"line {line} has {seen} fields, {header}") from None
         except UnicodeDecodeError as error:
             raise _undecoded(error, "utf-8") from None
         except OSError as error:
