@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,7 +17,7 @@ from bayesgen.tables.table import Table
 
 
 @dataclass(eq=False, repr=False)
-class Imputer(TransformerMixin, BaseEstimator):
+class Imputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Transformer that fills missing entries by a generative classifier; see `bayesgen.inspection.impute`.
 
     Parameters
@@ -89,11 +89,6 @@ class Imputer(TransformerMixin, BaseEstimator):
         if not self.draw:
             return impute(self.classifier_, X)
         return draw_table(self.classifier_, X, self._codes)
-
-    def get_feature_names_out(self, input_features=None):
-        """Return the names of the columns, unchanged."""
-        check_is_fitted(self)
-        return np.asarray(getattr(self, "feature_names_in_", self.classifier_.schema_.columns), dtype=object)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
