@@ -178,10 +178,9 @@ def read_table(
     given = dict(drop=drop, id=id, number=number, categorical=categorical, count=count, bernoulli=bernoulli)
     given = {role: _several(columns) for role, columns in {**given, "log": log, "date": date}.items()}
     several = dict(missing=missing, same=same, blank=blank, fill_down=fill_down)
-    options = {option: _several(texts) for option, texts in several.items()} | dict(sep=sep, decimal=decimal)
-    options |= dict(
-        thousands=thousands, limits=limits, units=units, date_order=date_order, sheet=sheet, encoding=encoding
-    )
+    options: dict[str, Any] = dict(sep=sep, decimal=decimal, thousands=thousands, limits=limits, units=units)
+    options |= dict(date_order=date_order, sheet=sheet, encoding=encoding)
+    options |= {option: _several(texts) for option, texts in several.items()}
     if like is not None and (said := [role for role, columns in given.items() if columns and role != "id"]):
         raise ValueError(f"{said[0]}= is of a fit; with like= the columns are those of the fit")
     if like is not None:

@@ -148,15 +148,12 @@ class DaskParts(Source):
         from dask import bag
         from dask.delayed import delayed
 
-        values = [delayed(_worked)(work, number, part) for number, part in enumerate(self.parts)]
+        one = delayed(lambda number, part: [work(Job(f"partition {number}", lambda: iter((part,))))])
+        values = [one(number, part) for number, part in enumerate(self.parts)]
         if not values:
             return None
         total: Any = bag.from_delayed(values).fold(add, split_every=_BRANCHES)
         return total.to_delayed().compute()  # of threads, or of the cluster: a bag alone would start processes
-
-
-def _worked(work, number: int, part):
-    return [work(Job(f"partition {number}", lambda: iter((part,))))]
 
 
 def parts_of(data: Any) -> DaskParts | None:

@@ -369,7 +369,7 @@ def _doubts(look: _Look, model: str) -> Iterator[str]:
 def _may_be_categories(verdict: Verdict) -> bool:
     """Return True if numbers as text may be categories all the same: beside a word or unit, or as programs write."""
     found = verdict.unread
-    odd = found is not None and not found.unit and (found.word is not None or is_number(found.entry))
+    odd = found is not None and not found.unit and (bool(found.words) or is_number(found.entry))
     return odd and not verdict.hardly_twice
 
 

@@ -61,7 +61,6 @@ _SUM = (  # how a line of sums or a footnote begins
 )
 _STARTS = re.compile(r"\W*\d(?!0\^|0?/)").match  # with a number, and not as 10^9/l and 1/min do
 _JSON = re.compile(rb'(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*"[^"]*"\s*:')  # an object, or a list of them
-_OFFICE = {"content.xml": ("an OpenDocument file (ods)", _EXCEL)}
 
 
 @dataclass(frozen=True)
@@ -179,9 +178,8 @@ def _unpacked(file, how: str) -> bytes:
             return lzma.decompress(file.read())
         with zipfile.ZipFile(io.BytesIO(file.read())) as archive:
             names = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX")]
-            for beginning, foreign in _OFFICE.items():
-                if any(name.startswith(beginning) for name in names):
-                    raise _refusal(*foreign)
+            if "content.xml" in names:
+                raise _refusal("an OpenDocument file (ods)", _EXCEL)
             if len(names) != 1:
                 raise ValueError(f"a zip archive of {len(names)} files, {listed(names)}: unpack it, and name one")
             return archive.read(names[0])
@@ -310,7 +308,8 @@ class Fields:
             if told := re.match(r'"?sep=(.)"?\s*$', first, re.I | re.S):
                 self.sep, self._skip, first = told[1], 1, ""
             if not self.sep and (found := separator(self._lines)) != ",":
-                self.notes.append(Note(f"fields apart by {_named(found)} alone: ", Argument("sep", found)))
+                sign = "a tab" if found == "\t" else repr(found)
+                self.notes.append(Note(f"fields apart by {sign} alone: ", Argument("sep", found)))
                 self.sep = found
             self.sep = self.sep or ","
             rows = csv.reader(itertools.chain([first] if first else [], text), delimiter=self.sep)
@@ -404,10 +403,6 @@ def _filled_down(fields: "pa.Array", above: str | None) -> tuple["pa.Array", str
     known = pa.concat_arrays([pa.array([above], fields.type), compute.if_else(blank, None, fields)])
     filled = compute.fill_null_forward(known)
     return compute.fill_null(filled[1:], ""), filled[-1].as_py()
-
-
-def _named(sign: str) -> str:
-    return "a tab" if sign == "\t" else repr(sign)
 
 
 def _titles(look: list[tuple[int, list[str]]]) -> int:

@@ -57,7 +57,8 @@ class Survey(Columns):
         table = Table(X)
         if table.sparse:
             return cls(dict.fromkeys(table.columns, "f"), {}, classes, True)
-        kinds = {c: _observed_kind(table, c) for c in table.columns}
+        kinds = {c: table.kind(c) for c in table.columns}
+        kinds |= {c: "" for c, kind in kinds.items() if kind == "O" and pd.isna(table.labels(c)).all()}  # gaps alone
         levels = {c: table.categories(c) if kinds.get(c) else () for c in wanted}
         words = {c: word for c, kind in kinds.items() if kind == "O" and (word := a_word(table.labels(c))) is not None}
         forms = {c: formats_of(table.labels(c), c) for c in dates}
@@ -106,12 +107,6 @@ class Survey(Columns):
 
     def categories(self, column: str) -> tuple | None:
         return self.levels.get(column)
-
-
-def _observed_kind(table: Table, column: str) -> str:
-    """Return the kind of a column of one batch, "" where nothing is observed: gaps may be of any kind."""
-    kind = table.kind(column)
-    return "" if kind == "O" and pd.isna(table.labels(column)).all() else kind
 
 
 def kind_of_type(kind) -> str:

@@ -189,12 +189,6 @@ def reordered(form: str, order: str) -> str:
     return form[2].join(_ORDERS[order]) if order in _ORDERS else YEAR_FIRST
 
 
-def check_order(order: str) -> None:
-    """Raise an error unless an order of day, month and year is known, or none is given."""
-    if order not in ("", *_ORDERS, "ymd"):
-        raise ValueError(f"the order of a date is one of dmy, mdy and ymd, not {order!r}")
-
-
 def format_of(forms: Collection[str], column: str, example: str = "") -> str:
     """Return the one format that a column is read in, by those that are possible; "" where it has no text.
 

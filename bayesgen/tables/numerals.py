@@ -274,14 +274,9 @@ class Unread:
         """The unit beside the numbers; "" where there is none."""
         return self.how[0].unit
 
-    @property
-    def word(self) -> str | None:
-        """The first word that is no number; None where all are."""
-        return self.words[0] if self.words else None
-
     def example(self) -> str:
         """Return the entry as an example, with the share of values that are numbers, and the words that are none."""
-        if self.word is None:
+        if not self.words:
             return repr(self.entry)
         (count, among), words = self.share, several(shortened(repr(word)) for word in self.words)
         return f"{self.entry!r} ({count} of {among} distinct values), but for {words}"

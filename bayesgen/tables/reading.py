@@ -16,7 +16,7 @@ from bayesgen.core.errors import Argument, InputError, quoted, shortened
 from bayesgen.core.registry import saveable
 from bayesgen.tables.arrow import compute, pa
 from bayesgen.tables.columns import refused
-from bayesgen.tables.dates import FORMATS, check_order, days, durations, reordered
+from bayesgen.tables.dates import FORMATS, days, durations, reordered
 from bayesgen.tables.marks import holds, joined, marks_of
 from bayesgen.tables.numerals import BLANKS, Column, Numerals, readings, thousands_apart
 from bayesgen.tables.text import GAP_WORDS
@@ -54,9 +54,7 @@ def _by_column(options: Mapping[str, Any]) -> dict[str, Any]:
                 everywhere.append(value)
             else:
                 raise ValueError(f"{option} takes a column and its texts, such as sex=m,M, not {value!r}")
-    meant = {
-        name: {text: other and said.get(other, other) for text, other in said.items()} for name, said in meant.items()
-    }
+    meant = {c: {text: other and said.get(other, other) for text, other in said.items()} for c, said in meant.items()}
     several = {"missing": tuple(everywhere), "meant": meant, "fill_down": tuple(known.get("fill_down", ()))}
     return known | several
 
@@ -106,7 +104,8 @@ class Reading:
 
     def __post_init__(self):
         self.numerals()
-        check_order(self.date_order)
+        if self.date_order not in ("", "dmy", "mdy", "ymd"):
+            raise ValueError(f"the order of a date is one of dmy, mdy and ymd, not {self.date_order!r}")
         try:
             bytes(4).decode(self.encoding or "utf-8")
         except LookupError:
