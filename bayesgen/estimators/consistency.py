@@ -111,9 +111,8 @@ def _check_regression(estimator) -> None:
     width = len(names)
     for each in (estimator.model_, estimator.posterior_.model):
         require_fit(each.features == width and each.columns == names, "the model has other columns than schema_")
-        require_fit(
-            labels is None or list(each.classes) == labels.tolist(), "the model has other classes than classes_"
-        )
+        known = labels is None or list(each.classes) == labels.tolist()
+        require_fit(known, "the model has other classes than classes_")
     sizes, told = {"columns": width, "line": width + 1}, {"coef_": "columns", "intercept_": ""}
     if hasattr(estimator, "cuts_"):
         sizes["cuts"], told = len(estimator.classes_) - 1, {"coef_": "columns", "cuts_": "cuts"}

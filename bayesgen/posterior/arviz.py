@@ -42,32 +42,27 @@ def tree(draws: Draws, groups: Groups | None = None, name: str = "posterior", ob
     """
     from xarray import DataTree
 
-    model, made = draws.model, {}
+    model, groups, made = draws.model, groups or {}, {}
     # a Cholesky factor of ours repeats a covariance, and half of its entries are constant: ArviZ has no R-hat for them
     repeated = () if isinstance(model, FunctionModel) else ("cholesky",)
     drawn = {site: model.dims(site) for site in draws.samples}
     names = [*drawn, *itertools.chain(*drawn.values()), *model.coords()]
-    for variables in (groups or {}).values():
-        names += [
-            *variables,
-            *(dim for variable in variables.values() if isinstance(variable, Variable) for dim in variable.dims),
-        ]
+    for variables in groups.values():
+        dims = (variable.dims for variable in variables.values() if isinstance(variable, Variable))
+        names += [*variables, *itertools.chain(*dims)]
     safe = safe_names(names)
     labels = {safe[dim]: values for dim, values in model.coords().items()}
     for prefix, group_draws in (("", draws), ("warmup_", draws.warmup)):
         if group_draws is not None:
             kept = {site: v for site, v in group_draws.samples.items() if not site.endswith(repeated)}
             sites = {site: Variable(np.asarray(v), tuple(model.dims(site))) for site, v in kept.items()}
-            attrs = {f"distance to exact, {safe[site]}": d for site, d in group_draws.distance.items()} | dict(
-                group_draws.run
-            )
+            run, apart = dict(group_draws.run), group_draws.distance.items()
+            attrs = {f"distance to exact, {safe[site]}": d for site, d in apart} | run
             made[prefix + name] = _dataset(prefix + name, sites, labels, safe, attrs)
-            if group_draws.sample_stats:
-                made[f"{prefix}sample_stats"] = _dataset(
-                    "sample_stats", _stats(group_draws.sample_stats), {}, {}, dict(group_draws.run)
-                )
+            if stats := _stats(group_draws.sample_stats):
+                made[f"{prefix}sample_stats"] = _dataset("sample_stats", stats, {}, {}, run)
     labels |= {} if obs is None else {"obs": obs}
-    for group, variables in (groups or {}).items():
+    for group, variables in groups.items():
         made[group] = _dataset(group, variables, labels, safe)
     result = DataTree.from_dict(made)
     result.attrs.update(_library())
@@ -80,13 +75,10 @@ def safe_names(names: Iterable[str]) -> dict[str, str]:
     >>> safe_names(["km/h", "km_h", "m/s"])
     {'km_h': 'km_h', 'km/h': 'km__h', 'm/s': 'm_s'}
     """
-    names = list(dict.fromkeys(names))
-    result = {name: name for name in names if "/" not in name}
-    taken = set(result)
-    for name in (name for name in names if "/" in name):
+    result = dict[str, str]()
+    for name in sorted(dict.fromkeys(names), key=lambda name: "/" in name):
         spellings = (name.replace("/", "_" * count) for count in itertools.count(1))
-        result[name] = next(new for new in spellings if new not in taken)
-        taken.add(result[name])
+        result[name] = next(new for new in spellings if new not in result.values())
     return result
 
 

@@ -95,9 +95,8 @@ class LeafFactor(Factor):
             density = np.asarray(self.leaf.log_predictive(x)).reshape(len(x), -1).T  # type: ignore[attr-defined]
         else:
             density = self._density(x)
-        return np.broadcast_to(density, (*density.shape[:-2], len(self.classes_of), len(x))).reshape(
-            len(self.owner), len(x)
-        )
+        shape = (*density.shape[:-2], len(self.classes_of), len(x))
+        return np.broadcast_to(density, shape).reshape(len(self.owner), len(x))
 
     def _bent(self, x) -> np.ndarray:
         return x if self.bend is None else self.bend.forward(x)
@@ -144,18 +143,15 @@ class LeafFactor(Factor):
             raise NoClosedForm(f"columns {listed(self.columns)}: {error}") from None
         return [np.broadcast_to(part, (self._draws, len(self.classes_of), *flat.shape)) for part in parts]
 
-    @cached_property
-    def _lists(self) -> dict[int, Listed]:
-        return {}
-
     def _list(self, place: int) -> Listed:
         """Return the values of a column and their probabilities, whatever the other entries of a row."""
         if isinstance(self.leaf, BesideConstants) and (always := self.leaf.known(place)) is not None:
             return Listed(np.array([always]), np.zeros((len(self.owner), 1, 1)), True)
-        if place not in self._lists:
+        lists = vars(self).setdefault("_lists", dict[int, Listed]())
+        if place not in lists:
             size = self.leaf.cardinality(place)
-            self._lists[place] = self._listed(place, size) if size else self._counted(place)
-        return self._lists[place]
+            lists[place] = self._listed(place, size) if size else self._counted(place)
+        return lists[place]
 
     def _listed(self, place, size) -> Listed:
         values = np.arange(size, dtype=float)

@@ -1,7 +1,6 @@
 """Predictions of rows and their classes after a fit, by one model with parameters or by many."""
 
 import abc
-import functools
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any, ClassVar, Literal, Self
@@ -36,15 +35,12 @@ class Predictive(abc.ABC):
     def __getstate__(self):
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]  # none derived
 
-    @functools.cached_property
-    def _mixtures(self) -> dict[str, Components]:
-        return {}
-
     def mixture(self, name: str, make: Callable[[], Components]) -> Components:
         """Return a mixture of factors that answers questions about rows: made at the first call, and kept."""
-        if name not in self._mixtures:
-            self._mixtures[name] = make()
-        return self._mixtures[name]
+        kept = vars(self).setdefault("_mixtures", dict[str, Components]())
+        if name not in kept:
+            kept[name] = make()
+        return kept[name]
 
     @property
     @abc.abstractmethod
