@@ -28,9 +28,9 @@ from sklearn.utils.validation import validate_data
 from threadpoolctl import threadpool_limits
 
 from bayesgen import GaussianDiscriminantClassifier, LogisticClassifier, NaiveBayesClassifier
-from bayesgen.numerics.beta import log_beta_binomial
 from bayesgen.numerics.counts import LARGEST_TABLE
 from bayesgen.numerics.pieces import pieces
+from bayesgen.numerics.special import log_beta_binomial
 from bayesgen.numerics.sums import with_data
 from bayesgen.sheets.files import read
 from benchmarks.fit import rows

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import betaln, gammaln
 
 from bayesgen.models import BetaBinomial, DirichletMultinomial, NormalInverseGamma, NormalInverseWishart
+from bayesgen.numerics.special import log_beta_binomial, log_beta_ratio
 
 HERE = Path(__file__).parent / "reliability"
 SIZES = 2.0 ** np.arange(2, 54)
@@ -101,6 +102,31 @@ def accuracy():
     return figure
 
 
+def many_tosses(before, tosses, size=40):
+    """Largest errors over ``size`` draws: of the log probability of heads in tosses after others, and of the evidence.
+
+    The first is absolute, the second relative to the log evidence of the tosses in order, if that is beyond 1.
+    """
+    rng = np.random.default_rng(0)
+    share = rng.uniform(0.05, 0.95, size)
+    a, b = before * share, before * (1 - share)
+    heads = np.floor(tosses * rng.beta(a, b))
+    heads_error, evidence_error = [], []
+    for point in np.transpose([a, b, heads, tosses - heads]):
+        a, b, x, y = map(mp.mpf, point)
+        log_beta = [mp.loggamma(p) + mp.loggamma(q) - mp.loggamma(p + q) for p, q in ((a, b), (a + x, b + y))]
+        evidence = log_beta[1] - log_beta[0]
+        coefficient = mp.loggamma(x + y + 1) - mp.loggamma(x + 1) - mp.loggamma(y + 1)
+        heads_error.append(abs(mp.mpf(float(log_beta_binomial(*point))) - evidence - coefficient))
+        evidence_error.append(abs(mp.mpf(float(log_beta_ratio(*point))) - evidence) / max(1, abs(evidence)))
+    return float(max(heads_error)), float(max(evidence_error))
+
+
 if __name__ == "__main__":
     mpl.use("Agg")
     accuracy().savefig(HERE / "accuracy.png", dpi=100)
+    with mp.workdps(40):
+        for before in (2, 1e4, 1e6, 1e8):
+            for tosses in (10, 1e4, 1e6, 1e8, 1e12):
+                heads, evidence = many_tosses(before, tosses)
+                print(f"{tosses:.0e} tosses after {before:.0e}: heads {heads:.1e}, evidence relative {evidence:.1e}")

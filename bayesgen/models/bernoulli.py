@@ -35,12 +35,11 @@ from bayesgen.core.statistics import SumStatistics
 from bayesgen.models.kinds import Heads, Values
 from bayesgen.models.leaf import ConjugateFamily, ExponentialFamily, count_and_mean, log_or_floor, over_rows
 from bayesgen.models.model import Hyperparameter, check_total, hyperparameter, revised
-from bayesgen.numerics.beta import log_beta_binomial, log_beta_ratio
 from bayesgen.numerics.checks import refuse_first, require
 from bayesgen.numerics.counts import distinct, filled, gaps
 from bayesgen.numerics.newton import beta_of_interval
 from bayesgen.numerics.pieces import pieces, product_rows
-from bayesgen.numerics.special import log_multichoose, namespace
+from bayesgen.numerics.special import log_beta_binomial, log_beta_ratio, log_multichoose, namespace
 from bayesgen.numerics.sums import finite
 
 _NO_COUNTS = "is not a count: heads and tosses are whole numbers >= 0"
