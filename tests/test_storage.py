@@ -182,6 +182,18 @@ def test_draws_are_kept(make, how, tmp_path):
         np.testing.assert_array_equal(answers(again, X[:, 1:])[name], value)
 
 
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_sampler_of_a_file_from_before_may_have_spread_rows(asked, tmp_path):
+    fitted = scattered(LOGIT, BINARY)
+    fitted.save(tmp_path / "model.safetensors")
+
+    def old(specification):
+        specification["parameters"]["inference"]["fields"]["shard_rows"] = asked
+
+    forge(tmp_path / "model.safetensors", old)
+    same(bg.load(tmp_path / "model.safetensors"), fitted)
+
+
 def test_a_stream_goes_on_after_loading(tmp_path):
     rows, y = table()
     half = NB(FEATURES).partial_fit(rows[::2], y[::2], classes=["ash", "birch", "oak"])

@@ -36,18 +36,18 @@ from bayesgen.models.function import Arguments, FunctionModel
 from bayesgen.models.model import Model, summarise
 from bayesgen.numerics.checks import check_count, check_level
 from bayesgen.numerics.draws import generator
-from bayesgen.posterior.compiled import fresh, kept, on_accelerator, one_kernel, over_devices, shapes, starter
+from bayesgen.posterior.compiled import fresh, kept, on_accelerator, one_kernel, shapes, starter
 from bayesgen.posterior.posterior import ParameterDraws
 
 BLOCK = 50  # iterations between two looks at the clock: some milliseconds
 _SMALL = 1 << 16  # bytes of model and statistics that one kernel is made for; of more, it is not the calls that cost
 _NEARER = 20  # times that a start is moved half of the way to the origin, at most
 _FEW_SITES = 5  # latent sites; of more, one kernel takes longer to compile (of 13 by 7 s) than it saves
-_APART = ("custom_call", "scatter", "sort", "fft", "sharding")  # operations that XLA cannot put into one kernel
+_APART = ("custom_call", "scatter", "sort", "fft")  # operations that XLA cannot put into one kernel
 _FEW = 50  # draws; so many are all rejected only where the density is wrong, even after a short warm-up
 
 
-def blocks(num_warmup, target_accept, model, statistics, chains=None, shard_rows=False):
+def blocks(num_warmup, target_accept, model, statistics, chains=None):
     """Return the start of chains, from their seeds, and their block of iterations, each compiled once per shape.
 
     So many ``chains`` have one state and one program, with a leading axis in state and results; None is a single chain
@@ -55,7 +55,6 @@ def blocks(num_warmup, target_accept, model, statistics, chains=None, shard_rows
     """
     jax = program.jax
     model, statistics = fresh(model, statistics)
-    statistics = over_devices(statistics) if shard_rows else statistics
     kernel, near = (num_warmup, target_accept), model.start_from(statistics)
     if chains and isinstance(statistics, Rows | Arguments):  # others stay on the host, where starts are drawn from them
         statistics = jax.device_put(statistics)
@@ -205,10 +204,6 @@ class NUTS:
         If True, show a bar over all draws; by default where the standard error is a terminal.
     keep_warmup : bool, default False
         If True, keep the draws of the warm-up too; ArviZ then has them as "warmup_posterior".
-    shard_rows : bool, default False
-        If True, spread the rows of a model that keeps them (logistic, probit and ordered regression, Laplace noise)
-        over all devices that JAX has, for rows too many for the memory of one. Each device computes with its own rows,
-        and only sums travel; chains then run one after the other. Other models keep sums, not rows.
     """
 
     num_samples: int = 1000
@@ -217,7 +212,6 @@ class NUTS:
     target_accept: float = 0.8
     progress: bool | None = None
     keep_warmup: bool = False
-    shard_rows: bool = False
 
     def __post_init__(self):
         for name, least in (("num_samples", 1), ("num_warmup", 0), ("num_chains", 1)):
@@ -233,9 +227,9 @@ class NUTS:
         with _bar(self.progress, self.num_chains * total) as advance:
             with program.x64():
                 sampled, sums, restore = whitened(model, statistics)
-                together = on_accelerator() and not self.shard_rows
+                together = on_accelerator()
                 chains = self.num_chains if together else None
-                begin, block = blocks(self.num_warmup, self.target_accept, sampled, sums, chains, self.shard_rows)
+                begin, block = blocks(self.num_warmup, self.target_accept, sampled, sums, chains)
 
             def moved(seeds) -> Any:
                 blocks = []
@@ -256,8 +250,7 @@ class NUTS:
                     blocks = tree_map(lambda v: v[None], blocks)
                 return tree_map(lambda *parts: np.concatenate(parts, axis=1)[:, kept], *blocks)
 
-            # Two programs at a time on several devices could wait for each other.
-            with ThreadPoolExecutor(1 if self.shard_rows else min(self.num_chains, os.cpu_count() or 1)) as threads:
+            with ThreadPoolExecutor(min(self.num_chains, os.cpu_count() or 1)) as threads:
                 runs = [threads.submit(moved, key) for key in ([seeds] if together else seeds[:, None])]
                 try:
                     parts = [run.result() for run in runs]

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 
 from bayesgen.core import program
-from bayesgen.core.statistics import Rows
 from bayesgen.models.function import statistics_program
 
 _DRAWS = 100  # draws that give a start and a first scale
@@ -50,24 +49,6 @@ def fresh(*trees):
 def on_accelerator() -> bool:
     """Return True where JAX's default device is no CPU: it takes many densities at a time, or stands idle."""
     return program.jax.default_backend() != "cpu"
-
-
-def over_devices(statistics):
-    """Spread rows over all devices of JAX, equally many on each; return statistics that are sums as they are.
-
-    XLA then computes sums over the rows, such as a log likelihood and its gradient, where the rows are, and adds them.
-    Rows of weight 0 fill up the last device.
-    """
-    if not isinstance(statistics, Rows):
-        return statistics
-    from jax.sharding import Mesh, NamedSharding, PartitionSpec
-
-    devices = program.jax.devices()
-    more = -len(statistics.data["weight"]) % len(devices)
-    data = {name: np.concatenate([rows, rows[:1].repeat(more, 0)]) for name, rows in statistics.data.items()}
-    data["weight"][len(data["weight"]) - more :] = 0.0
-    place = NamedSharding(Mesh(np.array(devices), ("rows",)), PartitionSpec("rows"))
-    return Rows({name: program.jax.device_put(rows, place) for name, rows in data.items()})
 
 
 def starter(model, statistics, near=None):

@@ -2,11 +2,8 @@
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections import OrderedDict
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -181,13 +178,6 @@ def test_the_bar_goes_to_the_standard_error(capfd, monkeypatch):
     assert "NUTS" in shown.err and not shown.out
     fit(COIN, [1], NUTS(50, 50, 2, progress=False), seed=0)
     assert not any(capfd.readouterr())
-
-
-@pytest.mark.slow  # each compiles in a process of its own
-@pytest.mark.parametrize("case", ["logistic", "softmax", "probit", "ordered", "laplace noise"])
-def test_rows_laid_over_four_devices_give_the_draws_of_one(case):
-    devices = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
-    subprocess.run([sys.executable, Path(__file__).with_name("sharded.py"), case], check=True, env=devices)
 
 
 # -- one program for all chains, as on an accelerator
