@@ -56,11 +56,7 @@ def collapsed(model: Any, statistics: Any) -> Whitened:
 
 
 @whitened.register
-def _(model: ClassConditional, statistics) -> Whitened:
-    return _by_leaf(model, statistics, whitened)
-
-
-def _by_leaf(model: ClassConditional, statistics, way: Callable[[Any, Any], Whitened]) -> Whitened:
+def _by_leaf(model: ClassConditional, statistics, way: Callable[[Any, Any], Whitened] = whitened) -> Whitened:
     classes, counts, of_classes = way(model.classes, statistics.classes)
     parts = model.leafwise(lambda name, leaf: way(leaf, statistics.leaves[name]))
     leaves, sums, back = ({name: triple[i] for name, triple in parts.items()} for i in range(3))
@@ -217,20 +213,12 @@ def _(model: Populated, statistics) -> Whitened:
 
 
 @whitened.register
-def _(model: LinearRegression, statistics) -> Whitened:
-    return _straightened(model, statistics, None)
-
-
-@whitened.register
-def _(model: SemiConjugateLinearRegression, statistics) -> Whitened:
-    return _straightened(model, statistics, model.noise_at_mode(statistics))
-
-
-def _straightened(model: LinearRegression | SemiConjugateLinearRegression, statistics, noise: float | None) -> Whitened:
-    """Straighten a line; one whose prior does not scale with the noise, at the standard deviation ``noise``."""
-    scaled, rows = noise is None, model.rows_of(statistics)
+def _(model: LinearRegression | SemiConjugateLinearRegression, statistics) -> Whitened:
+    """Straighten a line; one whose prior does not scale with the noise, at the mode of that."""
+    scaled, rows = isinstance(model, LinearRegression), model.rows_of(statistics)
     _require_shape("variance", model.alpha + statistics.n / 2)
-    centre, root, squares = model.solve(statistics, 1.0 if scaled else noise)
+    noise = 1.0 if isinstance(model, LinearRegression) else model.noise_at_mode(statistics)
+    centre, root, squares = model.solve(statistics, noise)
     residual = rows[:, -1] - rows[:, :-1] @ centre
     squares = squares if scaled else residual @ residual
     variance = (model.beta + squares / 2) / (model.alpha + statistics.n / 2)
