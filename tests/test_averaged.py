@@ -419,8 +419,8 @@ def test_drawn_means_and_covariances_have_those_of_the_posterior(fitted):
 
 def test_picture_of_the_members(fitted, fitted_mixed):
     for classifier in (fitted, fitted_mixed):
-        ax = plot.members(classifier, most=5, ax=Figure().add_subplot())
-        assert 0 < len(ax.patches) <= 5 and ax.get_xlabel() == "weight"
+        ax = plot.members(classifier, ax=Figure().add_subplot())
+        assert 0 < len(ax.patches) <= 12 and ax.get_xlabel() == "weight"
         assert "nan" not in "".join(text.get_text() for text in ax.texts)
 
 

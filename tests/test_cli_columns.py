@@ -214,7 +214,7 @@ def test_dates_are_told_as_dates(tmp_path, model):
         ax = plot.column(own, "seen", ax=Figure().subplots())
         moments = rows[["seen", "dose"]].assign(seen=pd.to_datetime(rows["seen"]))
         by_text, by_moment = (
-            plot.decision_regions(own, X, rows["kind"], draws=0, ax=Figure().subplots()).collections[-1].get_offsets()
+            plot.decision_regions(own, X, rows["kind"], ax=Figure().subplots()).collections[-1].get_offsets()
             for X in (rows[["seen", "dose"]], moments)
         )
         np.testing.assert_array_equal(by_text, by_moment)

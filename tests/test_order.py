@@ -229,11 +229,11 @@ def test_drift_is_drawn():
     X, y, time = drifting(300, 0)
     models = {"n": NaiveBayesClassifier(), "rate": DummyClassifier(strategy="prior")}
     found = compare_models(X, y, models, order=pd.Timestamp("2024-01-01") + pd.to_timedelta(time, "D"))
-    ax = plot.running_score(found, periods=6, ax=Figure().subplots())
+    ax = plot.running_score(found, ax=Figure().subplots())
     assert [line.get_label() for line in ax.get_lines()[:2]] == ["rate", "n"]
-    table = over_time(found, "n", periods=6)
+    table = over_time(found, "n")
     np.testing.assert_allclose(ax.get_lines()[1].get_ydata(), table["log_loss"])
-    ax = plot.calibration_over_time(found, "n", periods=6, ax=Figure().subplots())
+    ax = plot.calibration_over_time(found, "n", ax=Figure().subplots())
     np.testing.assert_allclose(ax.get_lines()[1].get_ydata(), table["probability"])
     assert ax.get_ylabel() == "n"
 

@@ -108,8 +108,8 @@ PICTURES = {
     "importance": lambda ax: plot.importance(
         bg.inspection.importance(bg.NaiveBayesClassifier().fit(X, Y), X, Y), ax=ax
     ),
-    "running_score": lambda ax: plot.running_score(ordered(), periods=3, ax=ax),
-    "calibration_over_time": lambda ax: plot.calibration_over_time(ordered(), periods=3, ax=ax),
+    "running_score": lambda ax: plot.running_score(ordered(), ax=ax),
+    "calibration_over_time": lambda ax: plot.calibration_over_time(ordered(), ax=ax),
     "net_benefit": lambda ax: plot.net_benefit(bg.evaluation.net_benefit(TRUTH, PROBABILITY, positive=1), ax=ax),
     "watch": lambda ax: plot.watch(watched(), ax=ax),
     "class_numbers": lambda ax: plot.class_numbers(bg.compare_classes(X, (1, 2, 3, 4), folds=3, starts=3), ax=ax),

@@ -76,7 +76,7 @@ def contour_points(ax):
 
 def test_on_the_boundary_two_classes_are_equally_probable(plane):
     classifier = bg.GaussianDiscriminantClassifier().fit(*plane)
-    ax = plot.decision_regions(classifier, *plane, draws=0, steps=101, ax=axes())
+    ax = plot.decision_regions(classifier, *plane, steps=101, ax=axes())
     first, second = contour_points(ax)
     for points in (first, second):
         top = np.sort(classifier.predict_proba(points), axis=1)[:, -2:]

@@ -53,7 +53,7 @@ OF_ONE_MODEL = {
 PICTURES = {
     "decision_regions": lambda one: bg.plot.decision_regions(one, NUMBERS.iloc[:, :2], LABELS, steps=9),
     "column": lambda one: bg.plot.column(one, NUMBERS.columns[0]),
-    "agreement": lambda one: bg.plot.agreement(one, NUMBERS, 20, 0),
+    "agreement": lambda one: bg.plot.agreement(one, NUMBERS, 20),
 }
 
 

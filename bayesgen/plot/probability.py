@@ -1,6 +1,6 @@
 """Pictures of class probabilities: reliability, confidence, cost, scores by size and over time; and of calibration."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -172,19 +172,15 @@ def confusion(
     return ax
 
 
-def learning_curves(
-    sizes: ArrayLike, scores: Mapping[str, ArrayLike], *, score: str = "log loss", ax: Axes | None = None
-) -> Axes:
-    """Draw a score on held-out rows against the number of training rows: mean over repeats ± 2 standard errors.
+def learning_curves(sizes: ArrayLike, scores: Mapping[str, ArrayLike], *, ax: Axes | None = None) -> Axes:
+    """Draw the log loss of held-out rows against the number of training rows: mean over repeats ± 2 standard errors.
 
     Parameters
     ----------
     sizes : array_like, shape (s,)
         Numbers of training rows.
     scores : mapping from label to array_like, shape (repeats, s)
-        Scores of each method.
-    score : str
-        Name of the score.
+        Log losses of each method.
     ax : matplotlib Axes, default: the current Axes
     """
     check_kind("scores", scores, Mapping, "a mapping from label to scores")
@@ -195,7 +191,7 @@ def learning_curves(
         if len(values) > 1:
             error = 2 * values.std(0, ddof=1) / len(values) ** 0.5
         _banded(ax, i, sizes, mean, error, label)
-    ax.set(xscale="log", xlabel="rows learned from", ylabel=f"{score} on other rows")
+    ax.set(xscale="log", xlabel="rows learned from", ylabel="log loss on other rows")
     ax.set_xticks(sizes, [f"{n:g}" for n in sizes])
     ax.xaxis.minorticks_off()
     return legend(ax)
@@ -207,28 +203,23 @@ def _banded(ax: Axes, i: int, x, mean, error, label: str) -> None:
     ax.fill_between(x, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0)
 
 
-def running_score(
-    result: Comparison, models: Sequence[str] | None = None, *, periods: int = 10, ax: Axes | None = None
-) -> Axes:
-    """Draw the log loss of models over time: the mean in each period ± 2 standard errors, at its middle row.
+def running_score(result: Comparison, *, ax: Axes | None = None) -> Axes:
+    """Draw the log loss of the best seven models over time: mean ± 2 standard errors, in the middle of each period.
 
-    Where a curve rises, what was learned fits the rows of that time less well than it did: there is drift, or a model
-    has seen too few rows. Vertical lines stand where the models were learned anew.
+    Periods are those of `bayesgen.comparison.over_time`. Where a curve rises, what was learned fits the rows of that
+    time less well than it did: there is drift, or a model has seen too few rows. Vertical lines stand where the models
+    were learned anew.
 
     Parameters
     ----------
     result : Comparison
         Comparison with ``order``.
-    models : sequence of str, optional
-        Models to draw; default: all that could be learned, the best seven.
-    periods : int, default 10
-        Number of periods at most; see `bayesgen.comparison.over_time`.
     ax : matplotlib Axes, default: the current Axes
     """
     check_kind("result", result, Comparison, "a comparison with order=")
-    ax, names = axes(ax), result.best_first()[: len(COLOURS)] if models is None else models
-    for i, name in enumerate(names):
-        table = over_time(result, name, periods)
+    ax = axes(ax)
+    for i, name in enumerate(result.best_first()[: len(COLOURS)]):
+        table = over_time(result, name)
         _banded(ax, i, _middle(table), table["log_loss"], 2 * table["standard_error"].fillna(0.0), name)
     time: Any = result.time
     for fold in range(1, result.folds + 1):
@@ -237,9 +228,7 @@ def running_score(
     return _in_time(ax, result)
 
 
-def calibration_over_time(
-    result: Comparison, model: str | None = None, *, periods: int = 10, ax: Axes | None = None
-) -> Axes:
+def calibration_over_time(result: Comparison, model: str | None = None, *, ax: Axes | None = None) -> Axes:
     """Draw how often the predicted class was the true one over time, beside the probability that it was given.
 
     Bars are 95 % intervals, over groups where there are groups. Where the line of probabilities leaves the bars, the
@@ -247,15 +236,15 @@ def calibration_over_time(
 
     Parameters
     ----------
-    result, periods
-        As for `running_score`.
+    result : Comparison
+        Comparison with ``order``.
     model : str, optional
         Model to draw; default: the one of the least log loss.
     ax : matplotlib Axes, default: the current Axes
     """
     check_kind("result", result, Comparison, "a comparison with order=")
     ax, name = axes(ax), result.best_first()[0] if model is None else model
-    table = over_time(result, name, periods)
+    table = over_time(result, name)
     middle = _middle(table)
     ax.vlines(middle, table["lower"], table["upper"], color=BLUE, linewidth=1.5, alpha=0.6)
     ax.plot(middle, table["frequency"], "o", color=BLUE, markersize=5, label="how often the predicted class is true")
@@ -283,27 +272,25 @@ def _log_odds(ax, axis: str):
     ax.tick_params(labelsize=8)
 
 
-def calibration(result: "Calibration", *, level: float = 0.01, ax: Axes | None = None) -> Axes:
+def calibration(result: "Calibration", *, ax: Axes | None = None) -> Axes:
     """Draw the distribution function of the ranks of each scalar, less the uniform one.
 
-    If the posterior is correct, all curves stay in the band everywhere with a probability of 1 - ``level`` or more. A
-    curve leaves it if the p value of its scalar is at most ``level`` divided by the number of scalars; then
-    ``result.ok(level)`` is False. An arch above zero means that the truth is lower than the posterior, an arch below
+    If the posterior is correct, all curves stay in the band everywhere with a probability of 0.99 or more. A curve
+    leaves it if the p value of its scalar is at most 0.01 divided by the number of scalars; then ``result.ok()`` is
+    False. An arch above zero means that the truth is lower than the posterior, an arch below
     that it is higher; a wave that begins upwards means that the posterior is too narrow, downwards too wide.
 
     Parameters
     ----------
     result : Calibration
         Result of `bayesgen.testing.check_calibration`.
-    level : float
-        Probability, at most, that a correct posterior has a curve outside the band.
     ax : matplotlib Axes, default: the current Axes
     """
     from bayesgen.testing import Calibration
 
     check_kind("result", result, Calibration, "what check_calibration returns")
     ax, points = axes(ax), np.arange(result.draws + 2) / (result.draws + 1)
-    each = level / len(result.ranks)
+    each = 0.01 / len(result.ranks)
     ends = 0, result.simulations
     low, high = (np.pad(b, 1, constant_values=ends) / result.simulations - points for b in result.band(each))
     ax.fill_between(points, low, high, color=QUIET, alpha=0.2, linewidth=0)

@@ -206,27 +206,25 @@ def _below_each_other(ax: Axes, names: list[str], mean, error, red) -> None:
     ax.set(yticks=places, yticklabels=names, ylim=(len(names) - 0.5, -0.5))
 
 
-def importance(worse: pd.DataFrame, *, most: int = 20, ax: Axes | None = None) -> Axes:
-    """Draw the importance of each column: the mean growth of the log loss without it, with two standard errors.
+def importance(worse: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
+    """Draw the importance of the first 20 columns: the mean growth of the log loss without each, ± 2 standard errors.
 
     Parameters
     ----------
     worse : DataFrame, shape (n, columns)
         Result of `bayesgen.inspection.importance`.
-    most : int
-        Number of columns to draw, the most important ones.
     ax : matplotlib Axes, default: the current Axes
     """
     check_kind("worse", worse, pd.DataFrame, "the DataFrame that inspection.importance returns")
     ax, mean, error = axes(ax), worse.mean(), worse.sem()
-    names = mean.sort_values(ascending=False).index[:most]
+    names = mean.sort_values(ascending=False).index[:20]
     _below_each_other(ax, [str(name) for name in names], mean[names], error[names], ~(mean[names] > 0))
     ax.set(xlabel="growth of the log loss without the column,\n± 2 standard errors [nats]")
     return ax
 
 
-def members(classifier, *, most: int = 12, ax: Axes | None = None) -> Axes:
-    """Draw the weight of each family of members as a bar, with the mean exponent of its members beside it.
+def members(classifier, *, ax: Axes | None = None) -> Axes:
+    """Draw the weight of the 12 heaviest families of members as bars, with the mean exponent of each beside it.
 
     A family is one structure with all strengths of its prior: "full", "shared", "3 components", "softmax"; for mixed
     tables, a structure of the numbers with a structure of the categories. The exponent, averaged by weight within the
@@ -236,8 +234,6 @@ def members(classifier, *, most: int = 12, ax: Axes | None = None) -> Axes:
     ----------
     classifier : fitted AveragedClassifier
         Classifier whose members are drawn.
-    most : int, default 12
-        Number of families to draw, the heaviest; families without weight are left out.
     ax : matplotlib Axes, default: the current Axes
 
     Examples
@@ -256,7 +252,7 @@ def members(classifier, *, most: int = 12, ax: Axes | None = None) -> Axes:
     names, place = np.unique([member.family for member in average.members], return_inverse=True)
     ax, weights = axes(ax), np.bincount(place, average.weights)
     exponents = np.bincount(place, average.weights * average.exponents)
-    heaviest = [j for j in np.argsort(-weights, kind="stable")[:most] if weights[j] > 0][::-1]
+    heaviest = [j for j in np.argsort(-weights, kind="stable")[:12] if weights[j] > 0][::-1]
     bars = ax.barh([names[j] for j in heaviest], weights[heaviest], color=BLUE)
     texts = ["" if names[j] == "base rate" else f"τ = {exponents[j] / weights[j]:.2f}" for j in heaviest]
     ax.bar_label(bars, texts, padding=3, fontsize=8, color=QUIET)

@@ -46,9 +46,7 @@ def class_conditionals(classifier, x: ArrayLike, *, ax: Axes | None = None) -> A
     return ax
 
 
-def decision_regions(
-    classifier, X: ArrayLike, y: ArrayLike, *, draws: int = 200, steps: int = 121, ax: Axes | None = None
-) -> Axes:
+def decision_regions(classifier, X: ArrayLike, y: ArrayLike, *, steps: int = 121, ax: Axes | None = None) -> Axes:
     """Draw the regions of the most probable class over two columns, with a band for the uncertainty of the boundary.
 
     Every draw of the posterior has boundaries of its own. The band is where draws disagree on the class: the class that
@@ -63,8 +61,6 @@ def decision_regions(
     X, y : array_like, shapes (n, 2) and (n,)
         Rows to draw, which also set the limits. A DataFrame may hold two of the fitted columns; the others are
         then integrated out.
-    draws : int
-        Posterior draws behind the band; 0 leaves it out.
     steps : int
         Points of the grid in each direction.
     ax : matplotlib Axes, default: the current Axes
@@ -78,7 +74,7 @@ def decision_regions(
     for k in range(probability.shape[1]):
         region = np.where(best == k, 1.0, np.nan)
         ax.pcolormesh(first, second, region, cmap=style.shades(COLOURS[k % 7], 0.16), vmin=0, vmax=1, rasterized=True)
-    share = agreement(classifier, table, draws) if draws and hasattr(classifier, "model_") else None
+    share = agreement(classifier, table) if hasattr(classifier, "model_") else None
     if share is not None and share.min() < 1:
         ax.contourf(first, second, share.reshape(first.shape), levels=[0.0, 0.95], colors="0.3", alpha=0.25)
         ax.fill([], [], color="0.3", alpha=0.25, label="90% of boundaries")
@@ -87,7 +83,7 @@ def decision_regions(
     return _within(ax, first, second)
 
 
-def agreement(classifier, rows: ArrayLike, draws: int = 200, seed: Any = 0) -> np.ndarray:
+def agreement(classifier, rows: ArrayLike, draws: int = 200) -> np.ndarray:
     """Return the share of posterior draws that agree with most of them on the most probable class, (n,): 1 / K to 1.
 
     Parameters
@@ -98,27 +94,18 @@ def agreement(classifier, rows: ArrayLike, draws: int = 200, seed: Any = 0) -> n
         Rows.
     draws : int
         Number of posterior draws.
-    seed : int, Generator or JAX key
-        Source of randomness for the draws.
     """
     check_fitted("classifier", classifier, "posterior_", "model_")
     posterior, x = classifier.posterior_, classifier.fitted_.read(style.rows_for(classifier, rows))
-    joint = posterior.model.log_likelihood_rows(posterior.draws(seed, (draws,)), posterior.model.check(x))
+    joint = posterior.model.log_likelihood_rows(posterior.draws(0, (draws,)), posterior.model.check(x))
     chosen = joint.argmax(1)[:, None] == np.arange(joint.shape[1])[:, None]
     return chosen.mean(0).max(0)
 
 
 def class_probabilities(
-    classifier,
-    X: ArrayLike,
-    y: ArrayLike,
-    point: ArrayLike | None = None,
-    *,
-    levels: tuple[float, ...] = (0.5, 0.9, 0.99),
-    steps: int = 121,
-    ax: Axes | None = None,
+    classifier, X: ArrayLike, y: ArrayLike, point: ArrayLike | None = None, *, steps: int = 121, ax: Axes | None = None
 ) -> Axes:
-    """Draw contours of P(t = k | x) over two columns for every class, its density as a shade, and an unseen point.
+    """Draw P(t = k | x) of every class over two columns, as contours of .5, .9 and .99, its density, and a new point.
 
     Parameters
     ----------
@@ -128,8 +115,6 @@ def class_probabilities(
         As for `decision_regions`.
     point : array_like, shape (2,), optional
         A new row; its class probabilities are written beside it.
-    levels : tuple of float
-        Probabilities of the contours, in increasing order.
     ax : matplotlib Axes, default: the current Axes
     """
     check_fitted("classifier", classifier, "score_samples")
@@ -143,7 +128,8 @@ def class_probabilities(
         shade = density[:, k].reshape(first.shape)
         ax.pcolormesh(first, second, shade, cmap=style.shades(COLOURS[k % 7], 0.6), rasterized=True)
         surface = probability[:, k].reshape(first.shape)
-        lines = ax.contour(first, second, surface, levels=levels, colors=COLOURS[k % 7], linewidths=1, linestyles="--")
+        style_of: dict = {"colors": COLOURS[k % 7], "linewidths": 1, "linestyles": "--"}
+        lines = ax.contour(first, second, surface, levels=[0.5, 0.9, 0.99], **style_of)
         ax.clabel(lines, fmt="%g", fontsize=7)
     style.scatter(ax, classifier, X, y)
     if point is not None:
