@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from bayesgen.posterior import log_mean_density
+from bayesgen.numerics.draws import log_mean_density
 from benchmarks.fit import model, rows
 from benchmarks.timing import Table, agree, medians
 

@@ -8,7 +8,7 @@ from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.naive_bayes import GaussianNB
 
 from bayesgen import GaussianDiscriminantClassifier, NaiveBayesClassifier
-from bayesgen.posterior import log_mean_density
+from bayesgen.numerics.draws import log_mean_density
 from benchmarks.fit import model, rows
 from benchmarks.timing import Table, agree, medians
 

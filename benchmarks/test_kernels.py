@@ -7,7 +7,7 @@
 import numpy as np
 import pytest
 
-from bayesgen.posterior import log_mean_density
+from bayesgen.numerics.draws import log_mean_density
 from benchmarks.fit import as_rows, model, rows
 
 FAMILIES = ("gaussian", "bernoulli", "categorical", "vector")

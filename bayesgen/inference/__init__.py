@@ -6,7 +6,7 @@ from bayesgen.inference.memberships import Memberships
 from bayesgen.inference.nuts import NUTS
 from bayesgen.inference.point import MAP, ML
 from bayesgen.posterior.compiled import cache_compilation
-from bayesgen.posterior.posterior import ExactPosterior, MembershipPosterior, ParameterDraws, PointEstimate, Posterior
+from bayesgen.posterior.posterior import ExactPosterior, MembershipPosterior, ParameterDraws, PointEstimate
 
 __all__ = [
     "INFERENCES",
@@ -21,7 +21,6 @@ __all__ = [
     "Memberships",
     "ParameterDraws",
     "PointEstimate",
-    "Posterior",
     "SamplerWarning",
     "cache_compilation",
     "fit",

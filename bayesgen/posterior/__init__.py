@@ -1,15 +1,7 @@
 """Posteriors, which inferences return: in closed form, as draws or as a point; and their draws for ArviZ."""
 
 from bayesgen.numerics.draws import generator
-from bayesgen.posterior.posterior import (
-    ExactPosterior,
-    MembershipPosterior,
-    ParameterDraws,
-    PointEstimate,
-    Posterior,
-    distance,
-    log_mean_density,
-)
+from bayesgen.posterior.posterior import ExactPosterior, MembershipPosterior, ParameterDraws, PointEstimate, Posterior
 from bayesgen.posterior.predictive import Predictive
 
 __all__ = [
@@ -19,7 +11,5 @@ __all__ = [
     "PointEstimate",
     "Posterior",
     "Predictive",
-    "distance",
     "generator",
-    "log_mean_density",
 ]

@@ -19,10 +19,10 @@ from bayesgen.models import (
 )
 from bayesgen.models.leaf import ExponentialFamily
 from bayesgen.models.moments import moments
+from bayesgen.numerics.draws import log_mean_density
 from bayesgen.numerics.pieces import one_blas_thread
 from bayesgen.numerics.special import log_gamma_ratio
 from bayesgen.numerics.student_gaps import conditional_student, log_density_with_gaps
-from bayesgen.posterior import log_mean_density
 
 N, D, K = 20_000, 5, 3  # several pieces
 NAN = np.nan

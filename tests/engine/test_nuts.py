@@ -28,8 +28,9 @@ from bayesgen.core import program
 from bayesgen.inference import SamplerWarning
 from bayesgen.inference.nuts import _problems, blocks
 from bayesgen.models import DirichletCategorical, GaussianDiscriminant, SeparationPrior
-from bayesgen.posterior import compiled, distance
+from bayesgen.posterior import compiled
 from bayesgen.posterior.compiled import one_kernel
+from bayesgen.posterior.posterior import distance
 
 
 def cliff(x):
