@@ -61,15 +61,11 @@ _TRIMMED, _LEFT_OUT = 10, 0.2  # steps of trimmed k-means, and the share of rows
 MOST = 12  # rows of which all divisions into classes are summed
 
 
-def alike(model: ClassConditional) -> bool:
-    """Return True if the prior is the same for every class."""
-    classes = model.classes.mean
-    return bool(np.all(classes == classes[0])) and not any(leaf.per_class for leaf in model.leaves.values())
-
-
 def free(model: ClassConditional, statistics: PartlyLabelled) -> np.ndarray:
     """Return the codes of the classes that nothing tells apart, neither a label nor the prior."""
-    return np.flatnonzero(statistics.classes.total() == 0) if alike(model) else np.zeros(0, np.intp)
+    prior = model.classes.mean
+    alike = np.all(prior == prior[0]) and not any(leaf.per_class for leaf in model.leaves.values())
+    return np.flatnonzero(statistics.classes.total() == 0) if alike else np.zeros(0, np.intp)
 
 
 def distinct_rows(statistics: PartlyLabelled) -> int:

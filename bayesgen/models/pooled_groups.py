@@ -120,11 +120,7 @@ class PooledGroups(Populated):
         return [] if groups is None else [(label, groups)]
 
     def _columns(self, name):
-        return [(f"{name}{label}", size) for label, size in zip(self._value_axes, self.columns_of_leaf, strict=True)]
-
-    @property
-    def _value_axes(self):
-        return ("value",) if self.columns_of_leaf else ()
+        return [(f"{name}value", size) for size in self.columns_of_leaf]
 
     def likelihood(self, params):
         raise TypeError("PooledGroups: groups are a column, so rows cannot be drawn in a program")
@@ -150,7 +146,7 @@ class PooledGroups(Populated):
     # -- names -------------------------------------------------------------------------------------------------------
 
     def dims(self, site, *, grouped=False):
-        axes = ("class",) * grouped + ("group",) * self.of_member(site) + self._value_axes
+        axes = ("class",) * grouped + ("group",) * self.of_member(site) + ("value",) * len(self.columns_of_leaf)
         return axes + tuple(self.site_dims.get(site, ()))
 
     def coords(self):
