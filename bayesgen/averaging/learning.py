@@ -136,7 +136,6 @@ def fit_average(
     leaves: ColumnModels | None = None,
     concentration,
     seed: int,
-    jobs: int | None = None,
     stage: Callable[[int, int, str], None] = lambda done, total, text: None,
 ):
     """Return an average learned of rows of weights > 0, its scores, as `AveragedClassifier.scores_`, and its `Stream`.
@@ -152,7 +151,7 @@ def fit_average(
     split = split_rows(sample, proposals, leaves, rng)
     tell = _announced(proposals, split, stage)
     whole = Training(sample.rows, sample.summed, bend, split.seeds[-1])
-    fits = fit(proposals, split, whole, given, jobs, tell)
+    fits = fit(proposals, split, whole, given, tell)
     fits = leave_out(fits, split, whole, tell)
     next(tell)
     result, scores, (density, predicted) = weigh(fits, split, leaves, concentration, method)
@@ -251,13 +250,13 @@ def _for_trees(data: Rows, out, rng) -> tuple[Rows, np.ndarray, np.ndarray, np.n
 # -- stage 3: fit ------------------------------------------------------------------------------------------------------
 
 
-def fit(proposals: Sequence[Proposal], split: Split, whole: Training, given: Given | None, jobs, tell) -> list[Fit]:
+def fit(proposals: Sequence[Proposal], split: Split, whole: Training, given: Given | None, tell) -> list[Fit]:
     """Fit each family to all rows; those that are no sums leave rows out as they are fitted."""
     next(tell)
     summed = [Fit(p, p.family.fit(p.groups, whole), len(split.sample)) for p in proposals if p.family.subtracts]
     as_given = None if given is None else given.rows(split.places)
     bends = whole.bends if split.learned is split.sample else {}
-    training = Training(split.learned, split.learned, whole.bend, whole.seed, as_given, bends, jobs=jobs)
+    training = Training(split.learned, split.learned, whole.bend, whole.seed, as_given, bends)
     return summed + [_learn(p, split, training, tell) for p in proposals if not p.family.subtracts]
 
 

@@ -8,9 +8,8 @@ columns, and nothing of the columns: no question about rows asks them.
 
 import abc
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import chain
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -79,13 +78,6 @@ class Member(Record, abc.ABC):
         """Fit the proposed tuples of members."""
 
     @classmethod
-    def fit_each(
-        cls, groups: Sequence[tuple[Self, ...]], trainings: Iterable[Training]
-    ) -> "Iterable[Sequence[FittedMembers]]":
-        """Yield what `fit` makes of each of several trainings."""
-        return (cls.fit(groups, training) for training in trainings)
-
-    @classmethod
     def most_rows(cls, rows: Rows) -> int:
         """Return the number of rows that members which do not subtract learn from at most."""
         return len(rows)
@@ -100,13 +92,12 @@ class Member(Record, abc.ABC):
         """
         fold = training.rows.joined(out, fold)
         folds = [inside for inside in (fold == j for j in np.unique(fold)) if len(training.rows.without(out[inside]))]
-        every = iter(cls.fit_each(groups, chain([training], (training.without(out[inside]) for inside in folds))))
-        fitted, rows = next(every), training.rows.take(out)
+        fitted, rows = cls.fit(groups, training), training.rows.take(out)
         density = [np.zeros((len(fit.members), len(out), rows.classes)) for fit in fitted]
         together = Together()
-        for inside, parts in zip(folds, every, strict=True):
+        for inside in folds:
             predicted = rows.take(inside)
-            for result, fit in zip(density, parts, strict=True):
+            for result, fit in zip(density, cls.fit(groups, training.without(out[inside])), strict=True):
                 fit.log_density_later(predicted.x, predicted.c, adding(result, np.flatnonzero(inside)), together)
         together.finish()
         return fitted, density

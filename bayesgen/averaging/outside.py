@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
 from bayesgen.averaging.member import FittedMembers, Member
@@ -159,15 +158,6 @@ class OutsideMember(Member):
     @classmethod
     def fit(cls, groups, training):
         return [OutsideMembers.of(member, training.rows, training.given, training.seed) for (member,) in groups]
-
-    @classmethod
-    def fit_each(cls, groups, trainings):
-        """Fit the one member to several trainings, side by side where the user asks for it."""
-        ((member,),), every = groups, list(trainings)
-        fits: Any = Parallel(n_jobs=every[0].jobs)(
-            delayed(OutsideMembers.of)(member, training.rows, training.given, training.seed) for training in every
-        )
-        return [[fit] for fit in fits]
 
     @classmethod
     def fit_and_leave_out(cls, groups, training, out, fold):

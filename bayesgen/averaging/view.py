@@ -143,8 +143,6 @@ class Training:
     # bends that were learned from these rows, or some of them, by their places: families share folds
     bends: dict[tuple[bytes, ...], YeoJohnson] = field(default_factory=dict)
     places: tuple[bytes, ...] = ()  # the places of the rows to learn from among all; () for all of them
-    # classifiers of the user's that are fitted side by side, as joblib counts them; default one
-    jobs: int | None = None
 
     def on(self, places, seed: int) -> "Training":
         """Return the training that learns from some rows, and sums all."""

@@ -92,9 +92,6 @@ class AveragedClassifier(ClassifierMixin, LearnsOn):
         Source of randomness of the forest, of samples of many rows, and of draws; folds are always the same. The same
         rows in any order, with their columns in any order and their classes under any names, give the same fit under
         the same int (beyond 5,000 rows the order of the rows counts).
-    n_jobs : int, optional
-        Number of processes in which classifiers of your own are fitted to the folds and to all rows; -1 takes all
-        cores, and by default there is one.
     progress : bool, optional
         True to show a bar when the fit takes more than two seconds; by default where the standard error is a terminal.
     keep_rows : bool, default False
@@ -193,7 +190,6 @@ class AveragedClassifier(ClassifierMixin, LearnsOn):
     unseen: str = "missing"
     features: str | Mapping[Any, Any] = "auto"
     random_state: Any = 0
-    n_jobs: int | None = None
     progress: bool | None = None
     keep_rows: bool = False
 
@@ -257,7 +253,6 @@ class AveragedClassifier(ClassifierMixin, LearnsOn):
                     concentration=concentration,
                     seed=int(generator(self.random_state).integers(1 << 31)),
                     leaves=leaves,
-                    jobs=None if self.n_jobs is None else int(self.n_jobs),
                     stage=stage,
                 )
         except (np.linalg.LinAlgError, DataError):

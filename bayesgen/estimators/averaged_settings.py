@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -33,9 +32,6 @@ def check_settings(classifier) -> None:
     check_flag("keep_rows", classifier.keep_rows)
     if classifier.keep_rows and (names := [name for name, _ in families.pairs(classifier.members)]):
         raise ValueError(f"keep_rows=True keeps no rows as they came, from which members={names!r:.100} learn")
-    jobs = classifier.n_jobs
-    if jobs is not None and (not isinstance(jobs, Integral) or jobs == 0):
-        raise ValueError(f"n_jobs must be a whole number other than 0, or None; got {jobs!r}")
     if classifier.progress is not None:
         check_flag("progress", classifier.progress)
     families.chosen(classifier.members, classifier.get_params(deep=False))

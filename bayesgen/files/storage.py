@@ -101,6 +101,7 @@ def load(path, leaves: Iterable[type] = ()):
         estimator = registry.estimators()[specification["estimator"]]()
         parts = (specification[section].items() for section in ("parameters", "fitted"))
         parameters, fitted = ({name: read(value) for name, value in part} for part in parts)
+        parameters.pop("n_jobs", None)  # which averages of before had
         if parameters.keys() | _LATER != estimator.get_params(deep=False).keys() | _LATER:
             raise ValueError(f"no estimator of bayesgen has these parameters: {list(parameters)!r:.300}")
         _check_names(estimator, fitted)

@@ -261,19 +261,6 @@ def test_without_a_column_that_varies_the_class_prior_is_the_answer(members):
     assert np.isfinite(AveragedClassifier(members=members).fit(rare, y).predict_proba(rare)).all()
 
 
-@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])  # it begins processes
-def test_folds_of_the_users_members_are_fitted_side_by_side(backend):
-    line = ("line", LogisticRegression(max_iter=500))
-    with joblib.parallel_config(backend):
-        alone, both = (
-            AveragedClassifier(members=["gaussian", line], n_jobs=n).fit(X[FIT], NAMES[FIT]) for n in (None, 2)
-        )
-    np.testing.assert_array_equal(both.predict_proba(X), alone.predict_proba(X))
-    for wrong in (0, 1.5, "all"):
-        with pytest.raises(ValueError, match="n_jobs must be a whole number other than 0"):
-            AveragedClassifier(n_jobs=wrong).fit(X[FIT], NAMES[FIT])
-
-
 @pytest.mark.parametrize(("shown", "seen"), [(True, True), (False, False), (None, False)])
 def test_a_bar_names_the_stages_of_a_fit_that_takes_its_time(shown, seen, capsys, monkeypatch):
     monkeypatch.setattr(workers, "_PATIENCE", 0.0)
