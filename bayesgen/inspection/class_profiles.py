@@ -178,11 +178,6 @@ class LeftOut:
         return float(self.log_density.sum())
 
     @property
-    def elpd_error(self) -> float:
-        """Standard error of `elpd`."""
-        return float(np.sqrt(len(self.log_density) * self.log_density.var()))
-
-    @property
     def doubtful(self) -> int:
         """Number of rows whose k is above 0.7."""
         return int((self.pareto_k > LARGEST_K).sum())
