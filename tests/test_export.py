@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from commands import run
 from refusals import refuses
+from scipy import stats
 from scorers import assert_equal, counts, hard, records, scorer
 from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB
@@ -51,6 +52,14 @@ def test_mixed_columns_with_gaps_and_far_values_are_scored_as_in_python(rng, cou
         assert_equal(classifier, made, rows)
         (remark,) = made.ask("remarks(row)", row={"__proto__": "never seen"})
         assert "column '__proto__': ['never seen'] in 1 row" in remark
+
+
+@pytest.mark.parametrize("dof", [0.3, 1.0, 2.0, 3.5, 40.0, 1e5, np.inf])
+def test_a_line_is_cut_at_the_quantiles_of_students_t(birds, dof):
+    levels = [1e-6, 1e-4, 1e-3, 0.01, 0.05, 0.12, 0.22, 0.35]
+    with scorer(bg.NaiveBayesClassifier().fit(*birds)) as made:
+        found = made.ask(f"quantilesOf({'Infinity' if np.isinf(dof) else dof})")
+    np.testing.assert_allclose(found, stats.t.ppf(levels, dof), rtol=1e-11)
 
 
 @counts(1000)
