@@ -18,7 +18,7 @@ from bayesgen.tables.numerals import unread
 from bayesgen.tables.reading import Reading
 from bayesgen.tables.suspicions import record
 
-_READ_AS = {"categorical": "category", "count": "number", "log": "number", "number": "number"}
+_READ_AS = {"categorical": "category", **dict.fromkeys(("bernoulli", "count", "log", "number"), "number")}
 _READ_AS |= dict.fromkeys(("drop", "id", "group", "order", "date"), "text")
 
 
@@ -259,8 +259,9 @@ def cleaned(
     content: bytes | files.Rows | None = None,
 ) -> tuple[files.TableFile, Prepared]:
     """Return a file as it was read, as `files.read` does, and the columns and classes of it, as `prepare` does."""
-    parts = {role: [*values, *split(values)] for role, values in roles.items()}  # a value may be a name with commas
-    kinds: dict[str, Any] = {column: kind for role, kind in _READ_AS.items() for column in parts.get(role, ())}
+    of_roles = [(kind, roles.get(role, ())) for role, kind in _READ_AS.items()]
+    kinds: dict[str, Any] = {column: kind for kind, values in of_roles for column in split(values)}
+    kinds |= {column: kind for kind, values in of_roles for column in values}  # a name with commas, blanks and all
     kinds |= {target: "label"} if isinstance(target, str) else dict.fromkeys(target or (), "number")
     read = files.read(name, kinds, reading, content=content)
     targets = _several(target or ())

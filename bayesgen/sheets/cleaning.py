@@ -28,9 +28,9 @@ from bayesgen.tables.text import alike, counts_of, numbers, tell_alike
 
 
 def split(values: Iterable[str] | None, whole: Collection[str] = ()) -> list[str]:
-    """Split the values of an option at commas; those that are among ``whole`` stay, commas and all."""
-    parts = (part.strip() for value in values or () for part in ([value] if value in whole else value.split(",")))
-    return [part for part in parts if part]
+    """Split the values of an option at commas; those that are among ``whole`` stay, commas, blanks and all."""
+    split_up = (map(str.strip, value.split(",")) if value not in whole else [value] for value in values or ())
+    return [part for parts in split_up for part in parts if part]
 
 
 @dataclass(frozen=True)
