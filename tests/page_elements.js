@@ -29,7 +29,8 @@ function pasteCases(text) {
   const answers = document.getElementById("table");
   downloaded = "";
   if (!answers.hidden) document.getElementById("download").onclick();
-  const lines = downloaded.replace("\ufeff", "").trim().split("\r\n").map((line) => line.split(/[,;](?=(?:[^"]*"[^"]*")*[^"]*$)/));
+  const [first, ...others] = downloaded.replace("\ufeff", "").trim().split("\r\n"), sep = ["\t", ";", ","].find((sign) => first.includes(sign));
+  const lines = [first, ...others].map((line) => line.split(new RegExp(`${sep}(?=(?:[^"]*"[^"]*")*[^"]*$)`)));
   return [document.getElementById("cases-status").textContent, lines.map((line) => line.map((cell) => cell.replace(/^"|"$/g, "").replaceAll('""', '"')))];
 }
 

@@ -1,21 +1,11 @@
 // The page around the scorer: `model` and the scorer's functions stand above, `page` holds the options and words of this page.
-// All that is shown is put in as text, never as markup.
 (() => {
-  const $ = (id) => document.getElementById(id);
   Object.assign(sentences, page.sentences);
   const say = (key, values) => unread(key, values ?? {}).message;
   const plainly = ({ message, column, far, least }) => ((far ?? least) === undefined ? message : say(far === undefined ? "too_small" : "too_far",
     { column: known.get(column).label, value: written(scored.get(column), far ?? least, signs) }));
   const { classes, columns } = page, known = new Map(columns.map((column) => [column.name, column]));
   const scored = new Map(model.columns.map((column) => [column.name, column])), signs = signsOf(page.language);
-
-  /** An element with attributes and properties, around text and other elements. */
-  function element(tag, given = {}, ...inside) {
-    const made = document.createElement(tag);
-    for (const [name, value] of Object.entries(given)) name in made ? (made[name] = value) : made.setAttribute(name, value);
-    made.append(...inside.filter((one) => one != null));
-    return made;
-  }
 
   // -- numbers as people write them -----------------------------------------------------------------------------------
   const shown = (value, digits = 4) => grouped(Number(value.toPrecision(digits)), signs, { maximumSignificantDigits: 21 });
@@ -283,21 +273,13 @@
   }
 
   // -- several cases -------------------------------------------------------------------------------------------------
-  /** The cells of a table as a spreadsheet copies it, or as the file of the fit or another holds it: its first line has the sign. */
+  /** The cells of a table, as the file of the fit or another holds it: its first line has the sign. */
   function cells(text) {
     const first = text.split("\n", 1)[0], most = ["\t", ";", ","].reduce((a, b) => (first.split(b).length > first.split(a).length ? b : a));
-    const sep = !first.includes("\t") && signs.file && first.includes(signs.sep) ? `[${signs.sep}]` : most;
-    const rows = [[]];
-    const pattern = new RegExp(`("(?:[^"]|"")*"|[^${sep.replace(/[[\]]/g, "")}\n]*)(${sep}|\n|$)`, "y");
-    for (let match; pattern.lastIndex < text.length && (match = pattern.exec(text)); ) {
-      rows.at(-1).push(match[1].startsWith('"') ? match[1].slice(1, -1).replaceAll('""', '"') : match[1].trim());
-      if (match[2] === "\n") rows.push([]);
-    }
-    return rows.filter((row) => row.some((cell) => cell !== ""));
+    const sep = !first.includes("\t") && signs.file && first.includes(signs.sep) ? signs.sep : most;
+    return cellsOf(text, sep, (cell) => cell.trim()).filter((row) => row.some((cell) => cell !== ""));
   }
 
-  const harmless = (cell) => (/^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell); // a spreadsheet would run it
-  const quoted = (cell) => (/[",;|\t\n\r]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
   const SHOWN = 200, between = signs.file ? signs.sep : signs.decimal === "," ? ";" : ","; // cells of the file of answers
   let file = "";
 
@@ -340,7 +322,7 @@
       table.push([String(number + 1), ...carried, ...answered, words.join(" ")]);
       yield;
     }
-    file = table.map((line) => line.map((cell) => quoted(harmless(cell))).join(between)).join("\r\n") + "\r\n";
+    file = fileOf(table, between);
     const first = 2 + others.length, last = first + classes.length; // where the probabilities stand
     const line = (tag, cells) => element("tr", {}, ...cells.map((cell, i) => element(tag, tag === "th" ? { scope: "col" } : {},
       tag === "td" && i >= first && i < last && cell !== "" ? percent(Number(cell.replace(",", "."))) : cell)));
@@ -353,11 +335,7 @@
   }
 
   $("answer-all").onclick = () => in_pieces("cases", answer_cases());
-  $("download").onclick = () => {
-    const link = element("a", { href: URL.createObjectURL(new Blob(["\ufeff", file], { type: "text/csv" })), download: "answers.csv" });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-  };
+  $("download").onclick = () => download("answers.csv", "text/csv", "\ufeff", file);
 
   /** The sentences at the foot: what made the answers, and from what. */
   function about({ rows, date, score, shares, draws, ...told }) {

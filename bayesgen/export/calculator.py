@@ -91,17 +91,16 @@ def _losses(loss, classes) -> dict[str, Any]:
 
 def _page(scorer: str, options: dict[str, Any]) -> str:
     """Return the page of a scorer, with the options of the page's own script."""
-    script = f"{scorer}\nconst page = {literal(options)};\n{packaged('calculator.js')}"
+    script = f"{scorer}\nconst page = {literal(options)};\n{packaged('elements.js')}\n{packaged('calculator.js')}"
+    noscript, title = _text(options["sentences"]["noscript"]), _text(options["title"])
+    given = {"language": options["language"], "noscript": noscript, "title": title}
+    return framed("calculator.html", **given, script=script, script_hash=_hash(script))
+
+
+def framed(name: str, **given: str) -> str:
+    """Return a page by the name of its frame, with the style of all pages; what is not given is left to fill in."""
     style = packaged("calculator.css")
-    return Template(packaged("calculator.html")).substitute(
-        language=options["language"],
-        title=_text(options["title"]),
-        noscript=_text(options["sentences"]["noscript"]),
-        style=style,
-        style_hash=_hash(style),
-        script=script,
-        script_hash=_hash(script),
-    )
+    return Template(packaged(name)).safe_substitute(style=style, style_hash=_hash(style), **given)
 
 
 def _text(text: str) -> str:

@@ -218,12 +218,6 @@ function entriesOf(f, x) {
   return seen;
 }
 
-/** Return log Gamma(a + x)/(Gamma(a) x!). */
-function logWays(a, x) {
-  const [low, high] = a < x + 1 ? [a, x + 1] : [x + 1, a];
-  return logGammaRatio(high, low) - logGamma(low) - Math.log(a + x);
-}
-
 /** Return the log probability of x heads and y tails, the mean of a head known as from so many tosses. */
 function logHeads(mean, total, x, y) {
   if (total !== Infinity) return logWays(mean * total, x) + logWays((1 - mean) * total, y) - logWays(total, x + y);

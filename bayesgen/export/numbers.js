@@ -31,6 +31,12 @@ function logGammaRatio(a, d) {
   return (a - 0.5) * Math.log1p(d / a) + d * (Math.log(a + d) - 1) + stirlingTail(a + d) - stirlingTail(a);
 }
 
+/** Return log Gamma(a + x)/(Gamma(a) x!). */
+function logWays(a, x) {
+  const [low, high] = a < x + 1 ? [a, x + 1] : [x + 1, a];
+  return logGammaRatio(high, low) - logGamma(low) - Math.log(a + x);
+}
+
 /** Return the bytes of a text in base 64. */
 function bytesOf(text) {
   const signs = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -55,23 +55,27 @@ def script(classifier) -> str:
 def source(made: Mapping[str, Any]) -> str:
     """Return the script of a classifier in plain numbers, without the line that makes it a module."""
     about = made["about"]
-    without = {"regression": "score", "average": "average"}  # files that only some classifiers need, and their sign
-    texts = {name: packaged(f"{name}.js") for name in _PARTS if without.get(name, "classes") in made}
-    texts["kinds"] += "".join(f"KINDS.{kind} = {text};\n" for kind, text in made.get("kinds", {}).items())
-    scorer = "\n".join(texts.values())
     head = f"// {about['model']}, a classifier of bayesgen {about['version']}, exported on {about['date']}."
     if about["draws"]:
         shipped, of = about["draws"]
         head += f"\n// Its probabilities are averages over {counted(shipped, 'draw')} of {of}."
     model = ",\n".join(f"  {name}: {literal(value)}" for name, value in made.items() if name != "kinds")
-    said = literal({key: text for key, text in sentences().items() if key in _UNREAD})
-    text = f'{head}\n"use strict";\n\nconst model = {{\n{model},\n}};\nconst sentences = {said};\n\n{scorer}'
+    text = f'{head}\n"use strict";\n\nconst model = {{\n{model},\n}};\n{functions(made)}'
     if len(text) > _LARGEST:
         trees = sum(len(literal(factor)) for factor in made["factors"] if "child" in factor)
         cure = "members='generative', which have no trees" if trees > len(text) / 2 else "fewer columns or categories"
         size = f"{len(text) / 1e6:.1f} MB, {trees / 1e6:.1f} of them trees, and {_LARGEST // 10**6} are the most"
         raise ValueError(f"{about['model']} makes a script of {size}: fit it with {cure}")
     return text
+
+
+def functions(made: Mapping[str, Any]) -> str:
+    """Return what reads a classifier in plain numbers: its sentences, and the files that it needs."""
+    without = {"regression": "score", "average": "average"}  # files that only some classifiers need, and their sign
+    texts = {name: packaged(f"{name}.js") for name in _PARTS if without.get(name, "classes") in made}
+    texts["kinds"] += "".join(f"KINDS.{kind} = {text};\n" for kind, text in made.get("kinds", {}).items())
+    said = literal({key: text for key, text in sentences().items() if key in _UNREAD})
+    return "\n".join([f"const sentences = {said};\n", *texts.values()])
 
 
 def literal(value: Any) -> str:

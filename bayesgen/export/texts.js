@@ -3,7 +3,7 @@
 // the file of the fit or else of a language; two readings are refused. What is shown is written so that it is read again.
 
 const BLANK = "[ \t\u00a0\u2007\u2009\u202f]";
-const MINUS = "[-\u2212\u2013]";
+const MINUS = "[-\u2212\u2013]", DASHES = new RegExp(MINUS, "g");
 const AROUND = /^[ \t\u00a0\u2007\u2009\u202f\r\n]+|[ \t\u00a0\u2007\u2009\u202f\r\n]+$/g;
 const APART = { ".": "\\.", ",": ",", "'": "['\u2019]", " ": BLANK };
 const WAYS = [",.", ".,", "'.", " .", "',", " ,", ".", ","].map((signs) => ({ thousands: signs.slice(0, -1), decimal: signs.at(-1) }));
@@ -44,6 +44,12 @@ function numeralPattern({ decimal, thousands, limits }) {
 
 const isApart = (text, sign) => new RegExp(`^[^0-9.,]*[1-9][0-9]{0,2}(${APART[sign]}[0-9]{3})+[^0-9.,]*$`).test(text);
 
+/** Return a text that matches the pattern of numbers as programs write it (`Numerals.plain`). */
+function asPrograms(text, { decimal }) {
+  const signed = text.replace(NEGATIVE, (_, inside = "", before = "") => `-${inside}${before}`).replace(DASHES, "-");
+  return signed.replace(decimal === "." ? /[^-+0-9eE.]/g : /[^-+0-9eE,]/g, "").replace(",", ".");
+}
+
 /** Return the number of one text without its unit; null where it is none, or one of two (`Numerals.value`). */
 function numberOfText(text, how, fraction) {
   if (text.length > 100) return null;
@@ -51,8 +57,7 @@ function numberOfText(text, how, fraction) {
   const apart = [".", ","].some((sign) => sign !== how.thousands && isApart(text, sign));
   if ((apart && (plain || fraction === false)) || !(plain || new RegExp(numeralPattern(how)).test(text))) return null;
   if (plain) return Number(text);
-  const signed = text.replace(NEGATIVE, (_, inside = "", before = "") => `-${inside}${before}`).replace(new RegExp(MINUS, "g"), "-");
-  const value = Number(signed.replace(new RegExp(`[^-+0-9eE${how.decimal}]`, "g"), "").replace(",", "."));
+  const value = Number(asPrograms(text, how));
   return how.limits && value > 0 && /[<\u2264]/.test(text) ? value / 2 : value;
 }
 
