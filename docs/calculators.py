@@ -1,4 +1,4 @@
-"""The live pages of two how-tos, which the site puts beside them: `python docs/calculators.py FOLDER`."""
+"""The live pages of three how-tos, which the site puts beside them: `python docs/calculators.py FOLDER`."""
 
 import sys
 from pathlib import Path
@@ -8,6 +8,7 @@ import pandas as pd
 from sklearn.datasets import load_breast_cancer
 
 import bayesgen as bg
+from bayesgen.export import learning_page
 
 
 def ward(path):
@@ -45,9 +46,10 @@ def key(path):
 
 
 def write(folder):
-    """Write both pages into a folder."""
+    """Write the pages into a folder."""
     for page in (ward, key):
         page(Path(folder, f"{page.__name__}.html"))
+    learning_page(Path(folder, "learn.html"))
 
 
 if __name__ == "__main__":

@@ -199,7 +199,7 @@ def _notebooks(app, exception):
 
 
 def _calculators(app, exception):
-    """Put the live pages of two how-tos beside them."""
+    """Put the live pages of how-tos beside them."""
     if exception is None and app.builder.name == "html":
         import calculators
 

@@ -50,6 +50,7 @@ bayesgen: class probabilities from a table. It has a row for each case, and a co
   bayesgen classes table.csv --numbers 1-6            classes that nobody named: how many, what they are, into classes/
   bayesgen watch model.safetensors new.csv            an alarm where new rows are no longer like the ones before
   bayesgen page model.safetensors                     the model as one page that anyone opens in a browser
+  bayesgen page --learn                               a page that learns from a table in a browser, without Python
   bayesgen export model.safetensors                   a script in JavaScript, which predicts without Python
   bayesgen program model.safetensors                  the model in plain NumPyro, a text to read and to run
 

@@ -8,8 +8,8 @@ import typer
 from bayesgen.cli import formats, inputs, shell
 from bayesgen.cli.report import terminal
 from bayesgen.cli.shell import said
+from bayesgen.export import learning_page, words_template
 from bayesgen.export import program as program_of
-from bayesgen.export import words_template
 from bayesgen.export.calculator import PAGE
 from bayesgen.export.plain_program import PROGRAM
 from bayesgen.export.script import SCRIPT
@@ -50,8 +50,10 @@ def program(
 
 
 def page(
-    model: Model,
-    output: Annotated[Path, typer.Option(help="File for the page.")] = Path("calculator.html"),
+    model: Annotated[Path | None, typer.Argument(help="File of a saved classifier; none with --learn.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="File for the page; default: calculator.html, or learn.html.")
+    ] = None,
     loss: shell.Loss = None,
     cost: Annotated[
         str | None, typer.Option(help="A CSV of what it costs to ask: names of columns, and their costs beside them.")
@@ -62,12 +64,20 @@ def page(
     words_template_: Annotated[
         Path | None, typer.Option("--words-template", help="Write such a file to fill in, and no page.")
     ] = None,
+    learn: Annotated[bool, typer.Option("--learn", help="Write the page that learns from a table; no model.")] = False,
 ):
     """Write a saved classifier as one web page, which asks for values and answers at once, offline, in any browser."""
     with shell.consoles() as (out, _):
+        if learn != (model is None) or (learn and (loss or cost or words or words_template_)):
+            raise ValueError("give either the file of a saved classifier, or --learn, which takes --output alone")
+        output = output or Path("learn.html" if learn else "calculator.html")
         if words_template_:
             formats.check_ending(words_template_, "a file of words", (".toml",), "--words-template")
         inputs.keep_inputs(words_template_ or output, model, loss, cost, words, holds=None if words_template_ else PAGE)
+        if model is None:
+            output.parent.mkdir(parents=True, exist_ok=True)
+            learning_page(output)
+            return _tell(out, output)
         classifier = _classifier(model)
         if words_template_:
             text = words_template(classifier)
@@ -81,5 +91,9 @@ def page(
         output.parent.mkdir(parents=True, exist_ok=True)
         with said(out):
             classifier.to_page(output, loss=losses, cost=costs, words=words)
-        size = output.stat().st_size
-        terminal.say(out, f"Written to {output}, {size / 1000:,.0f} kB: it opens in any browser, without a network")
+        _tell(out, output)
+
+
+def _tell(out, page: Path) -> None:
+    size = page.stat().st_size
+    terminal.say(out, f"Written to {page}, {size / 1000:,.0f} kB: it opens in any browser, without a network")

@@ -6,15 +6,18 @@ checksum tells a damaged file, see `bayesgen.files.container`.
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from bayesgen.core import registry
+from bayesgen.core.errors import InputWarning
 from bayesgen.files import container, disk
 from bayesgen.files.values import Reader, Writer
 
 _LATER = {"keep_rows"}  # parameters that files from before lack
+_SUMS = "schema_", "statistics_", "classes_"  # what `bayesgen.export.learning_page` saves, from which all else follows
 _STRANGE = (LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, MemoryError, StopIteration)
 
 
@@ -60,7 +63,7 @@ def fingerprint(estimator) -> str:
 
 
 def load(path, leaves: Iterable[type] = ()):
-    """Read an estimator that ``save`` wrote; no code of the file is run.
+    """Read an estimator that ``save`` or a page that learns wrote; no code of the file is run.
 
     A checksum shows accidental damage. Anyone can compute it, so every field, which may be crafted, is checked too: its
     type, its size, whether it fits the others. The numbers are whatever the author chose.
@@ -75,7 +78,8 @@ def load(path, leaves: Iterable[type] = ()):
     Returns
     -------
     estimator
-        As it was when saved: its predictions are equal to the bit.
+        As it was when saved: its predictions are equal to the bit. A page that learns saves sums of the rows alone, and
+        prior and posterior are made of them anew.
 
     Raises
     ------
@@ -104,8 +108,12 @@ def load(path, leaves: Iterable[type] = ()):
         parameters.pop("n_jobs", None)  # which averages of before had
         if parameters.keys() | _LATER != estimator.get_params(deep=False).keys() | _LATER:
             raise ValueError(f"no estimator of bayesgen has these parameters: {list(parameters)!r:.300}")
-        _check_names(estimator, fitted)
-        vars(estimator).update({**parameters, **fitted})
+        if fitted.keys() == {*_SUMS} and parameters["inference"] == "exact":  # so that no file makes `load` sample
+            with warnings.catch_warnings(action="ignore", category=InputWarning):  # which were told with the rows
+                estimator.set_params(**parameters).fit_statistics(*map(fitted.get, _SUMS))
+        else:
+            _check_names(estimator, fitted)
+            vars(estimator).update({**parameters, **fitted})
         type(estimator).fitted_.check(estimator)
         return estimator
     except ValueError as error:

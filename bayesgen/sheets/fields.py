@@ -29,6 +29,7 @@ from bayesgen.sheets.excel import sheet_as_csv
 from bayesgen.sheets.found import SEPARATORS, UNITS, separator
 from bayesgen.tables.arrow import arrow_csv, compute, pa
 from bayesgen.tables.columns import is_number
+from bayesgen.tables.text import SUMS
 
 _BYTES = 1 << 23  # of a block
 _ROWS = 1 << 16  # of a piece of the stream
@@ -54,11 +55,6 @@ _FOREIGN = {
 }
 _END = b"\x1a"  # Ctrl-Z, which ended texts of DOS
 _FORMULA = '^="(.*)"$'  # ="007", which keeps Excel from making a number of it
-_SUM = (  # how a line of sums or a footnote begins
-    "^(?i) *((zwischensumme|summe|subtotal|sous-total)\\b.*|((gesamt|grand )?(summen?|sums?|totale?s?)|gesamt"
-    "|insgesamt|somm[ea]|suma|mean|average|mittelwert|durchschnitt|moyenne|media|promedio|m[e\u00e9]dian[ae]?"
-    "|\u03a3|\u00f8) *[:=]? *$|[*]|(quelle|source|fuente|fonte|stand|hinweis|anmerkung|legende|notes?|nota) *:)"
-)
 _STARTS = re.compile(r"\W*\d(?!0\^|0?/)").match  # with a number, and not as 10^9/l and 1/min do
 _JSON = re.compile(rb'(\xef\xbb\xbf)?\s*(\[\s*)?\{\s*"[^"]*"\s*:')  # an object, or a list of them
 
@@ -281,7 +277,7 @@ class Fields:
         """
         begins, blank = False, True
         for fields in batch.columns:
-            begins = compute.or_(begins, compute.and_(blank, compute.match_substring_regex(fields, _SUM)))
+            begins = compute.or_(begins, compute.and_(blank, compute.match_substring_regex(fields, SUMS)))
             blank = compute.and_(blank, compute.equal(compute.utf8_trim_whitespace(fields), ""))
             if not compute.any(blank).as_py():
                 break

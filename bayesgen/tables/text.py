@@ -22,6 +22,11 @@ _PLAIN = {"int64": (_INTEGER, _INTEGER), "float64": (r"^-?(0|[1-9][0-9]{0,17})\.
 _WHOLE = r"^[+-]?[0-9]+$"
 _PADDED = r"^[+-]?0[0-9]"  # 01 and 1 are two codes and one number
 _SLIP = re.compile(r"(.+)(?:(.)(.)(.*)\0\1\3\2\4|.?(.*)\0\1.?\5)$")  # of two words behind each other
+SUMS = (  # how a line of sums or a footnote begins
+    "^(?i) *((zwischensumme|summe|subtotal|sous-total)\\b.*|((gesamt|grand )?(summen?|sums?|totale?s?)|gesamt"
+    "|insgesamt|somm[ea]|suma|mean|average|mittelwert|durchschnitt|moyenne|media|promedio|m[e\u00e9]dian[ae]?"
+    "|\u03a3|\u00f8) *[:=]? *$|[*]|(quelle|source|fuente|fonte|stand|hinweis|anmerkung|legende|notes?|nota) *:)"
+)
 _BOOLS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 
 
