@@ -420,6 +420,7 @@ def test_without_arguments_it_says_what_to_do_next():
         "classes",
         "watch",
         "page",
+        "page",
         "export",
         "program",
     ]

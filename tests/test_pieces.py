@@ -105,7 +105,7 @@ def test_declared_categories_may_come_later():
         ({"X": table()[0][:2].assign(soil="peat")}, "column 'soil': 'peat' in row 0 is not one of the categories"),
         ({"X": table()[0][:2].assign(height=np.inf)}, "column 'height'.*infinite"),
         ({"y": ["ash"]}, "X has 2 rows and y has 1"),
-        ({"sample_weight": [1.0, -1.0]}, "Negative"),
+        ({"sample_weight": [1.0, -1.0]}, "sample_weight must hold one finite number >= 0"),
         ({"y": [None, "ash"]}, "missing labels"),
     ],
 )
