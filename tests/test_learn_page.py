@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -82,6 +83,36 @@ def test_sums_that_do_not_fit_are_refused(tmp_path):
         with pytest.raises(ValueError, match=problem) as told:
             bg.load(tmp_path / "sums.safetensors")
         assert "sums.safetensors" in str(told.value)
+
+
+def altered(statistics, name, entry, change):
+    """Statistics with another array in the place of one of a leaf, or of the classes."""
+    sums = statistics.leaves.get(name, statistics.classes)
+    sums = replace(sums, **{entry: change(np.array(getattr(sums, entry), float))})
+    leaves = {**statistics.leaves, name: sums}
+    return replace(statistics, classes=sums) if name == "classes" else replace(statistics, leaves=leaves)
+
+
+def test_sums_that_no_rows_have_are_refused(tmp_path):
+    entries = {"gaussian": ("n", "mean", "scatter"), "poisson": ("sums", "base"), "island": ("sums", "base")}
+    changes = {
+        "NaN": lambda v: v * np.nan, "infinite": lambda v: v + np.inf, "negative": lambda v: np.where(v > 0, -v - 1, v),
+        "one below 0": lambda v: v - np.where(np.arange(v.size).reshape(v.shape) == 0, 1e9, 0),
+        "of another axis": lambda v: v[..., None], "of fewer classes": lambda v: v[:-1] if v.ndim else v[None],
+        "broadcast": lambda v: v[..., :1] if v.ndim else v[None],
+    }  # fmt: skip
+    for classifier, _ in fitted():
+        statistics, signed = classifier.statistics_, {"mean", "base"}  # which may be below 0
+        for name in ("classes", *statistics.leaves):
+            for entry in entries.get(name, ("sums",)):
+                for what, change in changes.items():
+                    if entry in signed and what in ("negative", "one below 0"):
+                        continue
+                    wrong = altered(statistics, name, entry, change)
+                    (tmp_path / "sums.safetensors").write_bytes(sums_of(classifier, fitted={"statistics_": wrong}))
+                    with pytest.raises(ValueError, match=r"sums\.safetensors: "):
+                        bg.load(tmp_path / "sums.safetensors")
+                        pytest.fail(f"{type(classifier).__name__} takes {entry} of {name!r} that are {what}")
 
 
 def test_the_command_writes_the_page_and_takes_no_model(tmp_path, monkeypatch):

@@ -1,16 +1,19 @@
 """Settings of the generative classifiers, checked: priors of classes, labels and columns, and given statistics."""
 
 import functools
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from bayesgen import models
 from bayesgen.core.errors import listed
+from bayesgen.core.statistics import ROUNDED, SumStatistics
 from bayesgen.inspection.fitted import known_classes
-from bayesgen.models.class_program import ClassStatistics
+from bayesgen.models.class_program import ClassStatistics, column_sums
 from bayesgen.models.column_families import FAMILIES
 from bayesgen.models.leaf import Leaf
+from bayesgen.models.moments import Moments
 from bayesgen.sheets.rows import fingerprint
 from bayesgen.tables.schema import Block
 
@@ -53,13 +56,34 @@ def check_statistics(schema, statistics, classes, template) -> None:
             f"statistics hold the blocks {listed(statistics.leaves)}, the schema {listed(template.leaves)}: "
             "they are of different tables"
         )
-    if len(statistics.classes.sums) != len(classes):
-        raise ValueError(f"statistics are of {len(statistics.classes.sums)} classes, not {len(classes)}")
+    if len(statistics.classes.sums) != (K := len(classes)):
+        raise ValueError(f"statistics are of {len(statistics.classes.sums)} classes, not {K}")
     if statistics.schema not in ("", fingerprint(schema, classes)):
         raise ValueError(
             "statistics were summed under another schema: columns, categories or classes are not the same, or "
             "come in another order"
         )
+    zeros, nothing = SumStatistics(np.zeros(K), np.float64(0)), schema.nothing()
+    _check_sums("classes", statistics.classes, zeros)
+    _check_sums("squares", replace(zeros, sums=statistics.squares), zeros)
+    for name, sums in statistics.leaves.items():
+        if isinstance(sums, Moments | SumStatistics):  # others keep rows, or sums by the columns that a row has
+            leaf = template.leaves[name]
+            of_none = leaf.statistics(nothing[name][:0], np.empty(0, np.intp), K)
+            _check_sums(name, sums, of_none, leaf.density_kind == "density")
+
+
+def _check_sums(name, sums, of_none, signed=False) -> None:
+    """Raise unless sums are finite, of the shapes that sums of no rows have, and counts and squares are >= 0."""
+    shapes = {one.name: np.shape(getattr(of_none, one.name)) for one in fields(of_none)}
+    right = type(sums) is type(of_none) and all(np.shape(getattr(sums, one)) == shapes[one] for one in shapes)
+    with np.errstate(over="ignore", invalid="ignore"):
+        right = right and np.isfinite(sums.total_about(0.0)).all() and np.isfinite(sums.base)
+    if right and isinstance(sums, Moments):
+        count, mean, scatter = column_sums(None, sums).values()
+        right = (count >= 0).all() and (scatter >= -ROUNDED * count * mean**2).all()
+    if not (right and (signed or (sums.sums >= 0).all())):
+        raise ValueError(f"statistics of {name!r} are no sums of rows: finite, counts >= 0, of the shapes {shapes}")
 
 
 def first_difference(a, b) -> str:
