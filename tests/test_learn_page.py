@@ -152,6 +152,8 @@ def unkind(rng, n=60):
         "bits": rng.integers(0, 2, n), "yes": rng.choice(["True", "False", ""], n), "events": rng.poisson(3, n),
         "gone": np.where(y == "b", np.nan, rng.normal(size=n)), "always": 3,
         "rate": [f"{v}%" for v in rng.integers(0, 90, n)], "patient_id": rng.integers(0, 9999, n),
+        "owed": [f"({v})" if v % 2 else f"{v}-" for v in rng.integers(10, 99, n)],
+        "beyond": rng.choice(["1e200", "7", "9"], n),
     })  # fmt: skip
     table.loc[3, "far"] += 1e6
     table.loc[y == "Z", "constructor"] = "only here"

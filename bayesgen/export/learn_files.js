@@ -42,11 +42,12 @@ async function savedFile({ learned: { structure, columns, target, statistics }, 
   const of = ({ name, single, leaf, categories, columns: those }) =>
     object("Block", { name, columns: tuple(those), single, leaf, categories: categories && tuple(categories) });
   const { sep, decimal, thousands } = signs, fractions = { dict: numbers.map(({ name, by }) => [name, by.fraction]) };
-  const none = { dict: [] }, unsaid = { units: none, limits: false, meant: none, dates: none, sheet: "", encoding: "", date_order: "" };
+  const meant = { dict: numbers.filter(({ by }) => by.meant).map(({ name, by }) => [name, { dict: Object.entries(by.meant) }]) };
+  const none = { dict: [] }, unsaid = { units: none, limits: false, dates: none, sheet: "", encoding: "", date_order: "" };
   const schema = object("Schema", {
     columns: names(() => true), blocks: tuple(statistics.blocks.map(of)), bools: names(({ kind }) => kind === "bool"),
-    library: "pandas", reading: object("Reading", { ...unsaid, sep, decimal, thousands, fractions, percent: tuple([]) }),
-    target: target.name, whole: every((v) => !(v % 1)), unsigned: every((v) => !(v < 0)),
+    library: "pandas", target: target.name, whole: every((v) => !(v % 1)), unsigned: every((v) => !(v < 0)),
+    reading: object("Reading", { ...unsaid, sep, decimal, thousands, fractions, meant, percent: tuple([]), minus: names((one) => one.minus) }),
   });
   const usual = { class_concentration: 1, inference: "exact", prior: "weak", priors: null, random_state: null };
   const features = { dict: columns.filter(({ kind }) => kind === "count").map(({ name }) => [name, "poisson"]) };

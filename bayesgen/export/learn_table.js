@@ -95,8 +95,10 @@ function columnOf(name, cells, signs, wanted, labels) {
   const kind = bools ? "bool" : (wanted ?? "number"), fraction = cells.some((cell) => cell.includes(signs.decimal));
   const codes = kind === "bool" ? Int32Array.from(values, (v) => (v >= 0 ? v : -1)) : null;
   const told = { bool: "yes or no", count: "counts" }[kind] ?? (bits ? "numbers, 0 and 1 alone" : "numbers");
-  const far = numbers.some((v) => Math.abs(v) > LARGEST) ? "; those beyond 1e150 taken as missing." : ".";
-  return { name, kind, values, codes, categories: codes ? [false, true] : [], by: bools ? null : { fraction }, told: told + far };
+  const far = texts.filter((text) => Math.abs(known.get(text)) > LARGEST), minus = texts.some((text) => NEGATIVE.test(text));
+  const meant = far.length && { meant: Object.fromEntries(far.map((text) => [text.trim(), ""])) };
+  const by = bools ? null : { fraction, ...meant }, beyond = far.length ? "; those beyond 1e150 taken as missing." : ".";
+  return { name, kind, values, codes, categories: codes ? [false, true] : [], by, minus, told: told + beyond };
 }
 
 /** Return the classes of a column of categories, in Python's order, and the class of each row, -1 where it has none. */
