@@ -40,6 +40,7 @@
     const text = event.clipboardData.getData("text");
     if (text.length > 1e5) event.preventDefault(), take("pasted.csv", () => text); // a field of so many lines is slow
   };
+  $("file").onclick = () => ($("file").value = ""); // so that a file which was changed can be chosen again
   $("file").onchange = () => takeFile($("file").files[0]);
   document.ondragover = (event) => event.preventDefault();
   document.ondrop = (event) => (event.preventDefault(), takeFile(event.dataTransfer.files[0]));
