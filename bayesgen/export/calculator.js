@@ -32,13 +32,13 @@
     return value;
   }
 
-  /** The choice that a text names: as it stands, as a code, or but for the case of its letters, where that leaves one. */
+  /** The choice that a text names: as it stands, or as a code or but for case and blanks around it, where that leaves one. */
   function chosen(choices, column, text) {
     const texts = ({ value, name }) => [String(value), name, ...(column.kind === "bool" ? [String(Boolean(value)), String(Number(value))] : [])];
     const like = (same) => choices.filter((choice) => texts(choice).some(same));
-    const code = column.codes.get(codeOf(signs.decimal === "," ? text.replace(/^(-?[0-9]+),0+$/, "$1") : text));
-    const [exact] = like((one) => one === text), alike = like((one) => one.toLowerCase() === text.toLowerCase());
-    return exact ?? (code >= 0 ? choices[code] : alike.length === 1 ? alike[0] : undefined);
+    const [word, code] = [text.toLowerCase(), codeOf(signs.decimal === "," ? text.replace(/^(-?[0-9]+),0+$/, "$1") : text)];
+    const [exact] = like((one) => one === text), alike = like((one) => one.trim().toLowerCase() === word || codeOf(one) === code);
+    return exact ?? (alike.length === 1 ? alike[0] : undefined);
   }
 
   // -- what is known ---------------------------------------------------------------------------------------------------
@@ -275,7 +275,8 @@
   // -- several cases -------------------------------------------------------------------------------------------------
   /** The cells of a table, as the file of the fit or another holds it: its first line has the sign. */
   function cells(text) {
-    const first = text.split("\n", 1)[0], most = ["\t", ";", ","].reduce((a, b) => (first.split(b).length > first.split(a).length ? b : a));
+    const [first] = /^(?:"[^"]*"|[^\n])*/.exec(text).map((line) => line.replace(/"[^"]*"/g, "")); // its signs, not those of names
+    const most = ["\t", ";", ","].reduce((a, b) => (first.split(b).length > first.split(a).length ? b : a));
     const sep = !first.includes("\t") && signs.file && first.includes(signs.sep) ? signs.sep : most;
     return cellsOf(text, sep, (cell) => cell.trim()).filter((row) => row.some((cell) => cell !== ""));
   }
