@@ -52,17 +52,13 @@ def check_statistics(schema, statistics, classes, template) -> None:
             f"statistics must come from row_schema(...).sum(batch), or be a sum of such; got {statistics!r:.100}"
         )
     if statistics.leaves.keys() != template.leaves.keys():
-        raise ValueError(
-            f"statistics hold the blocks {listed(statistics.leaves)}, the schema {listed(template.leaves)}: "
-            "they are of different tables"
-        )
+        both = f"statistics hold the blocks {listed(statistics.leaves)}, the schema {listed(template.leaves)}"
+        raise ValueError(f"{both}: they are of different tables")
     if len(statistics.classes.sums) != (K := len(classes)):
         raise ValueError(f"statistics are of {len(statistics.classes.sums)} classes, not {K}")
     if statistics.schema not in ("", fingerprint(schema, classes)):
-        raise ValueError(
-            "statistics were summed under another schema: columns, categories or classes are not the same, or "
-            "come in another order"
-        )
+        why = "columns, categories or classes are not the same, or come in another order"
+        raise ValueError(f"statistics were summed under another schema: {why}")
     zeros, nothing = SumStatistics(np.zeros(K), np.float64(0)), schema.nothing()
     _check_sums("classes", statistics.classes, zeros)
     _check_sums("squares", replace(zeros, sums=statistics.squares), zeros)
@@ -117,10 +113,8 @@ def check_scale(schema, statistics) -> None:
         size, variance = np.abs(np.ravel(pooled.mean)), np.ravel(pooled.variance)
         tiny = (np.ravel(pooled.constant) & (size > 0) & (size < _SMALLEST)) | (variance < _SMALLEST**2)
         if tiny.any():
-            raise ValueError(
-                f"columns {listed(np.array(block.columns)[tiny])}: squares of values below {_SMALLEST:g} lose "
-                "their digits in float64; give them in smaller units"
-            )
+            why = f"squares of values below {_SMALLEST:g} lose their digits in float64; give them in smaller units"
+            raise ValueError(f"columns {listed(np.array(block.columns)[tiny])}: {why}")
 
 
 def leaf_of(block: Block, prior: str = "weak") -> Leaf:
@@ -129,9 +123,8 @@ def leaf_of(block: Block, prior: str = "weak") -> Leaf:
     shape = () if block.single else (len(block.columns),)
     if isinstance(leaf, str):
         if prior not in FAMILIES[leaf].priors:
-            raise ValueError(
-                f"column {block.columns[0]!r}: there is no {prior} prior of {leaf!r} columns; give its leaf"
-            )
+            why = f"there is no {prior} prior of {leaf!r} columns; give its leaf"
+            raise ValueError(f"column {block.columns[0]!r}: {why}")
         return FAMILIES[leaf].priors[prior](block, shape)
     if isinstance(leaf, Leaf) and shape and not (leaf.event_dim or leaf.features or leaf.per_class):
         return leaf.repeated(*shape)

@@ -4,10 +4,10 @@ Arrays lie in the file as they are; one text of JSON in its header holds them to
 checksum tells a damaged file, see `bayesgen.files.container`.
 """
 
-import hashlib
 import json
 import warnings
 from collections.abc import Iterable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -141,13 +141,13 @@ def write_state(path, kind: str, values: dict[str, Any], version: int, replaces:
     writer = Writer(registry.may_be_saved)
     content = container.pack({"values": writer.write(values, "values"), "state": version}, writer.arrays, kind)
     with disk.alone(path):
-        if disk.regular(path) and _digest(Path(path).read_bytes()) != replaces:
+        if disk.regular(path) and sha256(Path(path).read_bytes()).hexdigest() != replaces:
             why = f"this file was written since it was loaded, as by another process, or is another {kind}"
             cure = "load it and take up the rows again, or save to another name"
             raise ValueError(f"{path}: {why}; what it knows would be lost: {cure}")
         with disk.writing(path, private=True) as file:
             file.write(content)
-    return _digest(content)
+    return sha256(content).hexdigest()
 
 
 def read_state(path, kind: str, version: int) -> tuple[dict[str, Any], str]:
@@ -159,11 +159,7 @@ def read_state(path, kind: str, version: int) -> tuple[dict[str, Any], str]:
         if specification.get("state", 1) != version:
             wrote = f"an older or newer bayesgen wrote it, by version {specification.get('state', 1)!r:.9} of its rules"
             raise ValueError(f"{wrote}, where this one goes on by version {version}")
-        return Reader(arrays, registry.classes(), {}).read(specification["values"]), _digest(content)
+        return Reader(arrays, registry.classes(), {}).read(specification["values"]), sha256(content).hexdigest()
     except (ValueError, *_STRANGE) as error:
         problem = f"this is no {kind} that bayesgen goes on with: {error!s:.300}"
         raise ValueError(f"{path}: {problem}; delete it to begin anew") from error
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
