@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from fuzz_files import sealed
 from refusals import refuses
 from test_storage import FEATURES, GD, LINE, LOGIT, NB, forge, put, same, saved, table  # noqa: F401
 
@@ -333,7 +334,7 @@ def test_a_header_too_long(saved, monkeypatch):  # noqa: F811
     refuses(lambda: container._bounded(b"[" * (1 << 24)), "more than 100 MB, or 8388608 values")
     for text, words in (("[]", "no JSON object"), ('{"x": NaN}', "NaN is no JSON"), ("{" * 10**5, "no JSON")):
         with pytest.raises(ValueError, match=words):
-            container._parsed(text)
+            container.unpack(sealed(text, {}))
     monkeypatch.setattr(container, "_HEADER", 1000)
     refuses(lambda: FITTED.save(saved), "more than")
 

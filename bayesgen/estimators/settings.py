@@ -48,9 +48,8 @@ def _symmetric(alpha: float, *labels) -> models.DirichletCategorical:
 def check_statistics(schema, statistics, classes, template) -> None:
     """Raise if statistics summed elsewhere are not of this schema, these classes and the template's leaves."""
     if not isinstance(statistics, ClassStatistics):
-        raise TypeError(
-            f"statistics must come from row_schema(...).sum(batch), or be a sum of such; got {statistics!r:.100}"
-        )
+        how = "statistics must come from row_schema(...).sum(batch), or be a sum of such"
+        raise TypeError(f"{how}; got {statistics!r:.100}")
     if statistics.leaves.keys() != template.leaves.keys():
         both = f"statistics hold the blocks {listed(statistics.leaves)}, the schema {listed(template.leaves)}"
         raise ValueError(f"{both}: they are of different tables")
@@ -78,7 +77,9 @@ def _check_sums(name, sums, of_none, signed=False) -> None:
     if right and isinstance(sums, Moments):
         count, mean, scatter = column_sums(None, sums).values()
         right = (count >= 0).all() and (scatter >= -ROUNDED * count * mean**2).all()
-    if not (right and (signed or (sums.sums >= 0).all())):
+    elif right and not signed:
+        right = (sums.sums >= 0).all()
+    if not right:
         raise ValueError(f"statistics of {name!r} are no sums of rows: finite, counts >= 0, of the shapes {shapes}")
 
 

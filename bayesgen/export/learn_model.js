@@ -16,7 +16,6 @@ const OF_KIND = { // its leaf, its density of the calculator, and the words that
 };
 
 const sumOf = (values) => values.reduce((sum, v) => sum + v, 0);
-const countsOf = (codes, classes) => classes.map((_, k) => sumOf(codes.map((code) => Number(code === k))));
 
 /**
  * Return number, mean and scatter of some rows but one; their places are in order, from low on. A piece of them is
@@ -258,7 +257,7 @@ function leavesOf(columns, places, about) {
  */
 function learn(structure, columns, target) {
   const places = [...target.codes.keys()].filter((i) => target.codes[i] >= 0);
-  const codes = places.map((i) => target.codes[i]), counts = countsOf(codes, target.classes);
+  const codes = places.map((i) => target.codes[i]), counts = target.classes.map((_, k) => codes.filter((code) => code === k).length);
   const tied = structure === "shared", vector = structure !== "naive bayes";
   const n = codes.length, K = counts.length, about = { places, codes, K, vector, tied };
   const used = columns.map((column) => learnedColumn(column, about));

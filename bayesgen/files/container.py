@@ -24,6 +24,7 @@ _BEGINNING = f'{{"__metadata__":{{"{_TEXT}":'
 _HEADER, _VALUES = 10**8, 1 << 23  # bytes and values in a header: a table of a million columns takes fewer
 _ARRAYS = 1 << 17  # in a file: 10,000 leaves of the user's take half of them
 _LARGEST = 1 << 34  # bytes of a file: 16 GiB; a sparse file can be of any size and take no room on the disk
+_TOO_LARGE = f"a file of {{:.0f}} GB, where at most {_LARGEST / 1e9:.0f} GB are saved"
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 
 
@@ -35,7 +36,7 @@ def pack(values: Mapping[str, Any], arrays: Mapping[str, np.ndarray], kind: str 
     seal = np.frombuffer(digest(text, arrays), np.uint8)
     content = numpy.save({**arrays, _DIGEST: seal}, {_TEXT: text})
     if len(content) > _LARGEST:
-        raise ValueError(f"{_too_large(len(content))}; keep fewer draws or fewer rows")
+        raise ValueError(f"{_TOO_LARGE.format(len(content) / 1e9)}; keep fewer draws or fewer rows")
     _text(content)
     return content
 
@@ -54,17 +55,17 @@ def digest(text: str, arrays: Mapping[str, np.ndarray]) -> bytes:
 def read(path) -> bytes:
     """Return the bytes of a file, or raise a ValueError where its length or its beginning is not as `pack` has them."""
     with Path(path).open("rb") as file:
-        length = file.seek(0, os.SEEK_END)
-        file.seek(0)
+        length = os.fstat(file.fileno()).st_size
         start = file.read(9)
+        size = int.from_bytes(start[:8], "little")  # of the header
         if start.startswith(_HDF5):
             cure = "read it with the version that wrote it, or fit the estimator anew"
             raise ValueError(f"an HDF5 file, as bayesgen 0.2.0 and older saved estimators: {cure}")
-        if start[8:] != b"{" or _size(start) > _HEADER:
+        if start[8:] != b"{" or size > _HEADER:
             raise ValueError("not a file that bayesgen has saved")
         if length > _LARGEST:
-            raise ValueError(f"{_too_large(length)}: bayesgen has not written it")
-        if _size(start) > length - 8:
+            raise ValueError(f"{_TOO_LARGE.format(length / 1e9)}: bayesgen has not written it")
+        if size > length - 8:
             raise ValueError("the file is damaged: its end is missing; take a copy, or fit anew")
         file.seek(0)
         try:
@@ -86,7 +87,13 @@ def unpack(content: bytes, kind: str = "estimator") -> tuple[dict[str, Any], dic
         raise ValueError("not a file that bayesgen has saved")
     if arrays.pop(_DIGEST).tobytes() != digest(text, arrays):
         raise ValueError("the file is damaged: what it says does not fit its checksum; take a copy, or fit anew")
-    values = _parsed(text)
+    _bounded(text.encode())
+    try:
+        values = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"its text is no JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise ValueError("its text is no JSON object")
     if values.get("version") != VERSION:
         found = f"written in format {values.get('version')!r:.20} by bayesgen {values.get('library')!s:.20}"
         raise ValueError(f"{found}; this version reads format {VERSION}: read it with that version")
@@ -102,7 +109,7 @@ def unpack(content: bytes, kind: str = "estimator") -> tuple[dict[str, Any], dic
 
 def _text(content: bytes) -> str:
     """Return the text in the header of a file, or raise a ValueError where it would make too many objects."""
-    header = content[8 : 8 + _size(content)]
+    header = content[8 : 8 + int.from_bytes(content[:8], "little")]
     _bounded(header)
     try:
         whole = header.decode("ascii")
@@ -116,32 +123,11 @@ def _text(content: bytes) -> str:
     return text
 
 
-def _parsed(text: str) -> dict[str, Any]:
-    """Read a text as a JSON object."""
-    _bounded(text.encode())
-    try:
-        found = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"its text is no JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise ValueError("its text is no JSON object")
-    return found
-
-
 def _refuse(word):
     raise ValueError(f"{word} is no JSON")
-
-
-def _size(start: bytes) -> int:
-    """Return the size of the header that the first eight bytes of a file tell."""
-    return int.from_bytes(start[:8], "little")
 
 
 def _bounded(text: bytes) -> None:
     """Raise a ValueError where a text of JSON is too long, or would make too many objects."""
     if len(text) > _HEADER or sum(map(text.count, (b",", b"[", b"{"))) > _VALUES:
         raise ValueError(f"its header has more than {_HEADER // 10**6} MB, or {_VALUES} values")
-
-
-def _too_large(size: int) -> str:
-    return f"a file of {size / 1e9:.0f} GB, where at most {_LARGEST / 1e9:.0f} GB are saved"
