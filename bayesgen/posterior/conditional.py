@@ -16,7 +16,6 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import special, stats
-from scipy.optimize.elementwise import find_root
 
 from bayesgen.numerics.special import log_gamma_ratio, log_sum_groups
 
@@ -103,6 +102,7 @@ class Line(Conditional):
 
     def _median(self, weight):
         """Return the median of each mixture, (E,), which lies between the medians of its groups."""
+        from scipy.optimize.elementwise import find_root  # not before a median is asked for
         counts = weight > 1e-12
         ends = np.where(counts, self.location, np.inf).min(0), np.where(counts, self.location, -np.inf).max(0)
 
