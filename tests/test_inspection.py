@@ -351,8 +351,8 @@ def test_draws_say_where_they_are_few():
     said = bg.inspection.draw_reliability(nuts, new)
     np.testing.assert_array_equal(caught[0].message.rows, said.effective < 100)
     assert not said.doubtful[12:15].any()
-    # a probability has a standard error of .05 by 100 effective draws, of which none that is told has fewer; errors of
-    # eight seeds before and after this bound was .02 were .004 to .036
+    # by 100 effective draws a probability has a standard error of up to .05; in 16 fits by other seeds the largest
+    # error of rows of which nothing is said was .004 to .036
     assert error[~said.doubtful].max() < 0.05
     assert said.pareto_k[-1] > 0.7 > said.pareto_k[13]
     flat, model = nuts.posterior_.flat, nuts.posterior_.model
