@@ -57,6 +57,5 @@ def learning_page(path) -> None:
         "sums": SUMS,
     }
     parts = [f"const page = {literal(options)};", *(packaged(f"{name}.js") for name in _PARTS)]
-    page = framed("learn.html", script='"use strict";\n' + "\n".join(parts))
     with disk.writing(Path(path)) as file:
-        file.write(page.encode())
+        file.write(framed("learn.html", script='"use strict";\n' + "\n".join(parts)).encode())

@@ -103,6 +103,7 @@ class Line(Conditional):
     def _median(self, weight):
         """Return the median of each mixture, (E,), which lies between the medians of its groups."""
         from scipy.optimize.elementwise import find_root  # not before a median is asked for
+
         counts = weight > 1e-12
         ends = np.where(counts, self.location, np.inf).min(0), np.where(counts, self.location, -np.inf).max(0)
 
