@@ -410,20 +410,9 @@ def test_without_arguments_it_says_what_to_do_next():
     result = CliRunner().invoke(app, [])
     assert result.exit_code == 0 and max(map(len, result.stdout.splitlines())) <= 120
     named = re.findall(r"^  bayesgen (\w+)", result.stdout, re.M)
-    assert named == [
-        "demo",
-        "look",
-        "compare",
-        "fit",
-        "predict",
-        "explain",
-        "classes",
-        "watch",
-        "page",
-        "page",
-        "export",
-        "program",
-    ]
+    first, last = named[:8], named[8:]
+    assert first == ["demo", "look", "compare", "fit", "predict", "explain", "classes", "watch"]
+    assert last == ["page", "page", "export", "program"]
 
 
 def test_help_names_the_commands():
